@@ -1,7 +1,7 @@
-//! Real binaries: `etcd` and `kube-apiserver` of a folder, with the flags, certificates and ports of Go's envtest.
+//! Real binaries: `etcd` and `kube-apiserver` from a directory, with the flags, certificates and ports of Go's envtest.
 //!
-//! They are started one after the other, answer on 127.0.0.1 only, keep everything in a folder of their own, and end,
-//! with that folder, when [`Assets`] is dropped.
+//! They are started one after the other, listen on 127.0.0.1 only, and keep their data in a temporary directory. When
+//! [`Assets`] is dropped, they are killed and the directory is deleted.
 
 mod process;
 
@@ -16,45 +16,45 @@ use tempfile::TempDir;
 
 use self::process::{Process, ProcessError};
 
-/// How long each may take to start, unless `KUBEBUILDER_CONTROLPLANE_START_TIMEOUT` says otherwise.
+/// The default start timeout of each process; `KUBEBUILDER_CONTROLPLANE_START_TIMEOUT` overrides it.
 const START_WITHIN: Duration = Duration::from_mins(1);
 
-/// Why the binaries did not start.
+/// The binaries could not be started.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum AssetsError {
     /// A binary is missing.
     #[error(
-        "{name} is missing: looked for {}; put it there (setup-envtest does), or unset KUBEBUILDER_ASSETS for the embedded server",
+        "{name} not found at {}; install it with setup-envtest, or unset KUBEBUILDER_ASSETS to use the embedded API server",
         path.display()
     )]
     Missing {
-        /// Which one.
+        /// The name of the binary.
         name: &'static str,
-        /// Where it was looked for.
+        /// The path that was checked.
         path: PathBuf,
     },
-    /// A binary did not come up.
+    /// A process did not become ready.
     #[error(transparent)]
     Process(#[from] ProcessError),
-    /// A folder or a port could not be had.
-    #[error("no folder or port for {0}")]
+    /// A directory or a port could not be prepared.
+    #[error("failed to prepare a directory or port for {0}")]
     Prepare(&'static str, #[source] io::Error),
-    /// Certificates could not be made.
-    #[error("no certificates for kube-apiserver")]
+    /// Certificates could not be generated.
+    #[error("failed to generate certificates for kube-apiserver")]
     Certificates(#[from] CertificateError),
-    /// A timeout cannot be understood.
-    #[error("KUBEBUILDER_CONTROLPLANE_START_TIMEOUT={0:?} is no duration such as 60s or 2m")]
+    /// The start timeout is invalid.
+    #[error("invalid KUBEBUILDER_CONTROLPLANE_START_TIMEOUT={0:?}: must be a duration such as 60s or 2m")]
     Timeout(String),
-    /// The kubeconfig cannot be used.
-    #[error("the kubeconfig for kube-apiserver cannot be used")]
+    /// The kubeconfig is invalid.
+    #[error("invalid kubeconfig for kube-apiserver")]
     Kubeconfig(#[source] Box<dyn std::error::Error + Send + Sync>),
 }
 
-/// A control plane of two processes. Dropping it ends them.
+/// A control plane of two processes, which are killed on drop.
 pub(crate) struct Assets {
     config: kube::Config,
-    // In this order: who uses the other ends first, and the folder goes last.
+    // Dropped in this order: kube-apiserver, etcd, then the directory.
     _apiserver: Process,
     _etcd: Process,
     folder: TempDir,
@@ -89,7 +89,7 @@ impl Assets {
         self.folder.path().join("kubeconfig")
     }
 
-    /// The authority of all certificates.
+    /// The certificate authority of all certificates.
     #[cfg(feature = "cluster")]
     pub(crate) fn authority(&self) -> &Authority {
         &self.authority
@@ -188,15 +188,15 @@ async fn config(yaml: &str) -> Result<kube::Config, AssetsError> {
     kube::Config::from_custom_kubeconfig(kubeconfig, &options).await.map_err(|error| failed(Box::new(error)))
 }
 
-/// Whether the server answers, and has the namespace that everybody uses.
+/// Whether the server is ready and has the namespace `default`.
 async fn ready(client: kube::Client) -> Result<(), String> {
-    let request = |path: &str| http::Request::get(path).body(Vec::new()).expect("a path makes a request");
+    let request = |path: &str| http::Request::get(path).body(Vec::new()).expect("the path is valid");
     client.request_text(request("/readyz")).await.map_err(|error| error.to_string())?;
     client.request_text(request("/api/v1/namespaces/default")).await.map_err(|error| error.to_string())?;
     Ok(())
 }
 
-/// A port that was free a moment ago.
+/// A port that was free at the time of the call.
 fn free_port() -> io::Result<u16> {
     Ok(TcpListener::bind((Ipv4Addr::LOCALHOST, 0))?.local_addr()?.port())
 }
@@ -208,7 +208,7 @@ fn start_within() -> Result<Duration, AssetsError> {
     }
 }
 
-/// `90s` or `2m`, as Go writes durations.
+/// Parses a Go duration, such as `90s` or `2m`.
 fn duration(text: &str) -> Option<Duration> {
     let (number, unit) = text.split_at(text.find(|it: char| !it.is_ascii_digit() && it != '.')?);
     let number: f64 = number.parse().ok()?;
@@ -227,7 +227,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn timeouts_are_read_as_go_writes_them() {
+    fn timeouts_have_gos_syntax() {
         assert_eq!(duration("90s"), Some(Duration::from_secs(90)));
         assert_eq!(duration("1.5m"), Some(Duration::from_secs(90)));
         assert_eq!(duration("500ms"), Some(Duration::from_millis(500)));
@@ -235,9 +235,9 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_missing_binary_says_where_it_was_looked_for() {
+    async fn the_error_for_a_missing_binary_names_its_path() {
         let folder = tempfile::tempdir().unwrap();
-        let Err(error) = Assets::start(folder.path()).await else { panic!("started from nothing") };
-        assert!(error.to_string().starts_with("etcd is missing: looked for "), "{error}");
+        let Err(error) = Assets::start(folder.path()).await else { panic!("started without binaries") };
+        assert!(error.to_string().starts_with("etcd not found at "), "{error}");
     }
 }

@@ -1,4 +1,4 @@
-//! The environment: one control plane, and what a test wants of it.
+//! The test environment: a control plane, and helpers for tests.
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -32,82 +32,83 @@ use crate::user::Rights;
 use crate::webhooks::{Route, Servers};
 use crate::yaml::{self, FixtureError};
 
-/// The name of the operator that is a single reconcile.
+/// The operator name of [`Environment::reconcile_once`].
 const SINGLE: &str = "reconcile-once";
 
-/// Why an environment did not start, or something could not be put into it.
+/// An environment could not be started, or objects could not be installed.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum StartError {
-    /// A variable cannot be understood.
+    /// An environment variable is invalid.
     #[error(transparent)]
     Mode(#[from] ModeError),
-    /// The version to pose as is none.
+    /// The Kubernetes version is invalid.
     #[error(transparent)]
     Version(#[from] VersionError),
-    /// The embedded server cannot listen.
-    #[error("the embedded API server cannot listen")]
+    /// The embedded API server cannot listen.
+    #[error("failed to serve the embedded API server")]
     Listen(#[from] ServeError),
-    /// A folder for the kubeconfig could not be made.
-    #[error("the kubeconfig cannot be written")]
+    /// The kubeconfig could not be written.
+    #[error("failed to write the kubeconfig")]
     Kubeconfig(#[source] std::io::Error),
     /// The binaries did not start.
     #[error(transparent)]
     Assets(#[from] AssetsError),
-    /// There is no cluster to use.
-    #[error("there is no existing cluster to use; set KUBECONFIG, or unset USE_EXISTING_CLUSTER")]
+    /// There is no existing cluster.
+    #[error("no existing cluster found; set KUBECONFIG, or unset USE_EXISTING_CLUSTER")]
     Existing(#[source] Box<dyn std::error::Error + Send + Sync>),
-    /// A client could not be made.
-    #[error("the client cannot be made")]
+    /// The client could not be created.
+    #[error("failed to create the client")]
     Client(#[source] Box<dyn std::error::Error + Send + Sync>),
-    /// The cluster did not start.
+    /// The cluster controllers could not be started.
     #[cfg(feature = "cluster")]
-    #[error("the controllers of the cluster cannot start")]
+    #[error("failed to start the cluster controllers")]
     Cluster(#[from] kubewright_cluster::RunError),
-    /// A fixture cannot be used.
+    /// A fixture is invalid.
     #[error(transparent)]
     Fixture(#[from] FixtureError),
-    /// A fixture is no definition.
-    #[error("{} is no CustomResourceDefinition: {why}", path.display())]
+    /// A file contains an object that is not a CRD.
+    #[error("{} is not a CustomResourceDefinition: {why}", path.display())]
     NoDefinition {
-        /// The file or folder.
+        /// The file or directory.
         path: PathBuf,
-        /// What it is.
+        /// The reason.
         why: String,
     },
-    /// A type has no definition that a cluster would take.
+    /// No valid CRD can be generated for a type.
     #[error(
-        "a type cannot be a kind as it is; mend it, or give kube's own definition with definition(K::crd()):\n{0}"
+        "failed to generate a CRD for a type; fix it, or install kube's CRD with definition(K::crd()):\n{0}"
     )]
     Type(String),
-    /// Something was refused.
+    /// An object was rejected.
     #[error(transparent)]
     Install(#[from] InstallError),
 }
 
-/// What an environment can do, where control planes differ.
+/// The capabilities of a control plane.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Capabilities {
-    /// Owned objects go with their owners. Only a cluster with its controllers, or the embedded server, does that.
+    /// Objects are garbage collected with their owners. Only a cluster with controllers and the embedded server do
+    /// this.
     pub garbage_collection: bool,
-    /// A deleted namespace goes, with what is in it.
+    /// A deleted namespace is removed with its objects.
     pub namespace_deletion: bool,
-    /// Time can be paused, and the same seed gives the same run.
+    /// Time can be paused, and runs are deterministic for a seed.
     pub paused_clock: bool,
-    /// Reads can be answered from the past, with [`Environment::freeze_reads`].
+    /// Reads can be stale, with [`Environment::freeze_reads`].
     pub stale_reads: bool,
-    /// Managers run under their generated role, unless [`Builder::as_admin`] was asked for. On an existing cluster they
-    /// run as the user of the kubeconfig.
+    /// Managers run under their generated role, unless [`Builder::as_admin`] is used. On an existing cluster they run
+    /// as the user of the kubeconfig.
     pub generated_role: bool,
 }
 
-/// How an environment is made.
+/// Builds an environment.
 #[derive(Default)]
 #[must_use = "nothing starts before start()"]
 pub struct Builder {
     mode: Option<Mode>,
-    /// The types whose definitions were asked for.
+    /// The types whose CRDs are installed.
     kinds: Vec<Kind>,
     definitions: Vec<CustomResourceDefinition>,
     definition_paths: Vec<PathBuf>,
@@ -122,89 +123,89 @@ pub struct Builder {
 }
 
 impl Builder {
-    /// Uses this control plane, whatever the variables say.
+    /// Uses this control plane, regardless of the environment variables.
     pub fn mode(mut self, mode: Mode) -> Self {
         self.mode = Some(mode);
         self
     }
 
-    /// Installs the definition of a type: the one that `kubewright manifests` writes. The types of several versions of a
-    /// kind make one definition.
+    /// Installs the CRD of a type, as `kubewright manifests` generates it. Types of several versions of a kind are
+    /// merged into one CRD.
     ///
-    /// For a type whose schema is not derived there is [`Builder::definition`].
+    /// For a type without a derived schema, use [`Builder::definition`].
     pub fn crd<K: kube::CustomResourceExt + JsonSchema>(mut self) -> Self {
         let item = Item { path: std::any::type_name::<K>().to_owned(), ..Item::default() };
         self.kinds.push(crd::kind::<K>(item));
         self
     }
 
-    /// Installs a definition.
+    /// Installs a CRD.
     pub fn definition(mut self, definition: CustomResourceDefinition) -> Self {
         self.definitions.push(definition);
         self
     }
 
-    /// Installs the definitions of a file, or of all YAML files of a folder, such as `config/crd/bases`.
+    /// Installs the CRDs of a file, or of all YAML files of a directory, such as `config/crd/bases`.
     pub fn crds_from(mut self, path: impl Into<PathBuf>) -> Self {
         self.definition_paths.push(path.into());
         self
     }
 
-    /// Applies the objects of a YAML file, or of all YAML files of a folder.
+    /// Applies the objects of a YAML file, or of all YAML files of a directory.
     pub fn fixtures(mut self, path: impl Into<PathBuf>) -> Self {
         self.fixtures.push(path.into());
         self
     }
 
-    /// Runs managers as the administrator, and not as their ServiceAccount with the generated role. For tests that are
-    /// not about an operator as it is deployed.
+    /// Runs managers as the administrator instead of as their ServiceAccount with the generated role. For tests that
+    /// are not about permissions.
     pub fn as_admin(mut self) -> Self {
         self.as_admin = true;
         self
     }
 
-    /// Listens on a port of 127.0.0.1, for kubectl and other processes. The embedded server needs none otherwise.
+    /// Listens on a port of 127.0.0.1, for kubectl and other processes. By default, the embedded server opens no port.
     pub fn https(mut self) -> Self {
         self.https = true;
         self
     }
 
-    /// Makes the embedded server the same each time: uids, generated names, and the time at which it begins.
+    /// Makes the embedded server deterministic: UIDs, generated names and its start time.
     pub fn seed(mut self, seed: u64) -> Self {
         self.seed = Some(seed);
         self
     }
 
-    /// Has the embedded server say that it is this version, such as `1.34`. Kinds, fields and rules stay those of
-    /// v1.36: this is for operators that ask for the version, not a way to test on an older API.
+    /// Sets the version that the embedded server reports, such as `1.34`. The APIs stay those of v1.36: this is for
+    /// operators that check the version, not for tests with an older API.
     pub fn kubernetes_version(mut self, version: impl Into<String>) -> Self {
         self.version = Some(version.into());
         self
     }
 
-    /// Gives the embedded server other options; clock and seed stay the environment's.
+    /// Sets the options of the embedded server; clock and seed are set by the environment.
     pub fn server_options(mut self, options: Options) -> Self {
         self.server = Some(options);
         self
     }
 
-    /// Runs the controllers of a cluster: Deployments become pods that run, on a simulated node. An existing cluster has
-    /// its own.
+    /// Runs the cluster controllers: Deployments get running Pods on a simulated node. Has no effect on an existing
+    /// cluster.
     ///
-    /// [`Environment::faults`] do not concern them. Needs the feature `cluster`.
+    /// [`Environment::faults`] do not apply to these controllers. Needs the feature `cluster`.
     #[cfg(feature = "cluster")]
     pub fn with_cluster(self) -> Self {
         self.with_cluster_options(kubewright_cluster::Options::default())
     }
 
-    /// The same with other nodes, or with some of the controllers.
+    /// Like `with_cluster`, with other nodes or only some controllers.
     #[cfg(feature = "cluster")]
     pub fn with_cluster_options(mut self, options: kubewright_cluster::Options) -> Self {
         self.cluster = Some(options);
         self
     }
 
-    /// Starts the control plane, installs definitions and applies fixtures.
+    /// Starts the control plane, installs CRDs and applies fixtures.
     pub async fn start(self) -> Result<Environment, StartError> {
         let mut definitions = of_types(self.kinds.clone())?;
         definitions.extend(self.definitions);
@@ -281,7 +282,7 @@ impl Builder {
     }
 }
 
-/// The definitions of types, or what is wrong with these.
+/// Generates the CRDs of types.
 fn of_types(kinds: Vec<Kind>) -> Result<Vec<CustomResourceDefinition>, StartError> {
     let merged = crd::merge(kinds);
     let errors = merged.findings.iter().filter(|finding| finding.level == Level::Error);
@@ -296,9 +297,9 @@ fn of_types(kinds: Vec<Kind>) -> Result<Vec<CustomResourceDefinition>, StartErro
     if wrong.is_empty() { Ok(definitions) } else { Err(StartError::Type(wrong.join("\n"))) }
 }
 
-/// One control plane, and what a test wants of it. Dropping it ends what it started.
+/// A control plane with helpers for tests. Dropping it stops everything that it started.
 pub struct Environment {
-    /// Ends with the environment.
+    /// Stopped with the environment.
     #[cfg(feature = "cluster")]
     _cluster: Option<Running>,
     kube: kube::Client,
@@ -307,7 +308,7 @@ pub struct Environment {
     faults: Faults,
     seed: Option<u64>,
     namespaces: AtomicU64,
-    /// The types whose definitions were asked for.
+    /// The types whose CRDs are installed.
     kinds: Vec<Kind>,
     operators: Operators,
     webhook_servers: Servers,
@@ -316,32 +317,32 @@ pub struct Environment {
 }
 
 impl Environment {
-    /// An environment as the variables ask for it, embedded if they ask for nothing. Nothing is installed.
+    /// Starts an environment as selected by the environment variables; embedded by default. Nothing is installed.
     pub async fn start() -> Result<Self, StartError> {
         Self::builder().start().await
     }
 
-    /// An environment with something in it.
+    /// Builds an environment with CRDs, fixtures and options.
     pub fn builder() -> Builder {
         Builder::default()
     }
 
-    /// kube's client of the administrator, through [`Environment::faults`].
+    /// kube's client, as the administrator and through [`Environment::faults`].
     pub fn client(&self) -> kube::Client {
         self.kube.clone()
     }
 
-    /// The runtime's client of the administrator, without a cache.
+    /// The runtime's client, as the administrator and without a cache.
     pub fn runtime_client(&self) -> &Client {
         &self.client
     }
 
-    /// The connection of everything that this environment hands out: tells it how to fail, and what was asked.
+    /// Injects faults into the connection of all clients of this environment, and records their requests.
     pub fn faults(&self) -> &Faults {
         &self.faults
     }
 
-    /// The embedded server, if it is one.
+    /// The embedded server; `None` for other control planes.
     pub fn server(&self) -> Option<&ApiServer> {
         match &self.plane {
             Plane::Embedded { server, .. } => Some(server),
@@ -349,8 +350,8 @@ impl Environment {
         }
     }
 
-    /// A kubeconfig of the administrator, for kubectl and other processes. None for an embedded server that does not
-    /// listen ([`Builder::https`]), and for an existing cluster, whose kubeconfig is yours.
+    /// The administrator's kubeconfig, for kubectl and other processes. `None` for an embedded server that does not
+    /// listen ([`Builder::https`]) and for an existing cluster.
     pub fn kubeconfig(&self) -> Option<PathBuf> {
         match &self.plane {
             Plane::Embedded { listening, .. } => listening.as_ref().map(|it| it.1.path().join("kubeconfig")),
@@ -359,7 +360,7 @@ impl Environment {
         }
     }
 
-    /// What this control plane can do.
+    /// The capabilities of this control plane.
     pub fn capabilities(&self) -> Capabilities {
         match &self.plane {
             Plane::Embedded { server, .. } => {
@@ -372,7 +373,7 @@ impl Environment {
                     generated_role: true,
                 }
             }
-            // A bare API server has no controllers.
+            // A bare API server runs no controllers.
             Plane::Assets(_) => Capabilities {
                 garbage_collection: false,
                 namespace_deletion: false,
@@ -390,17 +391,17 @@ impl Environment {
         }
     }
 
-    /// Installs definitions, and waits until they are served.
+    /// Installs CRDs and waits until they are served.
     pub async fn install(&self, definitions: &[CustomResourceDefinition]) -> Result<(), InstallError> {
         install::definitions(&self.kube, definitions).await
     }
 
-    /// A namespace that nobody else has.
+    /// Creates a unique namespace.
     pub async fn namespace(&self) -> Result<String, client::Error> {
         let number = self.namespaces.fetch_add(1, Ordering::Relaxed) + 1;
         let mut metadata = ObjectMeta::default();
         match &self.plane {
-            // Alone in its world, so that the name can be the same each time.
+            // Each embedded server is separate, so names can be deterministic.
             Plane::Embedded { .. } => metadata.name = Some(format!("test-{number}")),
             _ => metadata.generate_name = Some("test-".to_owned()),
         }
@@ -408,12 +409,12 @@ impl Environment {
         Ok(created.metadata.name.unwrap_or_default())
     }
 
-    /// Applies an object, to the namespace `default` if it has none and its kind needs one.
+    /// Applies an object. A namespaced object without a namespace is applied to `default`.
     pub async fn apply(&self, object: DynamicObject) -> Result<DynamicObject, InstallError> {
         install::object(&self.client, object, Some("default")).await
     }
 
-    /// Applies the objects of a YAML text, to `namespace` where they have none.
+    /// Applies the objects of a YAML text. Namespaced objects without a namespace are applied to `namespace`.
     pub async fn apply_yaml(&self, namespace: &str, yaml: &str) -> Result<Vec<DynamicObject>, StartError> {
         let mut applied = Vec::new();
         for object in yaml::objects(yaml)? {
@@ -422,7 +423,7 @@ impl Environment {
         Ok(applied)
     }
 
-    /// Applies the objects of a file, or of all YAML files of a folder.
+    /// Applies the objects of a file, or of all YAML files of a directory.
     pub async fn apply_file(&self, path: impl AsRef<Path>) -> Result<Vec<DynamicObject>, StartError> {
         let mut applied = Vec::new();
         for object in yaml::load(path.as_ref())? {
@@ -431,8 +432,8 @@ impl Environment {
         Ok(applied)
     }
 
-    /// kube's client of another user with rights of their own, by impersonation. What the user may do beyond what
-    /// everybody may is decided by RBAC, as in a cluster.
+    /// kube's client for another user, by impersonation. RBAC decides what the user may do: `rights`, and the
+    /// permissions of all authenticated users.
     pub async fn user(&self, name: &str, rights: Rights) -> Result<kube::Client, client::Error> {
         rights.grant(&self.client, name).await?;
         let user = http::HeaderValue::from_str(name).map_err(|error| client::Error::Build(error.into()))?;
@@ -440,18 +441,18 @@ impl Environment {
         Ok(kube::Client::new(crate::user::As::new(connection, user), "default"))
     }
 
-    /// A manager on this environment: seeded as it is, on its clock, serving nothing. Register controllers with it.
+    /// A manager on this environment, with its seed and clock and without servers. Register controllers with it.
     ///
-    /// When it runs, its webhooks and conversions are installed, and every write of the test goes through them. On an
-    /// existing cluster they are not, because it cannot reach this process.
+    /// When it runs, its webhooks and conversions are installed and apply to every write of the test. They are not
+    /// installed on an existing cluster, which cannot reach this process.
     ///
-    /// It is also given the ServiceAccount, the roles and the bindings that `kubewright manifests` would write
-    /// for what is registered with it, and acts as that account. Until then its client acts as the administrator.
+    /// The manager also gets the ServiceAccount, roles and bindings that `kubewright manifests` would generate, and
+    /// runs as that ServiceAccount. Before it runs, its client acts as the administrator.
     pub fn manager(&self, name: &str) -> Result<Manager, ManagerError> {
         self.manager_with(ManagerOptions::new(name))
     }
 
-    /// A manager with options of its own; clock and seed are the environment's.
+    /// A manager with options; clock and seed are set by the environment.
     pub fn manager_with(&self, options: ManagerOptions) -> Result<Manager, ManagerError> {
         let mut options = ManagerOptions { seed: options.seed.or(self.seed), ..options };
         if let Plane::Embedded { .. } = &self.plane {
@@ -463,7 +464,7 @@ impl Environment {
         operator.elects_in(options.leader_election.as_ref().and_then(|election| election.namespace.clone()));
         let connection = self.faults.operator_connection(self.target.clone(), operator.clone());
         let manager = Manager::new(kube::Client::new(connection, "default"), options)?;
-        // The faults of the test do not concern the preparation.
+        // Faults of the test do not affect this setup.
         let direct = kube::Client::new(Faults::default().connection(self.target.clone()), "default");
         let (as_admin, route, webhooks) = (self.as_admin, self.webhook_route(), manager.webhooks().clone());
         manager.before_run(async move |manifest| {
@@ -473,9 +474,7 @@ impl Environment {
             match route {
                 Some(route) => route.install(&direct, &webhooks, &manifest).await?,
                 None if !webhooks.is_empty() => {
-                    tracing::warn!(
-                        "webhooks are not installed: an existing cluster cannot reach this process"
-                    );
+                    tracing::warn!("Webhooks not installed: an existing cluster cannot reach this process");
                 }
                 None => {}
             }
@@ -492,30 +491,30 @@ impl Environment {
         }
     }
 
-    /// The permissions that operators asked for and their generated roles do not grant. A refusal that was taken here no
-    /// longer fails the test.
+    /// The permissions that operators needed and their generated roles lack. Permissions returned here no longer fail
+    /// the test.
     pub fn refused_permissions(&self) -> Vec<Permission> {
         self.operators.iter().flat_map(|operator| operator.take_refused()).collect()
     }
 
-    /// The permissions of the generated roles that no call has used so far: those of `#[rbac]` one by one, and those of
+    /// The permissions of the generated roles that no call has used so far: each permission of `#[rbac]`, and those of
     /// registrations whose kind was not read or whose status was not written.
     ///
-    /// A test that goes through everything that the operator does can assert that there are none.
+    /// A test that covers everything that the operator does can assert that there are none.
     pub fn unused_permissions(&self) -> Vec<Unused> {
         self.operators.iter().flat_map(|operator| operator.unused()).collect()
     }
 
-    /// Runs a manager in the background until what is returned is dropped.
+    /// Runs a manager in the background until the returned value is dropped.
     pub fn run(&self, manager: Manager) -> Running {
         let operator = self.operators.find(&manager.manifest().name);
         Running::start(manager, operator)
     }
 
-    /// Runs a reconciler once for a key, as a controller would, and says what it returned.
+    /// Runs a reconciler once for a key, like a controller, and returns its outcome.
     ///
-    /// It may read everything, and write what `#[rbac]` declares, its status and its finalizers. One that reads indexes
-    /// needs the manager that they are registered with: [`Manager::reconcile_once`].
+    /// It may read everything, and write what `#[rbac]` declares, its status and its finalizers. A reconciler that uses
+    /// indexes needs the manager with which they are registered: [`Manager::reconcile_once`].
     pub async fn reconcile_once<R: Reconciler<Object: Object>>(
         &self,
         reconciler: &R,
@@ -535,8 +534,8 @@ impl Environment {
         Ok(events)
     }
 
-    /// Answers every get and list of this environment's clients as things are now, whatever happens from here on,
-    /// until [`Faults::heal`]. False if this control plane cannot.
+    /// Serves every get and list of this environment's clients from the current state until [`Faults::heal`], so that
+    /// later reads are stale. Returns false if the control plane does not support it.
     pub fn freeze_reads(&self) -> bool {
         let Some(server) = self.server() else { return false };
         self.faults.read_from(server.fork());
@@ -546,7 +545,7 @@ impl Environment {
 
 impl Drop for Environment {
     fn drop(&mut self) {
-        // Those that were not run with `Environment::run`.
+        // Managers that were not started with `Environment::run`.
         for operator in self.operators.iter() {
             operator.check();
         }

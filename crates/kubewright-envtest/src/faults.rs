@@ -1,9 +1,8 @@
-//! A connection that fails when told to, and remembers what was asked.
+//! Fault injection: a connection that fails on demand and records requests.
 //!
-//! It stands where the network is, in front of every control plane. Requests can be delayed, refused, answered by
-//! somebody else, or lost after they took effect; open watches can be cut, ended, stalled, or told that they are too
-//! old; reads can come from the past. What it is not told to do it does not do, and what is left to chance follows a
-//! seed.
+//! It sits between the clients and the control plane. Requests can be delayed, refused, answered with an error, or lose
+//! their response after they took effect. Open watches can be cut, ended, stalled or expired. Reads can be stale.
+//! Without rules it changes nothing, and random faults follow a seed.
 
 mod asked;
 mod body;
@@ -24,34 +23,34 @@ pub use self::asked::Asked;
 use self::body::{Answer, Fate, Source, Valve};
 use crate::operator::Operator;
 
-/// What happens to a request.
+/// The effect on a request.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Effect {
-    /// The server sees it so much later.
+    /// The server receives the request after this delay.
     Delay(Duration),
-    /// Somebody answers with an error instead of the server: its code and reason.
+    /// The request gets this status code and reason; the server does not receive it.
     Status(u16, &'static str),
-    /// The connection cannot be made; the server sees nothing.
+    /// The connection fails; the server does not receive the request.
     Refuse,
-    /// The server does it, and the connection breaks before the answer arrives.
+    /// The server executes the request, but the connection breaks before the response.
     LoseAnswer,
-    /// There is never an answer; the server sees nothing.
+    /// There is no response; the server does not receive the request.
     Hang,
 }
 
 impl Effect {
-    /// A conflict.
+    /// 409 Conflict.
     pub fn conflict() -> Self {
         Self::Status(409, "Conflict")
     }
 
-    /// The server asks to come back later.
+    /// 429 Too Many Requests.
     pub fn too_many_requests() -> Self {
         Self::Status(429, "TooManyRequests")
     }
 
-    /// The server is out of order.
+    /// 500 Internal Server Error.
     pub fn internal_error() -> Self {
         Self::Status(500, "InternalError")
     }
@@ -59,9 +58,9 @@ impl Effect {
     fn name(&self) -> &'static str {
         match self {
             Self::Delay(_) => "delayed",
-            Self::Status(..) => "answered by somebody else",
+            Self::Status(..) => "error injected",
             Self::Refuse => "refused",
-            Self::LoseAnswer => "answer lost",
+            Self::LoseAnswer => "response lost",
             Self::Hang => "hung",
         }
     }
@@ -77,7 +76,7 @@ struct Rule {
 
 enum When {
     Next(usize),
-    /// One in so many, by lot.
+    /// One in this many, at random.
     Sometimes(fastrand::Rng, u32),
 }
 
@@ -86,13 +85,13 @@ struct State {
     asked: Vec<Asked>,
     rules: Vec<Rule>,
     watches: Vec<Weak<Valve>>,
-    /// What reads are answered from, if not from now.
+    /// The server for stale reads, if enabled.
     past: Option<ApiServer>,
 }
 
-/// Tells a connection how to fail. Cheap to clone; clones are of the same connection.
+/// Injects faults into a connection. Cheap to clone; clones share the connection.
 ///
-/// [`Faults::operator`] concerns the operator alone, so that the test's own requests go through:
+/// [`Faults::operator`] affects the operator only, so that the test's own requests succeed:
 ///
 /// ```
 /// # #[tokio::main(flavor = "current_thread")]
@@ -104,7 +103,7 @@ struct State {
 /// # }
 /// ```
 ///
-/// Without it, every client of the environment is concerned:
+/// Without it, every client of the environment is affected:
 ///
 /// ```
 /// # #[tokio::main(flavor = "current_thread")]
@@ -123,12 +122,12 @@ struct State {
 #[derive(Clone, Default)]
 pub struct Faults {
     state: Arc<Mutex<State>>,
-    /// Whether only requests of operators are looked at.
+    /// Whether only requests of operators are affected.
     is_of_operator: bool,
 }
 
 impl Faults {
-    /// The connection to a server, or to whatever a client reaches.
+    /// The connection of the test's clients.
     pub(crate) fn connection(&self, target: Target) -> Connection {
         Connection { target, faults: self.clone(), operator: None }
     }
@@ -138,8 +137,8 @@ impl Faults {
         Connection { target, faults: self.clone(), operator: Some(operator) }
     }
 
-    /// The same connection, as far as operators use it: rules made here, and what is counted here, concern requests of
-    /// the environment's managers, and not those of the test's own clients.
+    /// A view of the same connection that affects and counts only requests of the environment's managers, not those of
+    /// the test's own clients.
     #[must_use]
     pub fn operator(&self) -> Self {
         Self { is_of_operator: true, ..self.clone() }
@@ -153,32 +152,32 @@ impl Faults {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Everything that was asked, in its order.
+    /// All requests so far, in order.
     pub fn asked(&self) -> Vec<Asked> {
         self.state().asked.iter().filter(|asked| self.concerns(asked)).cloned().collect()
     }
 
-    /// How many such requests there were.
+    /// The number of matching requests.
     pub fn count(&self, matches: impl Fn(&Asked) -> bool) -> usize {
         self.state().asked.iter().filter(|asked| self.concerns(asked) && matches(asked)).count()
     }
 
-    /// Forgets what was asked.
+    /// Clears the recorded requests.
     pub fn forget(&self) {
         self.state().asked.clear();
     }
 
-    /// The next `times` such requests meet `effect`. Rules are tried in the order in which they were made.
+    /// Applies `effect` to the next `times` matching requests. The first matching rule wins.
     pub fn next(&self, times: usize, effect: Effect, matches: impl Fn(&Asked) -> bool + Send + 'static) {
         self.rule(When::Next(times), effect, matches);
     }
 
-    /// Every such request meets `effect` until [`Faults::heal`].
+    /// Applies `effect` to every matching request until [`Faults::heal`].
     pub fn every(&self, effect: Effect, matches: impl Fn(&Asked) -> bool + Send + 'static) {
         self.next(usize::MAX, effect, matches);
     }
 
-    /// One in `one_in` such requests meets `effect`, until [`Faults::heal`]; which ones, the seed decides.
+    /// Applies `effect` to one in `one_in` matching requests until [`Faults::heal`], chosen by the seed.
     pub fn sometimes(
         &self,
         seed: u64,
@@ -195,7 +194,7 @@ impl Faults {
         self.state().rules.push(Rule { matches: Box::new(matches), when, effect });
     }
 
-    /// Forgets all rules, those of other views too, lets stalled watches go on and reads come from now.
+    /// Removes all rules, also those of other views, resumes stalled watches and ends stale reads.
     pub fn heal(&self) {
         let mut state = self.state();
         state.rules.clear();
@@ -204,38 +203,38 @@ impl Faults {
         Self { is_of_operator: false, ..self.clone() }.meet(None, |_| true);
     }
 
-    /// The server is gone: open watches break, and nothing can be asked until [`Faults::heal`].
+    /// Simulates an outage: open watches break, and all requests fail until [`Faults::heal`].
     pub fn down(&self) {
         self.every(Effect::Refuse, |_| true);
         self.cut(|_| true);
     }
 
-    /// Breaks such watches. Says how many.
+    /// Breaks matching watches. Returns their number.
     pub fn cut(&self, matches: impl Fn(&Asked) -> bool) -> usize {
         self.meet(Some(Fate::Cut), matches)
     }
 
-    /// Ends such watches as a server does. Says how many.
+    /// Ends matching watches like a server does. Returns their number.
     pub fn end(&self, matches: impl Fn(&Asked) -> bool) -> usize {
         self.meet(Some(Fate::End), matches)
     }
 
-    /// Tells such watches that they are too old (410), and ends them. Says how many.
+    /// Expires matching watches (410 Gone). Returns their number.
     pub fn expire(&self, matches: impl Fn(&Asked) -> bool) -> usize {
         self.meet(Some(Fate::Expire), matches)
     }
 
-    /// Delivers nothing to such watches any more, without ending them. Says how many.
+    /// Stops delivering events to matching watches without ending them. Returns their number.
     pub fn stall(&self, matches: impl Fn(&Asked) -> bool) -> usize {
         self.meet(Some(Fate::Stall), matches)
     }
 
-    /// How many such watches are open.
+    /// The number of matching open watches.
     pub fn watches(&self, matches: impl Fn(&Asked) -> bool) -> usize {
         self.open().iter().filter(|valve| self.concerns(&valve.asked) && matches(&valve.asked)).count()
     }
 
-    /// Answers every get and list as things are now, whatever happens from here on, until [`Faults::heal`].
+    /// Serves every get and list from `past` until [`Faults::heal`].
     pub(crate) fn read_from(&self, past: ApiServer) {
         self.state().past = Some(past);
     }
@@ -252,7 +251,7 @@ impl Faults {
         hit.map(|valve| valve.meet(fate)).count()
     }
 
-    /// Notes a request, and says what happens to it.
+    /// Records a request and returns its effect.
     fn note(&self, asked: &Asked) -> (usize, Option<Effect>, Option<ApiServer>) {
         let mut state = self.state();
         let effect = state.rules.iter_mut().filter(|rule| (rule.matches)(asked)).find_map(|rule| {
@@ -279,7 +278,7 @@ impl Faults {
     }
 }
 
-/// What a connection leads to.
+/// The server behind a connection.
 #[derive(Clone)]
 pub(crate) enum Target {
     Embedded(ApiServer),
@@ -297,12 +296,12 @@ impl Target {
     }
 }
 
-/// The connection itself, as a `tower` service.
+/// The connection as a `tower` service.
 #[derive(Clone)]
 pub(crate) struct Connection {
     target: Target,
     faults: Faults,
-    /// The user of the request, if the test's own client did not send it.
+    /// The operator that uses the connection; `None` for the test's own clients.
     operator: Option<Arc<Operator>>,
 }
 
@@ -318,7 +317,7 @@ impl Service<Request<Body>> for Connection {
     fn call(&mut self, mut request: Request<Body>) -> Self::Future {
         let Self { target, faults, operator } = self.clone();
         let is_operator = operator.is_some();
-        // While it acts as the administrator, nothing is learned about its permissions.
+        // While it acts as the administrator, its calls say nothing about its permissions.
         let operator = operator.filter(|operator| operator.user().is_some());
         if let Some(user) = operator.as_ref().and_then(|operator| operator.user()) {
             request.headers_mut().insert("impersonate-user", user.clone());
@@ -361,9 +360,9 @@ impl Service<Request<Body>> for Connection {
 fn status(code: u16, reason: &str) -> Response<Answer> {
     let body = json!({
         "kind": "Status", "apiVersion": "v1", "metadata": {}, "status": "Failure",
-        "message": format!("as the test has it: {reason}"), "reason": reason, "code": code,
+        "message": format!("injected by the test: {reason}"), "reason": reason, "code": code,
     });
     let response = Response::builder().status(code).header("content-type", "application/json");
     let body = kubewright_apiserver::Body::from(body.to_string());
-    response.body(Answer::new(Source::Embedded(body), None)).expect("a status and a body make an answer")
+    response.body(Answer::new(Source::Embedded(body), None)).expect("the response is valid")
 }

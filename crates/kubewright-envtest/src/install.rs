@@ -1,4 +1,4 @@
-//! Definitions and fixtures, put into a cluster.
+//! Installs CRDs and fixtures.
 
 use std::time::Duration;
 
@@ -6,47 +6,47 @@ use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomRe
 use kube::api::{Api, DynamicObject, Patch, PatchParams};
 use kubewright_runtime::{Client, Gvk};
 
-/// Who applies what an environment installs.
+/// The field manager of installed objects.
 const OWNER: &str = "kubewright-envtest";
-/// How long a definition may take to be served.
+/// How long a CRD may take until it is served.
 const SERVED_WITHIN: Duration = Duration::from_secs(10);
 const PAUSE: Duration = Duration::from_millis(20);
 
-/// What could not be put into the cluster.
+/// An object could not be installed.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum InstallError {
-    /// The server refused an object.
-    #[error("{what} was refused")]
+    /// The server rejected an object.
+    #[error("failed to apply {what}")]
     Refused {
-        /// Which object.
+        /// The kind and name of the object.
         what: String,
-        /// What the server said.
+        /// The cause.
         #[source]
         source: kubewright_runtime::client::Error,
     },
-    /// The server refused a definition.
-    #[error("the definition {name} was refused")]
+    /// The server rejected a CRD.
+    #[error("failed to apply CRD {name}")]
     DefinitionRefused {
-        /// Which definition.
+        /// The name of the CRD.
         name: String,
-        /// What the server said.
+        /// The cause.
         #[source]
         source: kube::Error,
     },
-    /// A definition is not served.
-    #[error("the definition {name} is not served after {within:?}: {why}")]
+    /// A CRD is not served in time.
+    #[error("CRD {name} is not served after {within:?}: {why}")]
     NotServed {
-        /// Which definition.
+        /// The name of the CRD.
         name: String,
-        /// How long it was waited for.
+        /// The timeout.
         within: Duration,
-        /// Its conditions, or what discovery said.
+        /// The conditions of the CRD, or the discovery error.
         why: String,
     },
 }
 
-/// Installs definitions, and waits until they are served.
+/// Installs CRDs and waits until they are served.
 pub(crate) async fn definitions(
     client: &kube::Client,
     definitions: &[CustomResourceDefinition],
@@ -99,10 +99,10 @@ fn conditions(definition: &CustomResourceDefinition) -> String {
                 .to_owned()
         })
         .collect();
-    if said.is_empty() { "it has no conditions".to_owned() } else { said.join(", ") }
+    if said.is_empty() { "no conditions".to_owned() } else { said.join(", ") }
 }
 
-/// Applies an object; one without a namespace goes into `namespace`.
+/// Applies an object. A namespaced object without a namespace is applied to `namespace`.
 pub(crate) async fn object(
     client: &Client,
     mut object: DynamicObject,

@@ -1,4 +1,4 @@
-//! A Kubernetes control plane in a test, with one line.
+//! A Kubernetes control plane for tests, in one line.
 //!
 //! ```
 //! use k8s_openapi::api::core::v1::ConfigMap;
@@ -17,28 +17,27 @@
 //! # }
 //! ```
 //!
-//! # Where the control plane is
+//! # Control planes
 //!
-//! - **Embedded** by default: a whole API server in this process, without a socket. It starts in about a
-//!   millisecond, each environment is a world of its own, and it is gone when the environment is dropped.
-//! - **Real binaries** with `KUBEBUILDER_ASSETS=DIR`: the `etcd` and `kube-apiserver` of that folder, as Go's envtest
-//!   starts them.
-//! - **An existing cluster** with `USE_EXISTING_CLUSTER=true`: the current kubeconfig.
+//! - **Embedded** by default: an API server in the test process, without a socket. It starts in about a millisecond, is
+//!   separate for each environment, and is dropped with it.
+//! - **Real binaries** with `KUBEBUILDER_ASSETS=DIR`: `etcd` and `kube-apiserver` from that directory, like Go's
+//!   envtest.
+//! - **An existing cluster** with `USE_EXISTING_CLUSTER=true`: the current kubeconfig context.
 //!
-//! The same test runs on all three. Where they differ, a test asks [`Environment::capabilities`] instead of being
-//! surprised.
+//! The same test runs on all three. Where they differ, check [`Environment::capabilities`].
 //!
-//! # What is in it
+//! # Features
 //!
-//! - [`Environment`]: client, kubeconfig, a namespace per test, definitions, fixtures, users, managers.
-//! - Managers run as their ServiceAccount with the generated role, so that a missing permission fails the test; the
-//!   test's own clients are the administrator's.
-//! - [`eventually`] and [`consistently`]: what must come true, or stay true. On tokio's paused clock they cost no time.
-//! - [`Environment::fixtures`]: objects in a folder, and the answers that are expected: the tests of webhooks.
+//! - [`Environment`]: clients, kubeconfig, a namespace per test, CRDs, fixtures, users, managers.
+//! - Managers run as their ServiceAccount with the generated role, so that a missing permission fails the test. The
+//!   test's own clients act as the administrator.
+//! - [`eventually`] and [`consistently`]: polling assertions, which take no real time on tokio's paused clock.
+//! - [`Environment::fixtures`]: objects in a directory with the expected answers, for tests of webhooks.
 //! - [`examples`]: random objects of a type, for property tests.
-//! - [`matches_yaml`]: compares an object with what a YAML text says of it.
-//! - [`Faults`]: a connection that fails when told to, and remembers what was asked.
-//! - [`Logs`] and [`Metrics`]: what was logged, and what was counted.
+//! - [`matches_yaml`]: compares an object with the expected YAML.
+//! - [`Faults`]: fault injection and recorded requests.
+//! - [`Logs`] and [`Metrics`]: captured logs and metrics.
 
 mod assets;
 mod compare;

@@ -1,4 +1,4 @@
-//! What was logged, for tests that ask.
+//! Captured logs.
 
 use std::io;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -6,9 +6,9 @@ use std::sync::{Arc, Mutex, PoisonError};
 use kubewright_runtime::logs;
 use tracing::subscriber::DefaultGuard;
 
-/// What is logged on this thread while this is held.
+/// Captures the logs of the current thread while it is held.
 ///
-/// A test on a runtime with one thread logs on that thread, and so do its managers.
+/// A test on a single-threaded runtime logs on its own thread, and so do its managers.
 ///
 /// ```
 /// let logs = kubewright_envtest::Logs::capture();
@@ -35,7 +35,7 @@ impl io::Write for Written {
 }
 
 impl Logs {
-    /// Begins to keep what is logged from `debug` up.
+    /// Starts to capture logs of level `debug` and above.
     pub fn capture() -> Self {
         let written = Written::default();
         let options = logs::Options {
@@ -48,7 +48,7 @@ impl Logs {
         Self { written, _guard: guard }
     }
 
-    /// Everything so far.
+    /// All captured logs.
     pub fn text(&self) -> String {
         String::from_utf8_lossy(&self.written.0.lock().unwrap_or_else(PoisonError::into_inner)).into_owned()
     }

@@ -1,8 +1,8 @@
-//! What was counted, for tests that ask.
+//! Metrics snapshots.
 
 use kubewright_runtime::Manager;
 
-/// The metrics of a manager at one moment.
+/// A snapshot of a manager's metrics.
 ///
 /// ```
 /// use kubewright_envtest::{Environment, Metrics};
@@ -12,7 +12,7 @@ use kubewright_runtime::Manager;
 /// let env = Environment::start().await?;
 /// let manager = env.manager("counting")?;
 /// let metrics = Metrics::of(&manager);
-/// assert_eq!(metrics.value("controller_runtime_reconcile_total", &[("controller", "nobody")]), None);
+/// assert_eq!(metrics.value("controller_runtime_reconcile_total", &[("controller", "unknown")]), None);
 /// # Ok(())
 /// # }
 /// ```
@@ -20,7 +20,7 @@ use kubewright_runtime::Manager;
 pub struct Metrics(String);
 
 impl Metrics {
-    /// What a manager has counted so far.
+    /// Takes a snapshot of a manager's metrics.
     pub fn of(manager: &Manager) -> Self {
         Self::read(manager.metrics())
     }
@@ -29,13 +29,13 @@ impl Metrics {
         Self(metrics.page(None).1)
     }
 
-    /// The page, as Prometheus reads it.
+    /// The metrics in Prometheus' text format.
     pub fn text(&self) -> &str {
         &self.0
     }
 
-    /// The value of a metric: the sum of all its samples that have these labels, whatever others they have. None if
-    /// there is no such sample.
+    /// The value of a metric: the sum of all samples with these labels, regardless of other labels. `None` if there is
+    /// no such sample.
     pub fn value(&self, name: &str, labels: &[(&str, &str)]) -> Option<f64> {
         let samples = self.0.lines().filter_map(Sample::read);
         let mut fitting = samples.filter(|sample| sample.name == name && sample.has(labels)).peekable();
@@ -44,7 +44,7 @@ impl Metrics {
     }
 }
 
-/// One line of the page that is no comment.
+/// One sample line.
 struct Sample<'a> {
     name: &'a str,
     labels: Vec<(&'a str, String)>,
@@ -70,7 +70,7 @@ impl<'a> Sample<'a> {
             }
             rest = rest.strip_prefix('}')?;
         }
-        // A time may follow.
+        // A timestamp may follow.
         let value = rest.split_whitespace().next()?.parse().ok()?;
         Some(Self { name, labels, value })
     }
@@ -80,7 +80,7 @@ impl<'a> Sample<'a> {
     }
 }
 
-/// The value of a label up to its closing quote, and what follows that.
+/// A label value up to its closing quote, and the rest.
 fn unquoted(text: &str) -> Option<(String, &str)> {
     let mut value = String::new();
     let mut characters = text.char_indices();
@@ -102,7 +102,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn samples_are_found_by_name_and_labels_and_summed_over_the_others() {
+    fn samples_are_selected_by_name_and_labels_and_summed() {
         let metrics = Metrics(
             "# TYPE hits_total counter\nhits_total{path=\"a\",code=\"200\"} 3\nhits_total{path=\"a\",code=\"500\"} 1\n\
              hits_total{path=\"b \\\"}\\\\,c=\\\"\",code=\"200\"} 7\nup 1\nempty{} 2 1700000000\nhits_total_x 9\n"

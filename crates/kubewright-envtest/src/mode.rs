@@ -1,30 +1,30 @@
-//! Where the control plane is, by environment variables that Go's envtest has.
+//! The kind of control plane, selected by the environment variables of Go's envtest.
 
 use std::ffi::OsString;
 use std::path::PathBuf;
 
-/// Where the control plane is.
+/// The kind of control plane.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub enum Mode {
-    /// In this process.
+    /// An API server in the test process.
     #[default]
     Embedded,
-    /// `etcd` and `kube-apiserver` of a folder, as processes.
+    /// `etcd` and `kube-apiserver` processes, from a directory.
     Assets(PathBuf),
-    /// The cluster of the current kubeconfig.
+    /// The cluster of the current kubeconfig context.
     Existing,
 }
 
-/// A variable that cannot be understood.
+/// An invalid environment variable.
 #[derive(Debug, thiserror::Error)]
-#[error("{variable}={value:?} is neither true nor false")]
+#[error("invalid {variable}={value:?}: must be true or false")]
 pub struct ModeError {
     variable: &'static str,
     value: String,
 }
 
 impl Mode {
-    /// What `USE_EXISTING_CLUSTER` and `KUBEBUILDER_ASSETS` ask for; embedded if neither is set.
+    /// Reads `USE_EXISTING_CLUSTER` and `KUBEBUILDER_ASSETS`; embedded if neither is set.
     pub fn from_env() -> Result<Self, ModeError> {
         Self::from_variables(std::env::var_os("USE_EXISTING_CLUSTER"), std::env::var_os("KUBEBUILDER_ASSETS"))
     }
@@ -48,7 +48,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn an_existing_cluster_goes_before_binaries_and_binaries_before_the_embedded_server() {
+    fn an_existing_cluster_takes_precedence_over_binaries_and_those_over_the_embedded_server() {
         let mode = |existing: Option<&str>, assets: Option<&str>| {
             Mode::from_variables(existing.map(Into::into), assets.map(Into::into))
         };
@@ -57,6 +57,6 @@ mod tests {
         assert_eq!(mode(None, Some("bin")).unwrap(), Mode::Assets("bin".into()));
         assert_eq!(mode(Some("TRUE"), Some("bin")).unwrap(), Mode::Existing);
         let error = mode(Some("yes please"), None).unwrap_err();
-        assert_eq!(error.to_string(), "USE_EXISTING_CLUSTER=\"yes please\" is neither true nor false");
+        assert_eq!(error.to_string(), "invalid USE_EXISTING_CLUSTER=\"yes please\": must be true or false");
     }
 }

@@ -1,8 +1,8 @@
 //! The ServiceAccount of an operator in an environment, and its RBAC rules.
 //!
-//! A manager runs as its ServiceAccount, with the roles that `kubewright manifests` would write for it, bound as
-//! `config/rbac` binds them. Owns the account, the roles, and the record of calls. Before the manager runs, its
-//! registrations are not complete, and its client acts as the administrator.
+//! A manager runs as its ServiceAccount, with the roles and bindings that `kubewright manifests` would generate for it.
+//! Owns the account, the roles, and the record of calls. Before the manager runs, its registrations are not complete,
+//! so its client acts as the administrator.
 
 use std::collections::BTreeSet;
 use std::fmt::Write as _;
@@ -24,9 +24,9 @@ use crate::install::{self, InstallError};
 pub(crate) struct Operator {
     account: Account,
     user: HeaderValue,
-    /// Whether it acts as its ServiceAccount from now on.
+    /// Whether it acts as its ServiceAccount.
     is_granted: AtomicBool,
-    /// Whether it is a single reconcile, whose registration is not known.
+    /// Whether it is a single reconcile, whose registration is unknown.
     is_single: bool,
     state: Mutex<State>,
 }
@@ -37,7 +37,7 @@ struct State {
 }
 
 impl Operator {
-    /// `kinds` are the operator's own where the program declares none with `crds!`.
+    /// `kinds` are the operator's own kinds, used if the program declares none with `crds!`.
     pub(crate) fn new(name: &str, kinds: &[declare::Kind], is_single: bool) -> Self {
         let account = Account::of(name);
         let user = HeaderValue::from_str(&account.user()).expect("an account has letters, digits, - and :");
@@ -61,19 +61,20 @@ impl Operator {
         }
     }
 
-    /// The user that requests impersonate; none while the operator acts as the administrator.
+    /// The user to impersonate; `None` while the operator acts as the administrator.
     pub(crate) fn user(&self) -> Option<&HeaderValue> {
         self.is_granted.load(Ordering::Relaxed).then_some(&self.user)
     }
 
-    /// Records the namespace of the leader election's Lease.
+    /// Records the namespace of the leader election Lease.
     pub(crate) fn elects_in(&self, namespace: Option<String>) {
         if namespace.is_some() {
             self.state().declarations.leader_election_namespace = namespace;
         }
     }
 
-    /// Declares a reconciler of a kind whose registration is not known: what it owns and watches may be anything.
+    /// Declares a reconciler of a kind without a registration. It may read everything, because what it owns and watches
+    /// is unknown.
     pub(crate) fn declare_single(&self, kind: &Kind) {
         let everything = || vec!["*".to_owned()];
         let declarations = &mut self.state().declarations;
@@ -123,7 +124,7 @@ impl Operator {
         });
     }
 
-    /// The permissions that the operator lacked. Each refused call is returned once.
+    /// The permissions that the operator lacked. Each is returned once.
     pub(crate) fn take_refused(&self) -> Vec<Permission> {
         let mut state = self.state();
         let refused = usage(&state).take_refused();
@@ -137,7 +138,7 @@ impl Operator {
         if self.is_single || self.user().is_none() { Vec::new() } else { usage(&state).unused() }
     }
 
-    /// Panics if a call of the operator was refused. While the test panics already, it logs instead.
+    /// Panics if a call of the operator was forbidden. Logs instead if the test already panics.
     pub(crate) fn check(&self) {
         let refused = self.take_refused();
         if refused.is_empty() {
@@ -153,7 +154,7 @@ impl Operator {
 
     fn message(&self, refused: &[Permission]) -> String {
         let mut message = format!(
-            "{} was refused calls under its generated role. Grant them on a reconciler, and run `kubewright manifests`:",
+            "{} lacks permissions in its generated role. Add these attributes to a reconciler and run `kubewright manifests`:",
             self.account.user()
         );
         for attribute in attributes(refused) {
@@ -171,7 +172,8 @@ impl Operator {
                 "\nIf `{own}` is for a finalizer, register the controller with .finalizer(\"...\") instead."
             );
         }
-        message.push_str("\nA test that is not about permissions can use Environment::builder().as_admin().");
+        message
+            .push_str("\nTo run managers as administrator instead, use Environment::builder().as_admin().");
         message
     }
 
@@ -188,7 +190,7 @@ fn usage(state: &State) -> Usage {
     usage
 }
 
-/// Adds what a manager registers to what the operator declares.
+/// Adds the registrations of a manager to the declarations.
 fn add(declarations: &mut Declarations, manifest: &ManagerManifest, is_single: bool) {
     let is_first = declarations.controllers.is_empty() && declarations.cached.is_empty();
     if is_first || manifest.namespaces.is_empty() {
@@ -236,12 +238,12 @@ fn resource(kind: &Kind) -> Resource {
     }
 }
 
-/// The operators of an environment, in the order in which they were made.
+/// The operators of an environment, in creation order.
 #[derive(Default)]
 pub(crate) struct Operators(Mutex<Vec<(String, Arc<Operator>)>>);
 
 impl Operators {
-    /// The operator of a name; `make` makes it if it is new.
+    /// The operator with this name; `make` creates it if it does not exist.
     pub(crate) fn of(&self, name: &str, make: impl FnOnce() -> Operator) -> Arc<Operator> {
         let mut all = self.all();
         if let Some((_, operator)) = all.iter().find(|(known, _)| known == name) {

@@ -1,6 +1,6 @@
-//! The control planes that an environment can be on.
+//! The control planes of an environment.
 //!
-//! Owns how each is started and which clock it goes by. What a test does with one is the environment's business.
+//! Owns how each is started, and its clock.
 
 use std::sync::Arc;
 use std::time::{SystemTime, UNIX_EPOCH};
@@ -14,7 +14,7 @@ use crate::assets::Assets;
 use crate::environment::StartError;
 use crate::faults::Target;
 
-/// When an environment with a seed begins: 2026-01-01T00:00:00Z, in microseconds.
+/// The start time of a seeded environment: 2026-01-01T00:00:00Z, in microseconds.
 const SEEDED_START: i64 = 1_767_225_600_000_000;
 
 /// One control plane.
@@ -31,7 +31,7 @@ impl Plane {
         https: bool,
     ) -> Result<(Self, Target), StartError> {
         let start = if seed.is_some() { SEEDED_START } else { now_micros() };
-        // Tokio's clock is the real one unless a test pauses it.
+        // Tokio's clock is the real clock unless a test pauses it.
         let clock = TokioClock::starting_at(start);
         let server = ApiServer::new(Options { clock: Arc::new(clock), seed, ..options });
         let listening = if https {
@@ -50,7 +50,7 @@ impl Plane {
 }
 
 impl Plane {
-    /// The clock that controllers of this control plane go by.
+    /// The clock for controllers on this control plane.
     pub(crate) fn clock(&self) -> Arc<dyn kubewright_runtime::Clock> {
         match self {
             Self::Embedded { clock, .. } => Arc::new(ServerClock(*clock)),
@@ -58,7 +58,7 @@ impl Plane {
         }
     }
 
-    /// The authority of the API server's certificate, in PEM, if it has one that we know.
+    /// The CA certificate of the API server in PEM, if it is known.
     #[cfg(feature = "cluster")]
     pub(crate) fn authority(&self) -> Option<&str> {
         match self {

@@ -1,4 +1,4 @@
-//! A manager in the background of a test.
+//! A manager that runs in the background of a test.
 
 use std::sync::Arc;
 
@@ -9,11 +9,11 @@ use tokio_util::sync::CancellationToken;
 use crate::metrics::Metrics;
 use crate::operator::Operator;
 
-/// A manager that runs in the background. It ends with this value, or with [`Running::stop`].
+/// A manager that runs in the background. It stops when this value is dropped, or with [`Running::stop`].
 ///
-/// If the operator was refused a call under its generated role, dropping this value panics, and names the `#[rbac]`
-/// attributes to add. [`Environment::refused_permissions`](crate::Environment::refused_permissions) is for tests that
-/// expect a refusal.
+/// If the operator lacked permissions in its generated role, dropping this value panics and names the `#[rbac]`
+/// attributes to add. Tests that expect this take them with
+/// [`Environment::refused_permissions`](crate::Environment::refused_permissions).
 pub struct Running {
     task: Option<JoinHandle<Result<(), ManagerError>>>,
     stop: CancellationToken,
@@ -29,13 +29,13 @@ impl Running {
         Self { task: Some(task), stop, metrics, operator, manager }
     }
 
-    /// Waits until the operator works: its role is bound, its webhooks are installed and its caches are filled. Writes
-    /// before that may pass its webhooks. If the manager ended, returns why.
+    /// Waits until the operator is ready: its role is bound, its webhooks are installed and its caches have synced.
+    /// Earlier writes may bypass its webhooks. If the manager stopped, returns its error.
     pub async fn ready(&mut self) -> Result<(), ManagerError> {
         let manager = self.manager.clone();
         let working = async {
             manager.addresses().await;
-            // If the cache fails, the manager ends.
+            // If the cache fails, the manager stops.
             let _ = manager.cache().synced().await;
         };
         tokio::select! {
@@ -45,18 +45,18 @@ impl Running {
         }
     }
 
-    /// What the manager has counted so far.
+    /// A snapshot of the manager's metrics.
     pub fn metrics(&self) -> Metrics {
         Metrics::read(&self.metrics)
     }
 
-    /// Asks the manager to end, waits until it has, and says how it ended.
+    /// Stops the manager gracefully and returns its result.
     pub async fn stop(mut self) -> Result<(), ManagerError> {
         self.stop.cancel();
         self.ended().await
     }
 
-    /// Waits until the manager ends by itself.
+    /// Waits until the manager stops by itself.
     pub async fn ended(&mut self) -> Result<(), ManagerError> {
         let Some(task) = &mut self.task else { return Ok(()) };
         let ended = task.await;

@@ -1,10 +1,10 @@
-//! Users beside the administrator, and what they may do.
+//! Users besides the administrator, and their permissions.
 
 use k8s_openapi::api::rbac::v1::{ClusterRole, ClusterRoleBinding, PolicyRule, RoleRef, Subject};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 use kubewright_runtime::{Client, client};
 
-/// What a user may do, in all namespaces.
+/// The permissions of a user, in all namespaces.
 ///
 /// ```
 /// use kubewright_envtest::Rights;
@@ -15,12 +15,12 @@ use kubewright_runtime::{Client, client};
 pub struct Rights(Vec<PolicyRule>);
 
 impl Rights {
-    /// Nothing beyond what everybody may.
+    /// No permissions besides those of all authenticated users.
     pub fn none() -> Self {
         Self::default()
     }
 
-    /// Everything.
+    /// All permissions.
     pub fn all() -> Self {
         let everything = vec!["*".to_owned()];
         Self(vec![
@@ -38,7 +38,7 @@ impl Rights {
         ])
     }
 
-    /// Adds verbs on resources of a group, each a list with commas.
+    /// Adds verbs on resources of a group, each a comma-separated list.
     #[must_use]
     pub fn allow(mut self, verbs: &str, group: &str, resources: &str) -> Self {
         self.0.push(PolicyRule {
@@ -50,16 +50,16 @@ impl Rights {
         self
     }
 
-    /// Adds a rule as it stands.
+    /// Adds a rule.
     #[must_use]
     pub fn rule(mut self, rule: PolicyRule) -> Self {
         self.0.push(rule);
         self
     }
 
-    /// Gives a user these rights, by a ClusterRole and its binding.
+    /// Grants these permissions to a user, with a ClusterRole and a ClusterRoleBinding.
     pub(crate) async fn grant(self, admin: &Client, user: &str) -> Result<(), client::Error> {
-        // Names of users may hold what names of objects may not.
+        // User names may contain characters that object names may not.
         let name: String = user
             .chars()
             .map(|it| if it.is_ascii_alphanumeric() { it.to_ascii_lowercase() } else { '-' })
@@ -90,7 +90,7 @@ fn list(text: &str) -> Vec<String> {
     text.split(',').map(str::trim).filter(|it| !it.is_empty()).map(str::to_owned).collect()
 }
 
-/// Asks in somebody's name.
+/// Impersonates a user.
 #[derive(Clone)]
 pub(crate) struct As<S> {
     inner: S,

@@ -1,7 +1,7 @@
 //! Webhooks of managers in an environment.
 //!
-//! Owns their configurations, the conversion of CRDs, and the way to the manager: the embedded server calls the handlers in
-//! the process, other API servers call them over TLS on loopback. The test does nothing for it.
+//! Owns their configurations, the conversion of CRDs, and the route to the manager: the embedded server calls the
+//! handlers in the process, other API servers call them over TLS on loopback. Tests need no setup for it.
 
 use std::sync::{Arc, Mutex, PoisonError};
 
@@ -22,11 +22,11 @@ use crate::install::{self, InstallError};
 /// The field manager of `spec.conversion`.
 const OWNER: &str = "kubewright-envtest-webhooks";
 
-/// The webhook servers of an environment. They end when it is dropped.
+/// The webhook servers of an environment, stopped when it is dropped.
 #[derive(Clone, Default)]
 pub(crate) struct Servers(Arc<Mutex<JoinSet<()>>>);
 
-/// How the API server reaches a manager of the test.
+/// How the API server reaches a manager.
 #[derive(Clone)]
 pub(crate) enum Route {
     /// Within the process.
@@ -35,12 +35,12 @@ pub(crate) enum Route {
     Loopback(Servers),
 }
 
-/// Webhooks cannot be installed.
+/// Webhooks could not be installed.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum WebhookError {
-    #[error("failed to create a certificate for webhooks")]
+    #[error("failed to create the webhook certificate")]
     Issue(#[from] kubewright_runtime::webhook::certificates::IssueError),
-    #[error("failed to use the certificate of webhooks")]
+    #[error("failed to load the webhook certificate")]
     Certificate(#[from] kubewright_runtime::certs::CertificateError),
     #[error("failed to serve webhooks")]
     Bind(#[from] kubewright_runtime::serve::BindError),

@@ -1,49 +1,49 @@
-//! Fixtures: objects as people write them.
+//! Loads objects from YAML.
 
 use std::path::{Path, PathBuf};
 
 use kube::api::DynamicObject;
 use serde_json::Value;
 
-/// A fixture that cannot be used.
+/// An invalid fixture.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum FixtureError {
     /// The file cannot be read.
-    #[error("{} cannot be read", path.display())]
+    #[error("failed to read {}", path.display())]
     Read {
         /// The file.
         path: PathBuf,
-        /// Why.
+        /// The cause.
         #[source]
         source: std::io::Error,
     },
-    /// It is no YAML.
-    #[error("{origin} is no YAML: {why}")]
+    /// The text is not valid YAML.
+    #[error("invalid YAML in {origin}: {why}")]
     Parse {
-        /// Where it comes from.
+        /// The file, or `the YAML`.
         origin: String,
-        /// What is wrong, and where.
+        /// The error with its position.
         why: String,
     },
-    /// A document in it is no Kubernetes object.
-    #[error("document {number} of {origin} is no object: {why}")]
+    /// A document is not a Kubernetes object.
+    #[error("document {number} of {origin} is not a Kubernetes object: {why}")]
     NoObject {
-        /// Where it comes from.
+        /// The file, or `the YAML`.
         origin: String,
-        /// Which document, from 1.
+        /// The number of the document, from 1.
         number: usize,
-        /// What is missing.
+        /// The reason.
         why: String,
     },
 }
 
-/// The objects of a YAML text with one or several documents; empty documents are skipped, lists are taken apart.
+/// Parses the objects of a YAML text with one or more documents. Empty documents are skipped, and Lists are flattened.
 pub fn objects(yaml: &str) -> Result<Vec<DynamicObject>, FixtureError> {
     read("the YAML", yaml)
 }
 
-/// The objects of a file, or of all `.yaml`, `.yml` and `.json` files of a folder in the order of their names.
+/// Loads the objects of a file, or of all `.yaml`, `.yml` and `.json` files of a directory, sorted by name.
 pub(crate) fn load(path: &Path) -> Result<Vec<DynamicObject>, FixtureError> {
     let failed = |source| FixtureError::Read { path: path.to_owned(), source };
     if !path.is_dir() {
@@ -88,7 +88,7 @@ fn read(origin: &str, yaml: &str) -> Result<Vec<DynamicObject>, FixtureError> {
     Ok(found)
 }
 
-/// The objects of a List, or the object itself.
+/// The items of a List, or the object itself.
 fn flat(mut document: Value) -> Vec<Value> {
     let is_list = document["kind"].as_str().is_some_and(|kind| kind.ends_with("List"));
     match document.get_mut("items").filter(|_| is_list).map(Value::take) {
@@ -102,7 +102,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn documents_and_lists_become_objects_in_their_order() {
+    fn documents_and_lists_become_objects_in_order() {
         let found = objects(
             "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: a}\n---\n---\napiVersion: v1\nkind: List\nitems:\n\
              - {apiVersion: v1, kind: Secret, metadata: {name: b}}\n",
@@ -113,9 +113,12 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_object_says_which_document_it_is() {
+    fn the_error_for_an_invalid_document_has_its_number() {
         let error = objects("apiVersion: v1\nkind: ConfigMap\n---\nmetadata: {name: a}\n").unwrap_err();
-        assert_eq!(error.to_string(), "document 2 of the YAML is no object: apiVersion and kind are missing");
+        assert_eq!(
+            error.to_string(),
+            "document 2 of the YAML is not a Kubernetes object: apiVersion and kind are missing"
+        );
         assert!(matches!(objects("a: [b"), Err(FixtureError::Parse { .. })));
         assert!(load(Path::new("no/such/file.yaml")).is_err());
     }

@@ -1,11 +1,11 @@
-//! The certificate that a server shows, and its change while the server runs.
+//! The certificate of a server, and its replacement while the server runs.
 //!
-//! [`Certificates`] owns one certificate chain with its key. The invariant: what is shown is always a pair that
-//! belongs together. A new pair that cannot be used is logged and left alone, and the last good one stays.
+//! [`Certificates`] owns one certificate chain with its key. The invariant: the served certificate and key always
+//! match. A new pair that cannot be used is logged and ignored, and the last valid pair stays in use.
 //!
-//! Files are read again by path, and compared by content: a mounted secret changes by the swap of a symlink,
-//! which leaves times and inotify watches of the files themselves untouched. This module opens no socket and
-//! makes no authority.
+//! Files are polled by path and compared by content: a mounted Secret changes by swapping a symlink, which modification
+//! times and inotify watches of the files do not show. This module opens no socket and creates no certificate
+//! authority.
 
 use std::fmt;
 use std::path::{Path, PathBuf};
@@ -22,46 +22,46 @@ use rustls_pki_types::{CertificateDer, PrivateKeyDer, PrivatePkcs8KeyDer};
 
 use crate::Clock;
 
-/// How often files are compared with what is shown.
+/// How often the files are polled.
 const POLL: Duration = Duration::from_secs(10);
-/// How long a certificate lasts that nobody checks: longer than a process.
+/// The validity of a self-signed certificate, longer than any process runs.
 const SELF_SIGNED_YEARS: i16 = 10;
 
 /// A certificate cannot be used.
 #[derive(Debug, thiserror::Error)]
 pub enum CertificateError {
     /// A file cannot be read.
-    #[error("cannot read {path}: give the path of a PEM file that this program may read")]
+    #[error("cannot read {path}: must be a readable PEM file")]
     Read {
         /// The file.
         path: PathBuf,
-        /// Why.
+        /// The cause.
         #[source]
         source: std::io::Error,
     },
-    /// The certificate is not PEM.
-    #[error("{0} holds no certificate in PEM form")]
+    /// The file has no PEM certificate.
+    #[error("{0} contains no PEM certificate")]
     Certificate(String, #[source] Option<rustls_pki_types::pem::Error>),
-    /// The key is not PEM.
-    #[error("{0} holds no private key in PEM form")]
+    /// The file has no PEM private key.
+    #[error("{0} contains no PEM private key")]
     Key(String, #[source] rustls_pki_types::pem::Error),
-    /// The two do not belong together, or the key is of a kind that is not known.
-    #[error("the certificate in {certificate} and the key in {key} cannot be used together")]
+    /// Certificate and key do not match, or the key type is not supported.
+    #[error("certificate {certificate} and key {key} do not match or are not supported")]
     Pair {
         /// Where the certificate comes from.
         certificate: String,
         /// Where the key comes from.
         key: String,
-        /// Why.
+        /// The cause.
         #[source]
         source: rustls::Error,
     },
-    /// A certificate of one's own could not be made.
-    #[error("a self-signed certificate could not be made")]
+    /// A self-signed certificate could not be generated.
+    #[error("failed to generate a self-signed certificate")]
     Make(#[from] rcgen::Error),
 }
 
-/// How often certificates were read, under controller-runtime's names.
+/// Counts certificate reads, with controller-runtime's names.
 #[derive(Debug, Clone, Default)]
 pub struct CertificateMetrics {
     reads: Counter,
@@ -69,7 +69,7 @@ pub struct CertificateMetrics {
 }
 
 impl CertificateMetrics {
-    /// Makes the counters and registers them.
+    /// Creates and registers the counters.
     pub fn register(registry: &mut Registry) -> Self {
         let made = Self::default();
         registry.register(
@@ -86,7 +86,7 @@ impl CertificateMetrics {
     }
 }
 
-/// A certificate chain with its key, as one server or several show it. Clones share it.
+/// A certificate chain with its key, for one or more servers. Clones share it.
 ///
 /// ```
 /// use kubewright_runtime::SystemClock;
@@ -104,17 +104,17 @@ pub struct Certificates {
     metrics: CertificateMetrics,
 }
 
-/// What a handshake asks for.
+/// The current certificate, for TLS handshakes.
 struct Shown(RwLock<Arc<CertifiedKey>>);
 
 struct Files {
     certificate: PathBuf,
     key: PathBuf,
-    /// What the last look found, so that each change is tried, and complained of, once. None if it could not be read.
+    /// The last content read, so that each change is parsed and logged once. `None` if it could not be read.
     seen: Mutex<Option<Contents>>,
 }
 
-/// The text of both files.
+/// The contents of both files.
 #[derive(Clone, PartialEq, Eq)]
 struct Contents {
     certificate: Vec<u8>,
@@ -131,7 +131,7 @@ impl Files {
         parse(&contents.certificate, &contents.key, &shown(&self.certificate), &shown(&self.key))
     }
 
-    /// Is this other than what was seen last? From now on it is that.
+    /// Stores the content and returns whether it changed.
     fn note(&self, found: Option<&Contents>) -> bool {
         let mut seen = self.seen.lock().unwrap_or_else(PoisonError::into_inner);
         let changed = seen.as_ref() != found;
@@ -143,15 +143,15 @@ impl Files {
 }
 
 impl Certificates {
-    /// A new key with a certificate for these DNS names and addresses, signed by itself. This is what metrics are
-    /// served with when no certificate is given: the traffic is encrypted, and a scraper cannot check the peer.
+    /// Generates a key with a self-signed certificate for these DNS names and IP addresses. It is the default of the
+    /// metrics server: traffic is encrypted, but a scraper cannot verify the server.
     pub fn self_signed(names: &[&str], clock: &dyn Clock) -> Result<Self, CertificateError> {
         let mut params =
             rcgen::CertificateParams::new(names.iter().map(|&name| name.to_owned()).collect::<Vec<_>>())?;
         let today = clock.now().to_zoned(jiff::tz::TimeZone::UTC).date();
         let yesterday = today.yesterday().unwrap_or(today);
         let day = |year: i16, of: jiff::civil::Date| {
-            // The 29th of February is not in every year; the 28th is.
+            // February 29 does not exist in every year.
             rcgen::date_time_ymd(year.into(), of.month().unsigned_abs(), of.day().unsigned_abs().min(28))
         };
         params.not_before = day(yesterday.year(), yesterday);
@@ -169,12 +169,12 @@ impl Certificates {
         Ok(Self::showing(pair, None))
     }
 
-    /// A chain and a key in PEM form.
+    /// A chain and a key in PEM format.
     pub fn from_pem(certificate: &[u8], key: &[u8]) -> Result<Self, CertificateError> {
         Ok(Self::showing(parse(certificate, key, "memory", "memory")?, None))
     }
 
-    /// A chain and a key in files, which [`Certificates::watch`] reads again when they change.
+    /// A chain and a key in files, which [`Certificates::watch`] reloads when they change.
     pub fn from_files(
         certificate: impl Into<PathBuf>,
         key: impl Into<PathBuf>,
@@ -191,38 +191,38 @@ impl Certificates {
         Self { shown, files, metrics: CertificateMetrics::default() }
     }
 
-    /// Counts reads of files in `metrics`.
+    /// Counts file reads in `metrics`.
     #[must_use]
     pub fn with_metrics(mut self, metrics: CertificateMetrics) -> Self {
         self.metrics = metrics;
         self
     }
 
-    /// Shows another pair from the next handshake on. Connections that are open keep theirs.
+    /// Serves another pair from the next handshake on. Open connections are not affected.
     pub fn replace(&self, certificate: &[u8], key: &[u8]) -> Result<(), CertificateError> {
         self.show(parse(certificate, key, "memory", "memory")?);
         Ok(())
     }
 
-    /// What TLS needs to show this certificate, with HTTP/1.1 on offer.
+    /// A TLS configuration that serves this certificate, with ALPN protocol HTTP/1.1.
     pub fn server_config(&self) -> Arc<ServerConfig> {
         let resolver: Arc<dyn ResolvesServerCert> = self.shown.clone();
         let mut config = ServerConfig::builder_with_provider(Arc::new(ring::default_provider()))
             .with_safe_default_protocol_versions()
-            .expect("ring speaks the default versions of TLS")
+            .expect("ring supports the default TLS versions")
             .with_no_client_auth()
             .with_cert_resolver(resolver);
         config.alpn_protocols = vec![b"http/1.1".to_vec()];
         Arc::new(config)
     }
 
-    /// The certificate that is shown now, without those that vouch for it.
+    /// The current leaf certificate.
     pub fn certificate(&self) -> CertificateDer<'static> {
         let shown = self.shown.0.read().unwrap_or_else(PoisonError::into_inner);
         shown.cert.first().cloned().unwrap_or_else(|| CertificateDer::from(Vec::new()))
     }
 
-    /// Follows the files, looking every 10 s by tokio's clock. Never ends; without files it only waits.
+    /// Polls the files every 10 s by tokio's clock. Never returns.
     pub async fn watch(&self) {
         let Some(files) = &self.files else { return std::future::pending().await };
         let mut ticks = tokio::time::interval(POLL);
@@ -233,7 +233,7 @@ impl Certificates {
         }
     }
 
-    /// Two small files, read in place: to hand this to another thread would cost more than the reading.
+    /// Reads two small files synchronously, which is cheaper than another thread.
     fn look(&self, files: &Files) {
         self.metrics.reads.inc();
         let found = files.read();
@@ -246,13 +246,13 @@ impl Certificates {
         match pair {
             Ok(pair) => {
                 self.show(pair);
-                tracing::info!(certificate = %files.certificate.display(), "a new certificate is in use");
+                tracing::info!(certificate = %files.certificate.display(), "Updated current TLS certificate");
             }
             Err(error) => {
                 self.metrics.errors.inc();
                 if changed {
                     let error: &dyn std::error::Error = &error;
-                    tracing::warn!(error, "the certificate changed and cannot be used; the old one stays");
+                    tracing::warn!(error, "Failed to load changed TLS certificate; keeping the previous one");
                 }
             }
         }
@@ -328,7 +328,8 @@ mod tests {
         (params.self_signed(&key).unwrap().pem(), key.serialize_pem())
     }
 
-    /// A folder as the kubelet mounts a secret: files that point through `..data`, which points to a version.
+    /// A directory like a Secret volume of the kubelet: files are symlinks into `..data`, which is a symlink to a
+    /// version.
     struct Mounted(tempfile::TempDir);
 
     impl Mounted {
@@ -359,7 +360,7 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
-    async fn a_secret_that_is_swapped_is_shown_within_ten_seconds() {
+    async fn an_updated_secret_is_served_within_ten_seconds() {
         let mounted = Mounted::new();
         let (first, second) = (pem(), pem());
         mounted.swap("..1", (&first.0, &first.1));
@@ -379,7 +380,7 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
-    async fn a_pair_that_does_not_belong_together_is_not_shown() {
+    async fn a_certificate_and_key_that_do_not_match_are_not_served() {
         let mounted = Mounted::new();
         let (first, second) = (pem(), pem());
         mounted.swap("..1", (&first.0, &first.1));
@@ -389,7 +390,7 @@ mod tests {
         mounted.swap("..2", (&second.0, &first.1));
         while_watching(&certificates, POLL * 3).await;
         assert_eq!(certificates.certificate(), before);
-        // The wrong pair is read often, and tried once.
+        // The invalid pair is read repeatedly, but parsed once.
         assert_eq!(certificates.metrics.errors.get(), 1);
         assert!(certificates.metrics.reads.get() >= 3);
 
@@ -399,7 +400,7 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
-    async fn a_file_that_is_gone_for_a_while_changes_nothing() {
+    async fn a_file_that_is_missing_for_a_while_changes_nothing() {
         let mounted = Mounted::new();
         let first = pem();
         mounted.swap("..1", (&first.0, &first.1));
@@ -414,10 +415,10 @@ mod tests {
     }
 
     #[test]
-    fn what_cannot_be_used_is_said_with_its_file() {
+    fn an_error_names_the_unusable_file() {
         let mounted = Mounted::new();
         let missing = mounted.open().unwrap_err().to_string();
-        assert!(missing.contains("tls.crt") && missing.contains("give the path"), "{missing}");
+        assert!(missing.contains("tls.crt") && missing.contains("must be a readable PEM file"), "{missing}");
         let (first, second) = (pem(), pem());
         mounted.swap("..1", ("no certificate", &first.1));
         assert!(
@@ -430,7 +431,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_in_memory_can_be_replaced_by_a_pair_only() {
+    fn a_certificate_in_memory_can_only_be_replaced_by_a_matching_pair() {
         let certificates = Certificates::self_signed(&["localhost"], &SystemClock).unwrap();
         let (first, second) = (pem(), pem());
         certificates.replace(first.0.as_bytes(), first.1.as_bytes()).unwrap();

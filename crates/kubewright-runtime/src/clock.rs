@@ -1,17 +1,17 @@
-//! What time it is.
+//! Wall clocks.
 //!
-//! Durations are measured by tokio's clock everywhere, which a test can pause. Timestamps that are written into
-//! objects come from a [`Clock`], which a test can inject. Nothing else reads a clock.
+//! Durations are measured by tokio's clock, which tests can pause. Timestamps in objects come from a [`Clock`], which
+//! tests can inject. Nothing else reads a clock.
 
 use jiff::Timestamp;
 
-/// Tells the time of day.
+/// A source of wall-clock time.
 pub trait Clock: Send + Sync + 'static {
-    /// Now.
+    /// The current time.
     fn now(&self) -> Timestamp;
 }
 
-/// The machine's clock.
+/// The system clock.
 #[derive(Debug, Default, Clone, Copy)]
 pub struct SystemClock;
 
@@ -21,7 +21,7 @@ impl Clock for SystemClock {
     }
 }
 
-/// Follows tokio's clock from a given moment: it stands still, and jumps, with a paused runtime.
+/// Follows tokio's clock from a given time, so it can be paused and advanced with the runtime.
 #[derive(Debug, Clone, Copy)]
 pub struct TokioClock {
     start: tokio::time::Instant,
@@ -29,7 +29,7 @@ pub struct TokioClock {
 }
 
 impl TokioClock {
-    /// A clock that shows `moment` now. Must be called within a runtime.
+    /// A clock that starts at `moment`. Must be called within a tokio runtime.
     pub fn starting_at(moment: Timestamp) -> Self {
         Self { start: tokio::time::Instant::now(), shown: moment }
     }

@@ -1,9 +1,8 @@
-//! Leader election: of several replicas, one acts.
+//! Leader election among the replicas of an operator.
 //!
-//! This is the shell around [`state`]: it carries out what the protocol asks for, one request at a time, and tells
-//! the world how it stands. It decides nothing. Whoever writes to the cluster as the leader does so through the
-//! election's [`Fence`], whose deadline moves before anything else learns of a change; a leader that loses finds its
-//! fence closed before it hears of it.
+//! This module performs the requests that the state machine in [`state`] asks for, one at a time, and publishes the
+//! result. It makes no decisions. Writes of the leader go through the election's [`Fence`]. The fence is always updated
+//! before any other observer, so it is closed before a former leader learns that it lost.
 
 mod metrics;
 mod options;
@@ -31,27 +30,27 @@ use self::state::{Contender, Event, Moment, Request, Step};
 use crate::fence::Gate;
 use crate::{Clock, Fence};
 
-/// How a replica stands.
+/// The leadership state of a replica.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Leadership {
     /// It waits for the Lease.
     Standby {
-        /// Who held the Lease when it was last read; none if nobody did, or if it was not read yet.
+        /// The holder of the Lease when it was last read; `None` if it had no holder or was not read yet.
         leader: Option<String>,
     },
     /// It leads.
     Leading {
-        /// How often the Lease changed hands before. Grows with each leader, as long as the Lease is not deleted.
+        /// The `leaseTransitions` of the Lease. It grows with each new leader, unless the Lease is deleted.
         transitions: i32,
     },
-    /// It does not lead, and does not try to any more.
+    /// It does not lead and has stopped trying.
     Lost,
 }
 
-/// One replica's part in the election of a leader, by a `coordination.k8s.io/v1` Lease.
+/// One replica's participation in leader election with a `coordination.k8s.io/v1` Lease.
 ///
-/// The protocol is client-go's: replicas in Go and in Rust can contend for one Lease. The replica needs the verbs
-/// get, create and update on leases.
+/// The protocol is client-go's, so replicas in Go and Rust can compete for one Lease. The replica needs the verbs get,
+/// create and update on leases.
 ///
 /// ```
 /// use std::sync::Arc;
@@ -83,11 +82,11 @@ pub enum Leadership {
 pub struct Election {
     contender: Contender,
     leases: Api<Lease>,
-    /// The Lease, for requests.
+    /// The name of the Lease.
     name: String,
     identity: String,
     clock: Arc<dyn Clock>,
-    /// What the contender counts from.
+    /// The origin of the contender's monotonic time.
     zero: Instant,
     gate: Gate,
     fence: Fence,
@@ -97,13 +96,13 @@ pub struct Election {
     on_new_leader: Option<Report>,
 }
 
-/// Who hears of new leaders.
+/// Called with the identity of each new leader.
 type Report = Box<dyn FnMut(&str) + Send + Sync>;
 
 impl Election {
-    /// A contender that does nothing until it is [`run`](Self::run). Must be called within a runtime.
+    /// Creates an election that does nothing until [`run`](Self::run). Must be called within a tokio runtime.
     ///
-    /// `clock` tells the time of day for the records; `rng` spreads the tries of contenders, and makes the identity
+    /// `clock` is the wall clock for the timestamps in the Lease. `rng` jitters the retries, and generates the identity
     /// if the options have none. Replicas need different seeds.
     pub fn new(
         client: kube::Client,
@@ -129,21 +128,21 @@ impl Election {
         })
     }
 
-    /// Counts in `metrics`, by the name of the Lease.
+    /// Records metrics, labelled with the name of the Lease.
     #[must_use]
     pub fn with_metrics(mut self, metrics: &ElectionMetrics) -> Self {
         self.metrics = metrics.of(&self.name);
         self
     }
 
-    /// Calls `report` with the identity of each new leader that is seen, this replica included. It must not block.
+    /// Calls `report` with the identity of each new leader, including this replica. It must not block.
     #[must_use]
     pub fn on_new_leader(mut self, report: impl FnMut(&str) + Send + Sync + 'static) -> Self {
         self.on_new_leader = Some(Box::new(report));
         self
     }
 
-    /// Who this replica is in the Lease.
+    /// The identity of this replica in the Lease.
     pub fn identity(&self) -> &str {
         &self.identity
     }
@@ -153,13 +152,13 @@ impl Election {
         self.fence.clone()
     }
 
-    /// How this replica stands, now and whenever it changes. When it says that this replica leads, the fence is open.
+    /// The leadership state and its changes. When it is `Leading`, the fence is open.
     pub fn leadership(&self) -> ordered_watch::Receiver<Leadership> {
         self.leadership.subscribe()
     }
 
-    /// Contends until the leadership is won and lost again, or until `cancelled`. In the latter case the fence closes
-    /// first, and then the Lease is released (if the options say so).
+    /// Runs until leadership is acquired and lost again, or until `cancelled`. On cancellation the fence closes first,
+    /// then the Lease is released (if the options enable it).
     ///
     /// Dropping the future closes the fence and leaves the Lease to expire.
     pub async fn run(mut self, cancelled: impl Future<Output = ()>) -> ElectionEnd {
@@ -197,7 +196,7 @@ impl Election {
             Step::Send { request, until } => {
                 let answer = timeout_at(self.instant(until), self.send(request)).await;
                 answer.unwrap_or_else(|_| {
-                    tracing::warn!(lease = self.name, "the API server did not answer in time");
+                    tracing::warn!(lease = self.name, "Lease request timed out");
                     Event::Failed
                 })
             }
@@ -230,20 +229,20 @@ impl Election {
                 kube::Error::Api(status) if status.code == 409 => Event::Conflict,
                 _ => Event::Failed,
             };
-            // That there is no Lease yet, or that another was faster, is what contenders live on.
+            // A missing Lease and a conflict with another replica are expected.
             let expected = match verb {
                 "read" => matches!(event, Event::NotFound),
                 _ => matches!(event, Event::Conflict),
             };
             if !expected {
                 let error: &dyn std::error::Error = &error;
-                tracing::warn!(lease = self.name, error, "could not {verb} the lease");
+                tracing::warn!(lease = self.name, error, "Failed to {verb} lease");
             }
             event
         })
     }
 
-    /// Makes known how the contender stands, the fence first.
+    /// Publishes the state of the contender, the fence first.
     fn publish(&mut self) {
         let held = self.contender.held();
         match held {
@@ -262,7 +261,7 @@ impl Election {
         if self.leader != leader {
             self.leader = leader;
             if let Some(leader) = &self.leader {
-                tracing::info!(lease = self.name, leader, "there is a new leader");
+                tracing::info!(lease = self.name, leader, "New leader elected");
                 if let Some(report) = &mut self.on_new_leader {
                     report(leader);
                 }
@@ -275,7 +274,7 @@ impl Election {
             let next = next(now);
             let changed = *now != next;
             if changed {
-                tracing::debug!(lease = self.name, from = ?now, to = ?next, "leadership");
+                tracing::debug!(lease = self.name, from = ?now, to = ?next, "Leadership changed");
                 *now = next;
             }
             changed
@@ -284,7 +283,7 @@ impl Election {
 }
 
 impl Drop for Election {
-    /// However it ends, even by a panic or by an abort of its task.
+    /// Runs also after a panic and when the task is aborted.
     fn drop(&mut self) {
         self.gate.close();
         self.metrics.master_status.set(0);

@@ -1,10 +1,10 @@
-//! Errors and panics in one line.
+//! Formats errors and panics.
 
 use std::any::Any;
 use std::error::Error;
 use std::fmt;
 
-/// An error with everything behind it.
+/// Displays an error with all its causes.
 pub(crate) struct Chain<'a>(pub(crate) &'a (dyn Error + 'static));
 
 impl fmt::Display for Chain<'_> {

@@ -1,18 +1,19 @@
-//! Events: what an operator tells people about an object, as `kubectl describe` shows it.
+//! Records Kubernetes Events about objects.
 //!
-//! A [`Recorder`] is cheap to copy, never waits and never fails its caller: it puts what happened into a short queue
-//! and returns. The [`Broadcaster`] behind it writes events.k8s.io/v1 Events in the background:
+//! A [`Recorder`] is cheap to clone, never blocks and never fails: it adds an event to a bounded queue and returns. The
+//! [`Broadcaster`] writes events.k8s.io/v1 Events in the background:
 //!
-//! * *Aggregated.* The same thing about the same object, however often, is one Event with a count. It is the same if
-//!   regarding and related object, type, reason, action, note and reporting controller are. A recorder can
-//!   [ignore the note](Recorder::ignoring_notes); then the Event keeps the first one.
-//!   The first repetition is written at once, later ones after 6 quiet minutes, or every 30 minutes.
-//! * *Limited.* A controller may create 25 Events about an object, and one more every 5 minutes. Repetitions are free.
-//! * *Lossy.* Events are for people. When the queue is full the oldest is dropped, and the log says how many.
+//! * *Aggregated.* Repetitions of an event become one Event with a count. Two events are equal if regarding object,
+//!   related object, type, reason, action, note and reporting controller are equal. A recorder can [ignore the
+//!   note](Recorder::ignoring_notes); then the Event keeps the first note. The first repetition is written immediately,
+//!   later ones after 6 minutes without a repetition, or every 30 minutes.
+//! * *Rate limited.* A controller may create 25 Events per object, and one more every 5 minutes. Repetitions do not
+//!   count.
+//! * *Best effort.* When the queue is full, the oldest event is dropped and the number of dropped events is logged.
 //!
-//! These are the numbers of client-go's recorders. Two things differ from its recorder for events.k8s.io/v1: an object's
-//! `resourceVersion` does not tell two events apart, so a controller that writes a status between them still gets one
-//! Event; and a changed note is a new Event, so that no Event shows an old text with a new count.
+//! The numbers are those of client-go. There are two differences to its events.k8s.io/v1 recorder. The
+//! `resourceVersion` of the object is ignored, so a controller that updates the status between two events still gets
+//! one Event. And a different note makes a new Event, so that no Event has an old note with a new count.
 //!
 //! ```
 //! # #[tokio::main(flavor = "current_thread")] async fn main() {
@@ -54,12 +55,12 @@ use self::sink::{Answer, Sink};
 use crate::Clock;
 use crate::owner::Referable;
 
-/// So many writes are under way at a time: one that hangs or is slow must not hold up the others.
+/// The number of concurrent writes, so that a slow request does not delay the others.
 const WRITES_AT_A_TIME: usize = 4;
-/// So long the end of the program waits for events.
+/// How long shutdown waits for pending events.
 const FLUSH: Duration = Duration::from_secs(1);
 
-/// Writes events in the background, for all recorders of a program.
+/// Writes events in the background, for all recorders of a process.
 pub struct Broadcaster {
     host: Arc<str>,
     shared: Arc<Shared>,
@@ -72,23 +73,23 @@ struct Shared {
 }
 
 impl Broadcaster {
-    /// A broadcaster of the program that runs on `host`. Nothing is written before [`run`](Self::run).
+    /// Creates a broadcaster for a process on `host`. Nothing is written before [`run`](Self::run).
     pub fn new(host: &str, clock: Arc<dyn Clock>, rng: fastrand::Rng) -> Self {
         Self { host: host.into(), shared: Arc::new(Shared { queue: Queue::default(), clock }), rng }
     }
 
-    /// A recorder for a controller, whose name the events will carry.
+    /// Creates a recorder that reports events as `controller`.
     ///
-    /// The name must be a qualified name, such as `markdownview-controller` or `example.com/markdownview`: the API
-    /// server refuses events of others.
+    /// The name must be a qualified name, such as `markdownview-controller` or `example.com/markdownview`; the API
+    /// server rejects events with any other reporting controller.
     pub fn recorder(&self, controller: &str) -> Recorder {
         let source = Arc::new(Source::new(controller, &self.host));
         Recorder { source, shared: self.shared.clone(), ignores_notes: false }
     }
 
-    /// Writes events until `shutdown`, then what is left for at most a second.
+    /// Writes events until `shutdown`, then flushes pending events for at most one second.
     ///
-    /// What is recorded after that goes nowhere.
+    /// Events recorded later are discarded.
     pub async fn run(mut self, client: kube::Client, shutdown: impl Future<Output = ()>) {
         let queue = &self.shared.queue;
         let sink = Sink::new(client);
@@ -99,11 +100,7 @@ impl Broadcaster {
             let now = Instant::now();
             take(queue, &mut correlator, &mut self.rng, now);
             if let Some(losses) = correlator.report(now) {
-                tracing::warn!(
-                    dropped = losses.dropped,
-                    suppressed = losses.suppressed,
-                    "events were not written"
-                );
+                tracing::warn!(dropped = losses.dropped, suppressed = losses.suppressed, "Events dropped");
             }
             while writes.len() < WRITES_AT_A_TIME
                 && let Some(write) = correlator.next_write(now)
@@ -134,11 +131,11 @@ impl Broadcaster {
                 finish(&mut correlator, &mut self.rng, answer);
             }
         };
-        // What did not make it is counted below, whether it was refused or late.
+        // Events that were not flushed are counted below.
         let _ = timeout(FLUSH, flush).await;
         let unwritten = correlator.unwritten();
         if unwritten > 0 {
-            tracing::warn!(unwritten, "the program ends before these events were written");
+            tracing::warn!(unwritten, "Shutting down with unwritten events");
         }
     }
 }
@@ -163,17 +160,17 @@ fn finish(correlator: &mut Correlator, rng: &mut fastrand::Rng, answer: Answer) 
     let Some(error) = error else { return };
     let error = &error as &dyn std::error::Error;
     match outcome {
-        Outcome::Refused => tracing::warn!(event = %name, error, "the API server refused an event"),
-        Outcome::Failed if gave_up => tracing::warn!(event = %name, error, "an event could not be written"),
-        _ => tracing::debug!(event = %name, error, "an event could not be written yet"),
+        Outcome::Refused => tracing::warn!(event = %name, error, "API server rejected event"),
+        Outcome::Failed if gave_up => tracing::warn!(event = %name, error, "Failed to write event"),
+        _ => tracing::debug!(event = %name, error, "Failed to write event; will retry"),
     }
 }
 
-/// Records Kubernetes Events about objects. Cheap to clone; never waits, never fails.
+/// Records Kubernetes Events about objects. Cheap to clone; never blocks, never fails.
 ///
-/// Made by [`Broadcaster::recorder`]. An event has a *reason*, one CamelCase word for programs (`FailedCreate`), an
-/// *action*, what the controller did (`Create`), and a *note*, a sentence for people. Reason and action are cut at 128
-/// bytes and the note at 1024, where the API server would refuse the event.
+/// Created by [`Broadcaster::recorder`]. An event has a *reason* (one CamelCase word such as `FailedCreate`), an
+/// *action* (what the controller did, such as `Create`) and a *note* (a human-readable sentence). Reason and action are
+/// truncated to 128 bytes and the note to 1024 bytes, the limits of the API server.
 #[derive(Clone)]
 pub struct Recorder {
     source: Arc<Source>,
@@ -182,8 +179,8 @@ pub struct Recorder {
 }
 
 impl Recorder {
-    /// A recorder for which events that differ only in their notes are one Event, which keeps the first note and counts
-    /// the others. For notes that are new each time, such as durations.
+    /// A recorder that aggregates events that differ only in their notes into one Event with the first note. For notes
+    /// that vary each time, such as durations.
     #[must_use]
     pub fn ignoring_notes(&self) -> Self {
         Self { ignores_notes: true, ..self.clone() }
@@ -199,12 +196,12 @@ impl Recorder {
         self.about(regarding).warning(reason)
     }
 
-    /// An event about an object, to which a second one can be [`related`](About::related).
+    /// Starts an event about an object; a second one can be added with [`related`](About::related).
     pub fn about(&self, regarding: &impl Referable) -> About<'_> {
         About { recorder: self, regarding: Subject::of(regarding), related: None }
     }
 
-    /// An event about an object of which one has only a reference, or about a part of one (`fieldPath`).
+    /// Starts an event about an object given by reference, or about a part of it (`fieldPath`).
     pub fn about_reference(&self, regarding: ObjectReference) -> About<'_> {
         About { recorder: self, regarding: Subject::of_reference(regarding), related: None }
     }
@@ -216,7 +213,7 @@ impl fmt::Debug for Recorder {
     }
 }
 
-/// The objects of an event; see [`Recorder::about`].
+/// The objects that an event is about; see [`Recorder::about`].
 #[must_use = "an event is recorded by `normal(reason).note(..)` or `warning(reason).note(..)`"]
 #[derive(Debug)]
 pub struct About<'a> {
@@ -226,7 +223,7 @@ pub struct About<'a> {
 }
 
 impl<'a> About<'a> {
-    /// Names a second object that took part, such as the pod that was created for the object.
+    /// Adds a second object that is involved, such as the Pod created for the first one.
     pub fn related(mut self, related: &impl Referable) -> Self {
         self.related = Subject::of(related);
         self
@@ -243,7 +240,7 @@ impl<'a> About<'a> {
     }
 }
 
-/// An event that is not recorded yet; [`note`](Self::note) does that.
+/// An event that is recorded by [`note`](Self::note).
 #[must_use = "an event is recorded by `note`"]
 #[derive(Debug)]
 pub struct EventBuilder<'a> {
@@ -254,13 +251,13 @@ pub struct EventBuilder<'a> {
 }
 
 impl<'a> EventBuilder<'a> {
-    /// What the controller did, in one CamelCase word such as `Create`. The reason otherwise.
+    /// What the controller did, as one CamelCase word such as `Create`. Defaults to the reason.
     pub fn action(mut self, action: &'a str) -> Self {
         self.action = Some(action);
         self
     }
 
-    /// Records the event with this text for people. It is anything that can be shown; `format_args!` is the cheapest.
+    /// Records the event with a human-readable note. `format_args!` is the cheapest form.
     pub fn note(self, note: impl fmt::Display) {
         self.record(&note);
     }
@@ -268,11 +265,11 @@ impl<'a> EventBuilder<'a> {
     fn record(self, note: &dyn fmt::Display) {
         let Self { about: About { recorder, regarding, related }, type_, reason, action } = self;
         let Some(regarding) = regarding else {
-            tracing::warn!(reason, %note, "event not recorded: the object has no apiVersion and kind");
+            tracing::warn!(reason, %note, "Event not recorded: object has no apiVersion and kind");
             return;
         };
         if !is_word(reason) {
-            tracing::warn!(reason, %note, "the reason of an event should be one CamelCase word");
+            tracing::warn!(reason, %note, "Event reason should be one CamelCase word");
         }
         let action = action.unwrap_or(reason);
         let mut key = SeriesKey::new(recorder.source.clone(), regarding, related, type_, reason, action);
@@ -283,7 +280,7 @@ impl<'a> EventBuilder<'a> {
     }
 }
 
-/// Whether a reason looks like one, and not like a sentence.
+/// Whether a reason is a single word.
 fn is_word(reason: &str) -> bool {
     reason.starts_with(|first: char| first.is_ascii_alphabetic())
         && reason.chars().all(|c| c.is_ascii_alphanumeric() || c == '_')

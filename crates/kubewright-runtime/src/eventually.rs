@@ -1,26 +1,24 @@
-//! Waiting for what an operator will have done, in tests.
+//! Polling assertions for tests.
 //!
-//! An operator acts some time after its cause, so a test asks until the answer is right ([`eventually`]), or asks
-//! that it stays right ([`consistently`]). Both poll by tokio's clock. On a paused clock, which moves on only when
-//! everything else is idle, a poll is all that a wait costs: there the pauses grow with the time that has passed, so
-//! that ten minutes take some seventy polls and not six thousand.
+//! An operator acts asynchronously, so a test polls until a check passes ([`eventually`]), or verifies that it keeps
+//! passing ([`consistently`]), as with Gomega. Both use tokio's clock. A paused clock advances only when everything is
+//! idle, so there the intervals grow with the elapsed time: ten minutes take about 70 polls instead of 6,000.
 
 use std::fmt;
 use std::time::Duration;
 
 use tokio::time::{Instant, sleep, timeout_at};
 
-/// Between the first tries; most of what a test waits for is there at once.
+/// The first interval; most checks pass immediately.
 const FIRST_PAUSE: Duration = Duration::from_millis(5);
-/// Between later tries.
+/// The longest interval.
 const LONGEST_PAUSE: Duration = Duration::from_millis(100);
-/// On a paused clock a later pause is this part of the time that has passed: what is seen late is seen at most so much
-/// later.
+/// On a paused clock, intervals grow to this fraction of the elapsed time, which bounds how late a result is seen.
 const PAUSED_PART: u32 = 8;
-/// How far the system's clock must move until it is known whether tokio's moves with it.
+/// How far the system clock must advance to tell whether tokio's clock does too.
 const TICK: Duration = Duration::from_nanos(1);
 
-/// The pauses between tries.
+/// The intervals between polls.
 struct Pauses {
     start: Instant,
     next: Duration,
@@ -40,7 +38,7 @@ impl Pauses {
     }
 }
 
-/// Whether tokio's clock stands still while the system's moves on.
+/// Whether tokio's clock is paused.
 fn clock_is_paused() -> bool {
     let (tokio, system) = (Instant::now(), std::time::Instant::now());
     while system.elapsed() < TICK {
@@ -49,9 +47,9 @@ fn clock_is_paused() -> bool {
     Instant::now() == tokio
 }
 
-/// Asks until the answer is `Ok`, at most for `limit`.
+/// Polls until `check` returns `Ok`, for at most `limit`.
 ///
-/// The error of a try says what was seen instead; the last one is in the error of the whole.
+/// An error of `check` describes the current state; the last one is part of [`NeverError`].
 ///
 /// ```
 /// # #[tokio::main(flavor = "current_thread", start_paused = true)] async fn main() {
@@ -86,14 +84,14 @@ pub async fn eventually<T, E: fmt::Display>(
         if now >= deadline {
             return Err(NeverError { waited: now - start, tries, last_seen, unanswered: false });
         }
-        // The last try is at the deadline itself: what is right by then is right in time.
+        // The last try is at the deadline itself.
         sleep(pauses.next().min(deadline - now)).await;
     }
 }
 
-/// Asks again and again for as long as `duration`, and fails at the first answer that is not `Ok`.
+/// Polls for `duration` and fails on the first error of `check`.
 ///
-/// Returns the last answer. For what must *not* happen, which [`eventually`] cannot show.
+/// Returns the last value. Use it for things that must *not* happen.
 ///
 /// ```
 /// # #[tokio::main(flavor = "current_thread", start_paused = true)] async fn main() {
@@ -136,26 +134,26 @@ pub async fn consistently<T, E: fmt::Display>(
     }
 }
 
-/// What [`eventually`] waited for did not come.
+/// [`eventually`] timed out.
 ///
-/// Its `Debug` is its message, so that `unwrap` in a test says what was seen.
+/// `Debug` is the same as `Display`, so that `unwrap` prints a readable message.
 #[derive(Clone, PartialEq, Eq, thiserror::Error)]
 pub struct NeverError {
-    /// How long it was waited for.
+    /// The time waited.
     pub waited: Duration,
-    /// How often it was asked.
+    /// The number of polls.
     pub tries: u32,
-    /// What the last try that was answered said.
+    /// The error of the last completed poll.
     pub last_seen: Option<String>,
-    /// Whether the last try was cut off at the deadline without an answer.
+    /// Whether the last poll did not complete before the deadline.
     pub unanswered: bool,
 }
 
 impl fmt::Display for NeverError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "not within {:?}, in {}", self.waited, Tries(self.tries))?;
+        write!(f, "timed out after {:?} and {}", self.waited, Tries(self.tries))?;
         if self.unanswered {
-            f.write_str(", the last of which never answered")?;
+            f.write_str(", the last of which did not complete")?;
         }
         match &self.last_seen {
             Some(seen) => write!(f, "; last seen: {seen}"),
@@ -170,25 +168,25 @@ impl fmt::Debug for NeverError {
     }
 }
 
-/// What [`consistently`] watched did not stay so.
+/// A check of [`consistently`] failed.
 ///
-/// Its `Debug` is its message, so that `unwrap` in a test says what was seen.
+/// `Debug` is the same as `Display`, so that `unwrap` prints a readable message.
 #[derive(Clone, PartialEq, Eq, thiserror::Error)]
 pub struct NotConsistentError {
-    /// How long it held.
+    /// How long the check passed.
     pub held: Duration,
-    /// How long it should have held.
+    /// How long it should have passed.
     pub duration: Duration,
-    /// How often it was asked.
+    /// The number of polls.
     pub tries: u32,
-    /// What was seen instead.
+    /// The error of the check.
     pub seen: String,
 }
 
 impl fmt::Display for NotConsistentError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Self { held, duration, tries, seen } = self;
-        write!(f, "held for {held:?} of {duration:?}, in {}; then seen: {seen}", Tries(*tries))
+        write!(f, "failed after {held:?} of {duration:?} and {}: {seen}", Tries(*tries))
     }
 }
 
@@ -214,20 +212,20 @@ mod tests {
     use super::*;
 
     #[tokio::test(start_paused = true)]
-    async fn an_answer_that_is_right_at_once_costs_no_time() {
+    async fn a_check_that_passes_immediately_takes_no_time() {
         let start = Instant::now();
         assert_eq!(eventually(Duration::from_secs(1), async || Ok::<_, String>(7)).await.unwrap(), 7);
         assert_eq!(start.elapsed(), Duration::ZERO);
     }
 
     #[tokio::test(start_paused = true)]
-    async fn what_is_right_only_at_the_deadline_is_in_time() {
+    async fn a_check_that_passes_at_the_deadline_is_in_time() {
         let start = Instant::now();
         let limit = Duration::from_millis(777);
         let late = async || if start.elapsed() >= limit { Ok(()) } else { Err("early") };
         eventually(limit, late).await.unwrap();
         let never = eventually(limit, async || Err::<(), _>("3 of 5 pods")).await.unwrap_err();
-        insta::assert_snapshot!(never, @"not within 777ms, in 13 tries; last seen: 3 of 5 pods");
+        insta::assert_snapshot!(never, @"timed out after 777ms and 13 tries; last seen: 3 of 5 pods");
         assert_eq!(format!("{never:?}"), never.to_string());
     }
 
@@ -247,7 +245,7 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
-    async fn what_comes_late_is_seen_an_eighth_later_at_most() {
+    async fn a_late_result_is_seen_at_most_an_eighth_later() {
         let start = Instant::now();
         for seconds in [1, 10, 60, 500] {
             let begun = Instant::now();
@@ -267,28 +265,28 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
-    async fn a_try_that_hangs_does_not_hang_the_test() {
+    async fn a_check_that_hangs_times_out() {
         let mut first = true;
         let hangs = async || {
             if std::mem::take(&mut first) { Err::<(), _>("nothing") } else { pending().await }
         };
         let never = eventually(Duration::from_secs(2), hangs).await.unwrap_err();
-        insta::assert_snapshot!(never, @"not within 2s, in 2 tries, the last of which never answered; last seen: nothing");
+        insta::assert_snapshot!(never, @"timed out after 2s and 2 tries, the last of which did not complete; last seen: nothing");
     }
 
     #[tokio::test(start_paused = true)]
-    async fn what_changes_within_the_time_is_not_consistent() {
+    async fn a_check_that_fails_within_the_duration_is_not_consistent() {
         let start = Instant::now();
         let check = async || {
             let elapsed = start.elapsed();
             if elapsed < Duration::from_millis(40) { Ok(elapsed) } else { Err("a second pod") }
         };
         let error = consistently(Duration::from_secs(1), check).await.unwrap_err();
-        insta::assert_snapshot!(error, @"held for 75ms of 1s, in 5 tries; then seen: a second pod");
+        insta::assert_snapshot!(error, @"failed after 75ms of 1s and 5 tries: a second pod");
     }
 
     #[tokio::test(start_paused = true)]
-    async fn what_stays_is_asked_until_the_end() {
+    async fn a_passing_check_is_polled_until_the_end() {
         let start = Instant::now();
         let last =
             consistently(Duration::from_secs(3), async || Ok::<_, String>(start.elapsed())).await.unwrap();

@@ -1,25 +1,25 @@
-//! The fence: up to when writes may leave this process.
+//! The fence: the deadline until which this process may send writes.
 //!
-//! An [`Election`](crate::Election) moves the deadline of its fence with every renewal; whoever writes to the API
-//! server asks the fence first. The one invariant: **at no moment are the fences of two contenders for one Lease
-//! open**. Nothing here talks to the server or decides who leads.
+//! An [`Election`](crate::Election) extends the deadline of its fence with every renewal, and every write to the API
+//! server checks the fence first. The invariant: **the fences of two contenders for one Lease are never open at the
+//! same time**. This module sends no requests and does not decide who leads.
 //!
 //! # Why two are never open at once
 //!
-//! Let `D` be the Lease's duration and `R` the renew deadline. A leader's fence is open up to `sent + R`, where
-//! `sent` was read from the local clock *before* the last successful write of the Lease was sent.
+//! Let `D` be the lease duration and `R` the renew deadline. A leader's fence is open until `sent + R`, where `sent`
+//! was read from the local clock *before* the last successful write of the Lease was sent.
 //!
-//! 1. Nobody sees a record before the server stored it, and the server does not store it before it was sent. Another
-//!    contender therefore begins to count the record's age at `sent` or later, by its own clock.
-//! 2. It takes the Lease over no sooner than when it has counted `D`, and only if the record is still the last one:
-//!    its write names the `resourceVersion` that it read. A renewal that the server stored before makes that write
-//!    fail; a renewal that comes after fails itself. So of the leader's successful writes, the overtaken record is
-//!    the last or a later one, and the other's fence opens at `sent + D` or later.
-//! 3. Clocks are never compared, only durations. If each clock runs wrong by at most the fraction `p`, then `R` takes
-//!    the leader at most `R / (1 - p)` and `D` takes the other at least `D / (1 + p)`. [`ElectionOptions`]
-//!    demand `R <= 0.98 D`, which holds for `p` = 1 %; the defaults (10 s of 15 s) hold for 20 %.
+//! 1. A record is visible only after the server stored it, and the server stores it after it was sent. Another
+//!    contender therefore starts to count the record's age at `sent` or later, by its own clock.
+//! 2. It acquires the Lease only after it has counted `D`, and only if the record is still current: its write has the
+//!    `resourceVersion` that it read. If the server stored a renewal before, that write fails; a renewal that arrives
+//!    later fails itself. So the record that was replaced is the leader's last successful write or a later one, and
+//!    the other fence opens at `sent + D` or later.
+//! 3. Clocks are never compared, only durations. If each clock drifts by at most the fraction `p`, then `R` takes the
+//!    leader at most `R / (1 - p)`, and `D` takes the other at least `D / (1 + p)`. [`ElectionOptions`] require
+//!    `R <= 0.98 D`, which is safe for `p` = 1 %; the defaults (10 s of 15 s) are safe for 20 %.
 //!
-//! A leader that gives the Lease up closes its fence before it says so to the server.
+//! A leader that releases the Lease closes its fence before it sends the release.
 //!
 //! [`ElectionOptions`]: crate::ElectionOptions
 
@@ -37,13 +37,13 @@ use tokio::time::{Instant, sleep_until};
 
 use crate::Clock;
 
-/// Says whether a write may leave now. Cheap to clone; all clones are one fence.
+/// Whether a write may be sent now. Cheap to clone; clones share one fence.
 ///
 /// ```
 /// # tokio::runtime::Builder::new_current_thread().build().unwrap().block_on(async {
 /// use kubewright_runtime::Fence;
 ///
-/// // Without leader election nothing is ever refused.
+/// // Without leader election, every write is allowed.
 /// let fence = Fence::open();
 /// assert!(fence.check().unwrap().instant().is_none());
 /// let written = fence.guard(async { "written" }).await;
@@ -51,71 +51,73 @@ use crate::Clock;
 /// # });
 /// ```
 ///
-/// The fence of an election comes from [`Election::fence`](crate::Election::fence). It is closed until the election
-/// is won, and again when the renew deadline has passed since the last renewal was *sent*, which is before any other
+/// [`Election::fence`](crate::Election::fence) returns the fence of an election. It is closed until the election is
+/// won. It closes again when the renew deadline has passed since the last renewal was *sent*, which is before any other
 /// contender may consider the Lease expired.
 ///
-/// # A process that stood still
+/// # Paused processes
 ///
-/// Tokio's clock (`CLOCK_MONOTONIC` on Linux) goes on while a process is stopped (SIGSTOP, a debugger, a frozen
-/// cgroup), so that the first check after it refuses. It does not go on while the *machine* is suspended, and a
-/// virtual machine that was paused may not notice either. Therefore each renewal also notes the time of day, and a
-/// check refuses when the [`Clock`] is past it by the same span. A time of day that is set forward by hand closes
-/// the fence too, until the next renewal; that costs a retry period and no safety. A machine that is suspended *and*
-/// has its time of day set back by as much goes unnoticed.
+/// Tokio's clock (`CLOCK_MONOTONIC` on Linux) continues while a process is stopped (SIGSTOP, a debugger, a frozen
+/// cgroup), so the first check after the pause fails. It stops while the *machine* is suspended, and possibly while a
+/// virtual machine is paused. Therefore each renewal also sets a deadline on the wall clock, and a check fails when the
+/// [`Clock`] is past it. Setting the wall clock forward closes the fence too, until the next renewal; that costs a
+/// retry period and no safety. A machine that is suspended *and* has its wall clock set back by as much is not
+/// detected.
 ///
-/// # What it cannot promise
+/// # Limitations
 ///
-/// - A request whose bytes have left cannot be called back: one that was sent at the last moment may be stored
-///   later. The time between renew deadline and lease duration is what it has to arrive. What must hold without
-///   exception needs a precondition, such as a `resourceVersion`.
-/// - Only what goes through the fence is fenced, and a future that hands work to another task takes it out of
-///   [`guard`](Self::guard)'s reach.
-/// - Whoever deletes the Lease, or writes another holder into it, takes it by force.
-/// - Two processes with one identity are one contender to everybody.
-/// - Contenders in Go see two renewals within one second of the time of day as one, because client-go compares
-///   records to the second. Beside them, a retry period below 1 s wants a renew deadline that is 1 s shorter than the
-///   lease duration; the defaults are far from it.
+/// - A request that was sent cannot be recalled: one sent shortly before the deadline may be stored later. It has the
+///   time between renew deadline and lease duration to arrive. Where this matters, use a precondition such as
+///   `resourceVersion`.
+/// - Only writes that go through the fence are fenced. A future that passes work to another task moves it out of the
+///   scope of [`guard`](Self::guard).
+/// - A client that deletes the Lease or writes another holder into it breaks the guarantee.
+/// - Two processes with the same identity count as one contender.
+/// - client-go compares records to the second, so contenders in Go see two renewals within one second as one. With such
+///   contenders, a retry period below 1 s needs a renew deadline at least 1 s shorter than the lease duration. The
+///   defaults satisfy this.
 #[derive(Clone)]
 pub struct Fence(Option<Arc<Shared>>);
 
-/// Why a write may not leave.
+/// Why a write may not be sent.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum Fenced {
-    /// The Lease is another's, or nobody's, or was given up.
-    #[error("this replica does not lead")]
+    /// Another replica holds the Lease, or it has no holder, or it was released.
+    #[error("this replica is not the leader")]
     NotLeading,
     /// The Lease was not renewed in time; another replica may lead now.
-    #[error("the lease was not renewed in time, so another replica may lead now")]
+    #[error("the lease was not renewed in time; another replica may lead now")]
     Expired,
-    /// By the time of day the Lease was not renewed in time, although the process did not notice that time went by.
-    #[error("the time of day is past the lease's deadline: the machine was suspended, or its clock was set")]
+    /// The wall clock is past the lease's deadline, although the monotonic clock is not.
+    #[error(
+        "the wall clock is past the lease's deadline: the machine was suspended or its clock was changed"
+    )]
     Suspended,
 }
 
-/// Up to when an open fence stays open, unless the Lease is renewed or given up meanwhile.
+/// Until when an open fence stays open, unless the Lease is renewed or released.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Deadline(Option<Instant>);
 
 impl Deadline {
-    /// The moment; none without leader election.
+    /// The deadline; `None` without leader election.
     pub fn instant(self) -> Option<Instant> {
         self.0
     }
 
-    /// What is left, for the timeout of a request; none without leader election.
+    /// The remaining time, for request timeouts; `None` without leader election.
     pub fn remaining(self) -> Option<Duration> {
         self.0.map(|deadline| deadline.saturating_duration_since(Instant::now()))
     }
 }
 
 impl Fence {
-    /// The fence of a process without leader election: always open, at no cost.
+    /// A fence that is always open, for a process without leader election.
     pub fn open() -> Self {
         Self(None)
     }
 
-    /// A closed fence, and what opens it. Must be called within a runtime, because its clock is the runtime's.
+    /// A closed fence and the gate that opens it. Must be called within a tokio runtime, because it uses its clock.
     pub(crate) fn closed(clock: Arc<dyn Clock>) -> (Gate, Self) {
         let shared = Arc::new(Shared {
             zero: Instant::now(),
@@ -127,9 +129,9 @@ impl Fence {
         (Gate(shared.clone()), Self(Some(shared)))
     }
 
-    /// Whether a write may leave now, and up to when the next ones may.
+    /// Whether a write may be sent now, and until when further writes may.
     ///
-    /// Takes no lock. An answer is old as soon as it is given; what takes time belongs into [`guard`](Self::guard).
+    /// Lock-free. The result is outdated immediately; use [`guard`](Self::guard) for anything that takes time.
     pub fn check(&self) -> Result<Deadline, Fenced> {
         match &self.0 {
             None => Ok(Deadline(None)),
@@ -137,11 +139,10 @@ impl Fence {
         }
     }
 
-    /// Runs `future` while the fence is open, and drops it at the moment when it closes, so that it sends nothing
-    /// more. A renewal meanwhile gives it more time.
+    /// Runs `future` while the fence is open, and drops it when the fence closes, so that it sends nothing more. A
+    /// renewal extends its time.
     ///
-    /// The fence is asked before each poll: a process that stood still past its deadline does not take one step of
-    /// `future` when it wakes up.
+    /// The fence is checked before each poll: a process that was paused past its deadline does not poll `future` again.
     pub async fn guard<F: Future>(&self, future: F) -> Result<F::Output, Fenced> {
         match &self.0 {
             None => Ok(future.await),
@@ -156,21 +157,21 @@ impl fmt::Debug for Fence {
     }
 }
 
-/// The election's side of a [`Fence`].
+/// The election's handle to a [`Fence`].
 pub(crate) struct Gate(Arc<Shared>);
 
 impl Gate {
-    /// Opens the fence, or keeps it open, up to `deadline`, which the time of day will call `wall`.
+    /// Opens the fence, or keeps it open, until `deadline`; `wall` is the same time on the wall clock.
     pub(crate) fn hold(&self, deadline: Instant, wall: Timestamp) {
         let shared = &self.0;
         let nanos = deadline.saturating_duration_since(shared.zero).as_nanos();
-        // A reader loads the deadline first. With the new one it finds the new time of day; with the old one it may
-        // find either, and at worst refuses what a moment later is allowed.
+        // Readers load the deadline first. With the new deadline they see the new wall time; with the old one they may
+        // see either, and at worst reject a write that would be allowed a moment later.
         shared.wall.store(wall.as_microsecond(), Ordering::Release);
         shared.deadline.store(u64::try_from(nanos).unwrap_or(u64::MAX), Ordering::Release);
     }
 
-    /// Closes the fence and drops what it guards.
+    /// Closes the fence and cancels guarded futures.
     pub(crate) fn close(&self) {
         let shared = &self.0;
         shared.deadline.store(CLOSED, Ordering::Release);
@@ -178,16 +179,16 @@ impl Gate {
     }
 }
 
-/// The deadline of a closed fence: long ago.
+/// The deadline of a closed fence.
 const CLOSED: u64 = 0;
 
 struct Shared {
     zero: Instant,
     /// In nanoseconds since `zero`.
     deadline: AtomicU64,
-    /// The same moment by the time of day, in microseconds.
+    /// The same deadline on the wall clock, in microseconds.
     wall: AtomicI64,
-    /// Told when the fence closes before its deadline.
+    /// Notified when the fence closes before its deadline.
     closed: Notify,
     clock: Arc<dyn Clock>,
 }
@@ -210,7 +211,7 @@ impl Shared {
 
     async fn guard<F: Future>(&self, future: F) -> Result<F::Output, Fenced> {
         let mut future = pin!(future);
-        // Exists before the first check, so that no closing is missed; costs nothing until it is polled.
+        // Created before the first check, so that no close is missed; free until polled.
         let mut closed = pin!(self.closed.notified());
         let mut timer = pin!(sleep_until(self.check()?));
         poll_fn(|cx| {
@@ -226,7 +227,7 @@ impl Shared {
                 } else if timer.as_mut().poll(cx).is_pending() {
                     return Poll::Pending;
                 }
-                // Renewals do not touch the timer: one that fires looks whether there was one.
+                // Renewals do not reset the timer: when it fires, check for a later deadline.
                 match self.check() {
                     Ok(deadline) => timer.as_mut().reset(deadline),
                     Err(fenced) => return Poll::Ready(Err(fenced)),

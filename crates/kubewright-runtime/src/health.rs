@@ -1,9 +1,9 @@
-//! `/healthz` and `/readyz`: is it alive, and may it have work?
+//! Liveness and readiness probes: `/healthz` and `/readyz`.
 //!
-//! [`Checks`] owns named checks; [`handler`] answers for two sets of them as kube-apiserver and controller-runtime
-//! do, so that kubelets, people and scripts find what they know: `ok`, the list with `?verbose` or on failure,
-//! `?exclude=NAME`, and each check under its own path. The invariant: a check named `ping` is always there, so
-//! that the list is never empty. Why a check failed is in the log and under the check's own path, not in the list.
+//! [`Checks`] owns named checks. [`handler`] responds like kube-apiserver and controller-runtime: `ok`, the list of
+//! checks with `?verbose` or on failure, `?exclude=NAME`, and each check under its own path. The invariant: there is
+//! always a check named `ping`, so the list is never empty. The reason of a failure is in the log and under the check's
+//! own path, not in the list.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::{self, Write as _};
@@ -15,7 +15,7 @@ use http::StatusCode;
 
 use crate::serve::{Handler, Response, not_found, text};
 
-/// A check: well, or what is wrong.
+/// Returns the reason if the check fails.
 type Check = Arc<dyn Fn() -> BoxFuture<'static, Result<(), String>> + Send + Sync>;
 
 /// Named checks. Clones share them, and checks can be added while the server runs.
@@ -38,14 +38,14 @@ pub struct Checks {
 }
 
 impl Checks {
-    /// The checks of an endpoint, `healthz` or `readyz`, with `ping` among them.
+    /// The checks of an endpoint, `healthz` or `readyz`, initially with `ping`.
     pub fn new(endpoint: &'static str) -> Self {
         let made = Self { endpoint, checks: Arc::default() };
         made.add("ping", || Ok(()));
         made
     }
 
-    /// Adds a check, or replaces the one of that name. It is called at each probe, and must not block.
+    /// Adds a check, or replaces the one of that name. It runs on each probe and must not block.
     pub fn add<C>(&self, name: impl Into<String>, check: C)
     where
         C: Fn() -> Result<(), String> + Send + Sync + 'static,
@@ -53,7 +53,7 @@ impl Checks {
         self.insert(name.into(), Arc::new(move || std::future::ready(check()).boxed()));
     }
 
-    /// As [`Checks::add`], for a check that waits. A kubelet gives a probe one second unless told otherwise.
+    /// Like [`Checks::add`], for an async check. The default probe timeout of the kubelet is one second.
     pub fn add_async<C, F>(&self, name: impl Into<String>, check: C)
     where
         C: Fn() -> F + Send + Sync + 'static,
@@ -71,12 +71,12 @@ impl Checks {
         self.checks.lock().unwrap_or_else(PoisonError::into_inner).insert(name, check);
     }
 
-    /// The checks as they are now: none is called under the lock.
+    /// A copy of the checks, so that they do not run under the lock.
     fn snapshot(&self) -> BTreeMap<String, Check> {
         self.checks.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
-    /// Answers for one check, or for all of them if `name` is empty.
+    /// Responds for one check, or for all checks if `name` is empty.
     pub async fn answer(&self, name: &str, query: Option<&str>) -> Response {
         if name.is_empty() {
             return self.all(&Asked::read(query.unwrap_or_default())).await;
@@ -113,7 +113,7 @@ impl fmt::Debug for Checks {
     }
 }
 
-/// Serves `/healthz` and `/readyz`, with a path for each check below.
+/// Serves `/healthz` and `/readyz`, and the path of each check below them.
 pub fn handler(healthz: Checks, readyz: Checks) -> Handler {
     Handler::new(move |request| {
         let (healthz, readyz) = (healthz.clone(), readyz.clone());
@@ -129,7 +129,7 @@ pub fn handler(healthz: Checks, readyz: Checks) -> Handler {
     })
 }
 
-/// What a query asks for.
+/// The query parameters of a probe.
 #[derive(Debug, Default, PartialEq, Eq)]
 struct Asked {
     verbose: bool,
@@ -153,7 +153,7 @@ impl Asked {
     }
 }
 
-/// A value of a query as it was meant. What is no escape stays as it is.
+/// Decodes a query value. Invalid escapes are kept.
 fn unescape(value: &str) -> String {
     let mut bytes = Vec::with_capacity(value.len());
     let mut rest = value.as_bytes();
@@ -176,8 +176,7 @@ fn hex(digit: u8) -> Option<u8> {
     char::from(digit).to_digit(16).and_then(|digit| u8::try_from(digit).ok())
 }
 
-/// Status and body of an answer for all checks, and what went wrong, for the log. A check without a result was
-/// excluded.
+/// The status, the body and the failures for the log. A check without a result was excluded.
 fn report(
     endpoint: &str,
     asked: &Asked,
@@ -185,7 +184,7 @@ fn report(
 ) -> (StatusCode, String, String) {
     let (mut list, mut failures) = (String::new(), String::new());
     for (name, result) in results {
-        // A String takes everything.
+        // Writing to a String cannot fail.
         let _ = match result {
             None => writeln!(list, "[+]{name} excluded: ok"),
             Some(Ok(())) => writeln!(list, "[+]{name} ok"),
@@ -233,7 +232,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn checks_that_pass_are_ok_and_listed_when_asked() {
+    async fn passing_checks_are_ok_and_listed_with_verbose() {
         let checks = Checks::new("healthz");
         assert_eq!(seen(&checks, "", "").await, (200, "ok".to_owned()));
         checks.add_async("later", async || Ok(()));
@@ -246,7 +245,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_check_that_fails_withholds_its_reason_but_not_under_its_own_path() {
+    async fn the_reason_of_a_failing_check_is_shown_only_under_its_own_path() {
         let checks = Checks::new("readyz");
         checks.add("cache", || Err("not listed yet".to_owned()));
         assert_eq!(
@@ -260,7 +259,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn excluded_checks_are_not_asked_and_unknown_ones_are_warned_of() {
+    async fn excluded_checks_do_not_run_and_unknown_ones_cause_a_warning() {
         let checks = Checks::new("readyz");
         checks.add("a check", || panic!("this one is excluded"));
         assert_eq!(seen(&checks, "", "exclude=a%20check").await, (200, "ok".to_owned()));
@@ -276,7 +275,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_check_may_be_added_and_replaced_while_others_hold_the_set() {
+    async fn clones_see_checks_that_are_added_and_replaced_later() {
         let checks = Checks::new("readyz");
         let held = checks.clone();
         checks.add("state", || Err("starting".to_owned()));
@@ -286,7 +285,7 @@ mod tests {
     }
 
     #[test]
-    fn a_query_is_read_as_a_form() {
+    fn a_query_is_decoded_as_a_form() {
         assert_eq!(unescape("a%2Fb+c%zz%4"), "a/b c%zz%4");
         assert_eq!(Asked::read("verbose"), Asked { verbose: true, exclude: BTreeSet::new() });
         assert_eq!(Asked::read(""), Asked::default());

@@ -1,17 +1,17 @@
-//! The journal: what an operator does, told to a program that listens, such as a page that shows it live.
+//! The journal: a live stream of an operator's reconciles, for a program that shows them.
 //!
-//! A manager whose options name an address ([`ManagerOptions::journal`](crate::ManagerOptions::journal); operators
-//! take it from the variable [`VARIABLE`]) connects there and writes one [`Record`] a line, as JSON: which reconciles
-//! start and why, what each asks of the API server, how it ends, and how many keys wait.
+//! A manager with an address ([`ManagerOptions::journal`](crate::ManagerOptions::journal), set by the environment
+//! variable [`VARIABLE`] in operators) connects there and writes one [`Record`] per line, as JSON: which reconciles
+//! start and why, their API requests, their results, and the queue depth.
 //!
 //! Invariants:
 //!
-//! - Nobody waits for the journal. Records go through a buffer with a bound, and are dropped where it is full.
-//! - Where nobody listens, no record is made. The manager tries again every second, and says nothing about it.
-//! - What ends was started: there is no [`Record::Ended`] and no [`Record::Request`] without an earlier
-//!   [`Record::Started`] on the same connection, unless the buffer was full.
+//! - The journal never blocks. Records go through a bounded buffer and are dropped when it is full.
+//! - Without a listener, no records are created. The manager retries every second without logging.
+//! - [`Record::Ended`] and [`Record::Request`] follow a [`Record::Started`] on the same connection, unless the buffer
+//!   was full.
 //!
-//! It is for looking at, not for deciding: what matters is in objects, events and metrics.
+//! It is for observation only; operators must not depend on it.
 
 mod reconciles;
 mod writer;
@@ -29,10 +29,10 @@ pub(crate) use self::writer::Writer;
 use crate::Clock;
 use crate::controller::Trigger;
 
-/// The variable by which an operator is told where to write its journal, such as `127.0.0.1:4000`.
+/// The environment variable with the address of the journal, such as `127.0.0.1:4000`.
 pub const VARIABLE: &str = "KUBEWRIGHT_JOURNAL";
 
-/// How many records wait for a listener that is slow.
+/// The capacity of the buffer.
 const BUFFERED: usize = 4096;
 
 /// One line of the journal.
@@ -40,43 +40,43 @@ const BUFFERED: usize = 4096;
 #[serde(tag = "type", rename_all = "lowercase")]
 #[non_exhaustive]
 pub enum Record {
-    /// Who writes; the first line of each connection.
+    /// Identifies the operator; the first line of each connection.
     Hello(Hello),
-    /// A reconcile starts.
+    /// A reconcile started.
     Started(Started),
-    /// A reconcile asked the API server something.
+    /// A reconcile sent a request to the API server.
     Request(Request),
     /// A reconcile ended.
     Ended(Ended),
-    /// Another number of keys waits or runs.
+    /// The number of queued or running keys changed.
     Queue(Queue),
 }
 
-/// Who writes.
+/// Identifies the operator.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Hello {
-    /// When it connected.
+    /// The time of the connection.
     #[serde(with = "micros")]
     pub at: Timestamp,
     /// The name of the operator.
     pub operator: String,
-    /// Its process.
+    /// The process ID.
     pub pid: u32,
-    /// The names of its controllers, in the order in which they were registered.
+    /// The names of its controllers, in registration order.
     pub controllers: Vec<String>,
 }
 
-/// A reconcile starts.
+/// A reconcile started.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Started {
-    /// When.
+    /// The time.
     #[serde(with = "micros")]
     pub at: Timestamp,
-    /// Its number, as in the log; see [`Context::id`](crate::Context::id).
+    /// The reconcile ID, as in the log; see [`Context::id`](crate::Context::id).
     pub id: String,
     /// The controller.
     pub controller: String,
-    /// What the controller is for; nothing if it is for keys.
+    /// The kind that the controller reconciles; `None` for a controller of keys.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub kind: Option<String>,
     /// The namespace of the object.
@@ -84,23 +84,23 @@ pub struct Started {
     pub namespace: Option<String>,
     /// The name of the object.
     pub name: String,
-    /// How often the key failed in a row before.
+    /// The number of consecutive failures of the key before this reconcile.
     pub attempt: u32,
-    /// How long after its time it started.
+    /// How long the key was due before it started.
     pub waited_ms: f64,
-    /// Why: the first eight causes.
+    /// The first eight causes.
     pub causes: Vec<Cause>,
-    /// How many there were beside these.
+    /// The number of further causes.
     #[serde(default, skip_serializing_if = "is_zero")]
     pub more_causes: u32,
 }
 
-/// Why a reconcile takes place.
+/// The cause of a reconcile.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Cause {
-    /// What happened.
+    /// What triggered it.
     pub why: Trigger,
-    /// The kind of the object that it happened to; none where it happened to no object.
+    /// The kind of the triggering object, if there is one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub kind: Option<String>,
     /// The namespace of that object.
@@ -109,32 +109,32 @@ pub struct Cause {
     /// The name of that object.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub name: Option<String>,
-    /// The paths of up to eight fields that are others than before, such as `status.readyReplicas`.
+    /// The paths of up to eight changed fields, such as `status.readyReplicas`.
     #[serde(default)]
     pub changed: Vec<String>,
-    /// How many there are beside these.
+    /// The number of further changed fields.
     #[serde(default)]
     pub more: usize,
 }
 
-/// A reconcile asked the API server something, through [`Context::client`](crate::Context::client).
+/// A request to the API server through [`Context::client`](crate::Context::client).
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Request {
-    /// When it was answered.
+    /// The time of the response.
     #[serde(with = "micros")]
     pub at: Timestamp,
-    /// Which reconcile.
+    /// The reconcile ID.
     pub id: String,
-    /// The method.
+    /// The HTTP method.
     pub method: String,
     /// Path and query.
     pub path: String,
-    /// The status of the answer, if there was one.
+    /// The status code, if there was a response.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub status: Option<u16>,
-    /// How long it took.
+    /// The duration.
     pub ms: f64,
-    /// Why there was no answer.
+    /// The error, if there was no response.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub error: Option<String>,
 }
@@ -142,86 +142,86 @@ pub struct Request {
 /// A reconcile ended.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Ended {
-    /// When.
+    /// The time.
     #[serde(with = "micros")]
     pub at: Timestamp,
-    /// Which reconcile.
+    /// The reconcile ID.
     pub id: String,
-    /// How long it took.
+    /// The duration.
     pub ms: f64,
-    /// How it ended.
+    /// The result.
     pub outcome: Ending,
-    /// After how many seconds the key runs again.
+    /// The delay before the key is reconciled again, in seconds.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub after_s: Option<f64>,
-    /// What went wrong.
+    /// The error.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub error: Option<String>,
 }
 
-/// How a reconcile ended.
+/// The result of a reconcile.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Ending {
-    /// Well, until something changes.
+    /// Successful.
     Done,
-    /// Well, and it wants to run again after a time.
+    /// Successful, and requeued after a fixed time.
     Requeue,
-    /// Well, and it wants to run again soon, later each time.
+    /// Successful, and requeued with backoff.
     Backoff,
-    /// With an error that only a change can mend.
+    /// A terminal error, which is not retried.
     Terminal,
-    /// With an error.
+    /// An error, which is retried.
     Error,
-    /// With a panic.
+    /// A panic.
     Panic,
-    /// It took too long.
+    /// The reconcile timed out.
     Timeout,
 }
 
-/// How many keys of a controller wait and run. Written when that changed, at most five times a second.
+/// The number of queued and running keys of a controller. Written on change, at most five times a second.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Queue {
-    /// When.
+    /// The time.
     #[serde(with = "micros")]
     pub at: Timestamp,
     /// The controller.
     pub controller: String,
-    /// How many keys wait for a worker.
+    /// The number of keys that wait for a worker.
     pub depth: usize,
-    /// How many run.
+    /// The number of keys that are being reconciled.
     pub active: usize,
 }
 
-/// Takes records. Cheap to clone; all clones are one journal.
+/// Accepts records. Cheap to clone; clones share one journal.
 #[derive(Clone)]
 pub(crate) struct Journal(Arc<Shared>);
 
 struct Shared {
     records: mpsc::Sender<Record>,
-    /// Whether somebody listens, or may do so in a moment.
+    /// Whether there is, or may be, a listener.
     heard: AtomicBool,
     clock: Arc<dyn Clock>,
 }
 
 impl Journal {
-    /// A journal for who listens at an address, and what writes it there.
+    /// Creates a journal for the listener at an address, and its writer.
     pub(crate) fn new(address: SocketAddr, clock: Arc<dyn Clock>) -> (Self, Writer) {
         let (records, receiver) = mpsc::channel(BUFFERED);
-        // Until it is known that nobody listens, somebody might: what happens first is what is looked at first.
+        // Assume a listener until connecting fails, so that the first records are not lost.
         let journal = Self(Arc::new(Shared { records, heard: AtomicBool::new(true), clock }));
         (journal.clone(), Writer::new(address, journal, receiver))
     }
 
-    /// Whether it is worth making a record.
+    /// Whether records should be created.
     pub(crate) fn is_heard(&self) -> bool {
         self.0.heard.load(Ordering::Relaxed)
     }
 
-    /// Writes what is made for this moment, if somebody listens. Never waits.
+    /// Writes a record if there is a listener. Never blocks.
     fn write(&self, record: impl FnOnce(Timestamp) -> Record) {
         if self.is_heard() {
-            // Full: the listener is slow, and misses this one.
+            // The buffer is full because the listener is slow; drop the record.
             let _ = self.0.records.try_send(record(self.0.clock.now()));
         }
     }
@@ -236,7 +236,7 @@ fn is_zero(count: &u32) -> bool {
     *count == 0
 }
 
-/// Times as RFC 3339 has them, to the microsecond.
+/// Timestamps in RFC 3339 format with microseconds.
 mod micros {
     use jiff::Timestamp;
     use serde::de::Error as _;
@@ -260,7 +260,7 @@ mod tests {
         "2026-01-02T03:04:05.6Z".parse().unwrap()
     }
 
-    /// A record as it is written, after it was read again.
+    /// Serializes a record, and checks that it deserializes again.
     fn line(record: &Record) -> String {
         let line = serde_json::to_string(record).unwrap();
         assert_eq!(serde_json::from_str::<Record>(&line).unwrap(), *record);
@@ -268,7 +268,7 @@ mod tests {
     }
 
     #[test]
-    fn a_line_is_what_readers_were_promised() {
+    fn the_format_of_a_record_is_stable() {
         let cause = Cause {
             why: Trigger::Changed,
             kind: Some("Deployment".to_owned()),
@@ -301,7 +301,7 @@ mod tests {
     }
 
     #[test]
-    fn what_there_is_not_is_left_out() {
+    fn empty_fields_are_omitted() {
         let ended = Ended {
             at: at(),
             id: "1".to_owned(),

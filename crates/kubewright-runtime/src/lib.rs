@@ -1,20 +1,20 @@
-//! The runtime of Kubernetes operators: what controller-runtime is for Go.
+//! The runtime of Kubernetes operators, modelled on controller-runtime.
 //!
-//! Operators import it through the crate `kubewright`, which adds flags and an entry point.
+//! Operators import it through the crate `kubewright`, which adds command-line flags and an entry point.
 //!
 //! # A tour
 //!
-//! - [`Manager`] owns everything else, and starts and ends it in order.
-//! - [`Reconciler`] is what an operator's author writes: object in, [`Outcome`] or [`Error`] out, with a [`Context`].
-//!   [`reconcile_fn`] makes one of an async function.
-//! - [`controller`] says which objects a reconciler is for and what else concerns them.
-//! - [`queue`] decides what runs next: priorities, fairness, backoff.
-//! - [`cache`] keeps what is watched, with indexes; [`client`] reads from it and writes to the server.
-//! - [`Election`] has one of several replicas lead, and [`Fence`] keeps the others from writing.
-//! - [`events`], [`health`], [`metrics`], [`logs`] and the [`journal`] tell what goes on.
-//! - [`owner`], [`finalizer`], [`condition`], [`mod@object`] and [`apply`] are for what most reconcilers do.
-//! - [`webhook`] answers admission and conversion reviews.
-//! - [`connect`] and [`serve`] are the network on both sides.
+//! - [`Manager`] owns all other components and starts and stops them in order.
+//! - [`Reconciler`] is the trait that an operator implements: it receives an object and a [`Context`], and returns an
+//!   [`Outcome`] or an [`Error`]. [`reconcile_fn`] turns an async function into a reconciler.
+//! - [`controller`] connects a reconciler to the kinds that it watches.
+//! - [`queue`] is the work queue: priorities, fairness, backoff.
+//! - [`cache`] holds watched objects, with indexes. [`client`] reads from the cache and writes to the API server.
+//! - [`Election`] elects a leader among replicas, and [`Fence`] stops writes of the others.
+//! - [`events`], [`health`], [`metrics`], [`logs`] and the [`journal`] are for observability.
+//! - [`owner`], [`finalizer`], [`condition`], [`mod@object`] and [`apply`] are helpers for reconcilers.
+//! - [`webhook`] serves admission and conversion webhooks.
+//! - [`connect`] is the HTTP client, [`serve`] the HTTP server.
 //!
 //! # An operator
 //!
@@ -51,17 +51,17 @@
 //!         tokio::task::yield_now().await;
 //!     }
 //! };
-//! manager.clone().run_until(seen).await?; // an operator calls run(), which ends with SIGTERM
+//! manager.clone().run_until(seen).await?; // an operator calls run(), which returns on SIGTERM
 //! # Ok(())
 //! # }
 //! ```
 //!
-//! # What stays true
+//! # Guarantees
 //!
-//! - One key is never reconciled twice at once, and not before the cache has seen its own last writes.
-//! - No write of a controller leaves once somebody else may lead.
-//! - A panic, a timeout or an error ends one reconcile and nothing else.
-//! - The same seed gives the same run: nothing here reads a clock or draws lots by itself.
+//! - A key is never reconciled concurrently, and not before the cache has seen the writes of its last reconcile.
+//! - A controller sends no write once another replica may lead.
+//! - A panic, a timeout or an error affects one reconcile only.
+//! - Runs are deterministic: the same seed gives the same run, because all randomness and all clocks are injected.
 
 pub mod apply;
 pub mod cache;
@@ -93,7 +93,7 @@ mod query;
 pub mod queue;
 mod reconcile;
 #[cfg(test)]
-#[expect(dead_code, reason = "unit tests use a part of what the other tests use")]
+#[expect(dead_code, reason = "unit tests use only some of the helpers")]
 #[path = "../tests/it/seeds.rs"]
 mod seeds;
 pub mod selector;

@@ -1,23 +1,22 @@
 //! Structured logs: text for terminals, JSON for clusters.
 //!
-//! The library logs through `tracing` and installs nothing. An operator's entry point calls [`init`] once; who has a
-//! subscriber of their own adds [`layer`] to it. Every event is one line, written at once:
+//! The library logs through `tracing` and installs no subscriber. An operator's entry point calls [`init`] once; a
+//! program with its own subscriber adds [`layer`] to it. Every event is one line, written immediately:
 //!
 //! ```text
-//! 12:00:00.123 INFO  the page is there pages=3 controller=page object=default/web reconcile_id=6f2d
+//! 12:00:00.123 INFO  Page created pages=3 controller=page object=default/web reconcile_id=6f2d
 //! ```
 //!
-//! The JSON has the keys of zap's production encoder, which is what log pipelines know from operators that are
-//! written in Go: `level`, `ts`, `logger` and `msg`, and then all fields at the top level. The fields of the
-//! controllers' spans are spelled as there too: `controller`, `controllerGroup`, `controllerKind`, `namespace`,
-//! `name`, `reconcileID`.
+//! The JSON has the keys of zap's production encoder, as logged by operators in Go: `level`, `ts`, `logger` and `msg`,
+//! followed by all fields at the top level. The fields of reconciles have controller-runtime's names too: `controller`,
+//! `controllerGroup`, `controllerKind`, `namespace`, `name`, `reconcileID`.
 //!
 //! ```
 //! use kubewright_runtime::logs::{Format, Options, subscriber};
 //!
 //! let options = Options { format: Format::Json, level: Some("info,kube=warn".to_owned()), ..Options::default() };
 //! let subscriber = subscriber(&options, std::io::stderr)?;
-//! tracing::subscriber::with_default(subscriber, || tracing::info!(pages = 3, "the page is there"));
+//! tracing::subscriber::with_default(subscriber, || tracing::info!(pages = 3, "Page created"));
 //!
 //! let wrong = Options { level: Some("info,kube=wran".to_owned()), ..Options::default() };
 //! let error = kubewright_runtime::logs::init(&wrong).unwrap_err();
@@ -46,27 +45,27 @@ use self::directives::Directives;
 use self::lines::{Encoding, Lines};
 use crate::{Clock, SystemClock};
 
-/// How and what to log. The flags of an operator, as they were meant.
+/// Logging options, as set by an operator's flags.
 #[derive(Debug, Default, Clone, PartialEq, Eq)]
 pub struct Options {
-    /// Text or JSON.
+    /// The log format.
     pub format: Format,
-    /// From which level on, for all or for single targets: `debug`, `info,kube=warn`, `my_operator::pages=trace`.
-    /// Targets that no directive names log from `info` on. If `None`, [`init`] takes what `RUST_LOG` says.
+    /// The minimum level, overall or per target: `debug`, `info,kube=warn`, `my_operator::pages=trace`. Other targets
+    /// log from `info` on. If `None`, [`init`] uses `RUST_LOG`.
     pub level: Option<String>,
     /// Whether text is coloured.
     pub color: Color,
 }
 
-/// How lines look.
+/// The log format.
 #[derive(Debug, Default, Clone, Copy, PartialEq, Eq)]
 pub enum Format {
     /// Text on a terminal, JSON elsewhere.
     #[default]
     Auto,
-    /// For people.
+    /// Human-readable text.
     Text,
-    /// For programs.
+    /// One JSON object per line.
     Json,
 }
 
@@ -82,31 +81,31 @@ pub enum Color {
     Never,
 }
 
-/// Why logs cannot be set up.
+/// Logging cannot be set up.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum LogsError {
-    /// A directive of the level is not understood.
+    /// A log level directive is invalid.
     #[error(
-        "{origin} has {directive:?}, which is not understood: write a level (off, error, warn, info, debug, trace), \
+        "invalid directive {directive:?} in {origin}: use a level (off, error, warn, info, debug, trace), \
          or target=level, such as kube=warn"
     )]
     Directive {
-        /// Where it stands.
+        /// The option or variable with the directive.
         origin: &'static str,
         /// The directive.
         directive: String,
     },
-    /// Not one of the formats or colours.
+    /// The value is not a valid format or colour.
     #[error("{value:?} is not one of {expected}")]
     Choice {
-        /// What was given.
+        /// The given value.
         value: String,
-        /// What can be given.
+        /// The valid values.
         expected: &'static str,
     },
-    /// The program has a subscriber already.
-    #[error("the program has set up its logs already; they can be set up once")]
+    /// A global subscriber is already installed.
+    #[error("logging is already initialized")]
     AlreadyInstalled(#[source] tracing::subscriber::SetGlobalDefaultError),
 }
 
@@ -136,16 +135,16 @@ impl FromStr for Color {
     }
 }
 
-/// Sets up the logs of the whole program, on standard error.
+/// Sets up logging to stderr for the whole process.
 ///
-/// For the entry point of an operator; nothing in this library calls it. `RUST_LOG` counts where the options name no
-/// level, and `NO_COLOR` where they name no colour.
+/// For the entry point of an operator; nothing in this library calls it. `RUST_LOG` applies if the options have no
+/// level, and `NO_COLOR` if the colour is automatic.
 ///
 /// ```standalone_crate
 /// use kubewright_runtime::logs::{self, LogsError, Options};
 ///
 /// logs::init(&Options::default())?;
-/// tracing::info!("the operator starts");
+/// tracing::info!("Starting operator");
 /// assert!(matches!(logs::init(&Options::default()), Err(LogsError::AlreadyInstalled(_))));
 /// # Ok::<(), LogsError>(())
 /// ```
@@ -153,7 +152,7 @@ pub fn init(options: &Options) -> Result<(), LogsError> {
     install(tracing_subscriber::registry().with(lines(options)?))
 }
 
-/// As [`init`], with another layer below the log lines.
+/// Like [`init`], with another layer below the log lines.
 #[cfg(feature = "otlp")]
 pub(crate) fn init_with<L>(options: &Options, more: L) -> Result<(), LogsError>
 where
@@ -162,7 +161,7 @@ where
     install(tracing_subscriber::registry().with(more).with(lines(options)?))
 }
 
-/// The layer that writes log lines. It has a filter of its own, so that what is off for all layers costs nothing.
+/// The layer that writes log lines. Its filter is per layer, so that events disabled in all layers cost nothing.
 fn lines<S>(options: &Options) -> Result<impl Layer<S> + Send + Sync + use<S>, LogsError>
 where
     S: tracing::Subscriber + for<'a> tracing_subscriber::registry::LookupSpan<'a>,
@@ -181,10 +180,10 @@ fn install(subscriber: impl tracing::Subscriber + Send + Sync) -> Result<(), Log
     tracing::subscriber::set_global_default(subscriber).map_err(LogsError::AlreadyInstalled)
 }
 
-/// A subscriber that writes lines to `writer`, for who installs it themselves.
+/// A subscriber that writes lines to `writer`, for callers that install it themselves.
 ///
-/// Only [`init`] knows terminal and environment: here the automatic format is JSON, the automatic colour none, and no
-/// level is `info`.
+/// Only [`init`] looks at the terminal and the environment: here the automatic format is JSON, the automatic colour is
+/// off, and the default level is `info`.
 pub fn subscriber<W>(
     options: &Options,
     writer: W,
@@ -195,12 +194,11 @@ where
     Ok(tracing_subscriber::registry().with(layer(options, writer, Arc::new(SystemClock))?))
 }
 
-/// Has this thread log to `writer` for as long as the guard is held, for tests that read their logs.
+/// Redirects the logs of the current thread to `writer` while the guard is held, for tests that read their logs.
 ///
-/// Other threads of the program may log to somewhere else or to nowhere. `tracing` remembers of each line whether
-/// anybody listens to it, and as long as it knows of one subscriber only, the first thread that comes to a line
-/// answers for all: a test that logs nothing would silence it in the others. So two subscribers stay behind that
-/// listen to everything and write nothing.
+/// Other threads may log elsewhere. `tracing` caches per callsite whether it is enabled. While it knows only one
+/// subscriber, the first thread to reach a callsite decides for all threads, so a test without logging would disable it
+/// for the others. Therefore two registries that enable everything and write nothing stay alive.
 pub fn capture<W>(options: &Options, writer: W) -> Result<DefaultGuard, LogsError>
 where
     W: for<'w> MakeWriter<'w> + Send + Sync + 'static,
@@ -212,9 +210,9 @@ where
     Ok(tracing::subscriber::set_default(subscriber))
 }
 
-/// A layer that writes lines to `writer`, for a subscriber that has others too.
+/// A layer that writes lines to `writer`, for a subscriber with other layers.
 ///
-/// As [`subscriber`], and `clock` tells the time of the lines.
+/// Like [`subscriber`]; `clock` provides the timestamps.
 pub fn layer<S, W>(
     options: &Options,
     writer: W,
@@ -228,7 +226,7 @@ where
     Ok(Lines::new(encoding, writer, clock).with_filter(directives))
 }
 
-/// What a program can see of where it runs.
+/// The environment that the automatic options depend on.
 #[derive(Debug, Default)]
 struct Surroundings {
     terminal: bool,
@@ -236,7 +234,7 @@ struct Surroundings {
     no_color: bool,
 }
 
-/// The options as they are meant here.
+/// Resolves automatic options.
 fn resolve(options: &Options, surroundings: &Surroundings) -> Result<(Encoding, Directives), LogsError> {
     let color = match options.color {
         Color::Auto => surroundings.terminal && !surroundings.no_color,

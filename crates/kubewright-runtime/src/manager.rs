@@ -1,14 +1,14 @@
-//! The manager: what an operator runs in.
+//! The manager, which runs an operator's controllers.
 //!
-//! It owns the connection, the cache, the controllers and everything beside them, and starts and ends them in order:
+//! It owns the connection, the cache, the controllers and all other components, and starts them in this order:
 //!
-//! 1. the servers of health and metrics, so that probes are answered from the start;
-//! 2. the recorder of events, and the cache, whose watches begin at once: a replica that does not lead is warm;
-//! 3. what runs on every replica;
-//! 4. the election, and what runs on the leader only.
+//! 1. the health probe and metrics servers, so that probes are answered from the start;
+//! 2. the event broadcaster and the cache: watches start now, so standby replicas have a warm cache;
+//! 3. controllers and tasks that run on every replica;
+//! 4. leader election, and the controllers and tasks that run on the leader only.
 //!
-//! It ends in the other order: what reconciles first, then cache, events, servers, and the Lease last, so that nobody
-//! else leads while something here still runs. Whoever loses the Lease ends at once.
+//! It stops them in reverse order, controllers and tasks first. The Lease is released last, so that no other replica
+//! leads while a controller still runs here. When leadership is lost, everything stops immediately.
 
 mod attached;
 mod error;
@@ -58,7 +58,7 @@ use crate::queue::{Causes, QueueMetrics};
 use crate::reconcile::{self, Context, ContextParts, Error, ReconcileId};
 use crate::webhook::{Declaration, Webhooks};
 
-/// Runs controllers and what they need. Cheap to clone; clones are the same manager.
+/// Runs controllers and the components that they need. Cheap to clone; clones share one manager.
 ///
 /// ```
 /// use k8s_openapi::api::core::v1::ConfigMap;
@@ -110,7 +110,6 @@ struct Inner {
 
 struct State {
     rng: fastrand::Rng,
-    /// The names of controllers and clusters, which no two share.
     names: BTreeSet<String>,
     controllers: Vec<(Controller, Life)>,
     tasks: Vec<(Task, Life)>,
@@ -119,34 +118,33 @@ struct State {
     broadcaster: Option<Broadcaster>,
     election: Option<Election>,
     running: Option<Running>,
-    /// Who is told what would run, instead of running it.
+    /// Receives the manifest instead of running; set by [`Manager::describing`].
     told: Option<manifest::Told>,
-    /// What is done before the start.
     before_run: Option<manifest::BeforeRun>,
 }
 
-/// What a running manager needs to start further controllers.
+/// The parts of a running manager that are needed to start further controllers.
 #[derive(Clone)]
 struct Running {
     commands: mpsc::UnboundedSender<Command>,
     journal: Option<Journal>,
 }
 
-/// Where a manager listens.
+/// The addresses that a manager listens on.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Addresses {
-    /// Where `/healthz` and `/readyz` are.
+    /// The address of `/healthz` and `/readyz`.
     pub health_probe: Option<SocketAddr>,
-    /// Where `/metrics` is.
+    /// The address of `/metrics`.
     pub metrics: Option<SocketAddr>,
-    /// Where `/debug/pprof/` is.
+    /// The address of `/debug/pprof/`.
     pub pprof: Option<SocketAddr>,
-    /// Where webhooks are served.
+    /// The address of the webhook server.
     pub webhook: Option<SocketAddr>,
 }
 
 impl Manager {
-    /// A manager on a connection. Must be called within a runtime. Nothing starts before [`Manager::run`].
+    /// Creates a manager. Must be called within a tokio runtime. Nothing starts before [`Manager::run`].
     pub fn new(kube: kube::Client, options: ManagerOptions) -> Result<Self, ManagerError> {
         let mut rng = options.seed.map_or_else(fastrand::Rng::new, fastrand::Rng::with_seed);
         let mut cache = options.cache.clone();
@@ -208,15 +206,15 @@ impl Manager {
         })
     }
 
-    /// A manager that is connected to nothing, and runs nothing: [`Manager::run`] tells what was registered, and
-    /// returns. This is how a program finds out about itself, for instance which rights it needs.
+    /// Creates a manager without a connection that runs nothing: [`Manager::run`] calls the function with the manifest
+    /// and returns. With it, a program can generate its own manifests, such as its RBAC rules.
     ///
-    /// Requests that are made before that are answered with status 503.
+    /// Requests made before that get status 503.
     pub fn describing(
         mut options: ManagerOptions,
         told: impl FnOnce(ManagerManifest) + Send + 'static,
     ) -> Result<Self, ManagerError> {
-        // A pod's namespace, which an election may need, is found in a pod only.
+        // Leader election needs the pod's namespace, which is unknown outside of a pod.
         options.leader_election = None;
         let manager = Self::new(manifest::nowhere(), options)?;
         manager.state().told = Some(Box::new(told));
@@ -227,7 +225,7 @@ impl Manager {
         &self.inner.options
     }
 
-    /// What is registered so far.
+    /// The controllers, webhooks and kinds registered so far.
     pub fn manifest(&self) -> ManagerManifest {
         let state = self.state();
         let controllers = state.controllers.iter().map(|(it, _)| ControllerManifest::from(it)).collect();
@@ -242,8 +240,8 @@ impl Manager {
         }
     }
 
-    /// Calls a function when the manager runs, before anything starts, with everything that is registered. If it fails,
-    /// the manager does not start. For test environments that create what the operator needs, such as its RBAC rules.
+    /// Calls a function with the manifest when the manager runs, before anything starts. If it fails, the manager does
+    /// not start. Test environments use it to create what the operator needs, such as its RBAC rules.
     pub fn before_run<F>(&self, prepare: impl FnOnce(ManagerManifest) -> F + Send + 'static)
     where
         F: Future<Output = Result<(), Error>> + Send + 'static,
@@ -259,10 +257,10 @@ impl Manager {
         }
     }
 
-    /// The client: reads from the cache where it watches, from the server otherwise.
+    /// The client. It reads watched kinds from the cache and everything else from the API server.
     ///
-    /// It can be stored in a reconciler. With leader election, its writes are sent only while this replica leads, and
-    /// fail with [`client::Error::Fenced`](crate::client::Error::Fenced) otherwise; in a reconcile, it writes as
+    /// It can be stored in a reconciler. With leader election, it sends writes only while this replica leads, and they
+    /// fail with [`client::Error::Fenced`](crate::client::Error::Fenced) otherwise. In a reconcile, it writes as
     /// [`Context::client`] does. For writes on every replica, use [`Manager::task_without_leader`], or
     /// [`Client::fenced`] with [`Fence::open`].
     pub fn client(&self) -> &Client {
@@ -274,33 +272,33 @@ impl Manager {
         &self.inner.cache
     }
 
-    /// Where things are counted; register your own metrics here.
+    /// The metrics registry; register your own metrics here.
     pub fn metrics(&self) -> &Metrics {
         &self.inner.options.metrics
     }
 
-    /// Records events in the operator's name.
+    /// The event recorder of the operator.
     pub fn events(&self) -> &Recorder {
         &self.inner.recorder
     }
 
-    /// The checks of `/healthz`: whether the process must be restarted.
+    /// The checks of `/healthz` (liveness).
     pub fn healthz(&self) -> &Checks {
         &self.inner.healthz
     }
 
-    /// The checks of `/readyz`: whether the process is of use now.
+    /// The checks of `/readyz` (readiness).
     pub fn readyz(&self) -> &Checks {
         &self.inner.readyz
     }
 
-    /// Resolves once this replica leads; at once after the start if there is no election.
+    /// Resolves once this replica leads. Without leader election, it resolves at the start.
     pub async fn elected(&self) {
         // The sender lives in `self`, so the channel does not close.
         let _ = self.inner.elected.subscribe().wait_for(|elected| *elected).await;
     }
 
-    /// Where the manager listens, once it does: the ports that were had, where port 0 was asked for.
+    /// The addresses that the manager listens on, once it does. A configured port 0 is replaced by the assigned port.
     pub async fn addresses(&self) -> Addresses {
         let mut addresses = self.inner.addresses.subscribe();
         let found = addresses.wait_for(Option::is_some).await;
@@ -324,7 +322,7 @@ impl Manager {
             Some(running) => {
                 let rng = state.rng.fork();
                 drop(state);
-                // The watches begin now, on a replica that does not lead as well.
+                // Start the watches now, also on a standby replica.
                 for source in &controller.sources {
                     self.inner.watch(source);
                 }
@@ -334,7 +332,7 @@ impl Manager {
         Ok(handle)
     }
 
-    /// Takes a name that no other controller or cluster has. [`Life`] gives it back.
+    /// Reserves a name that no other controller or cluster has. [`Life`] releases it.
     fn reserve(&self, name: &str) -> Result<(), RegisterError> {
         if self.state().names.insert(name.to_owned()) {
             return Ok(());
@@ -376,7 +374,7 @@ impl Manager {
         }
     }
 
-    /// What a reconcile outside of every controller gets.
+    /// The context of a reconcile that runs outside of a controller.
     pub(crate) fn context(&self, controller: &str, client: Client, key: &Key) -> Context {
         Context::from(ContextParts {
             client,
@@ -394,18 +392,18 @@ impl Manager {
         })
     }
 
-    /// Runs until SIGTERM or SIGINT, or until something fails. A second signal does not wait for running reconciles.
+    /// Runs until SIGTERM or SIGINT, or until a component fails. A second signal does not wait for running reconciles.
     ///
-    /// It returns the [`Error`](crate::Error) of an operator's `main`, so that it can be its last expression. The error
-    /// is a [`ManagerError`], which `downcast_ref` finds; [`Manager::run_until`] returns it as it is.
+    /// The return type fits an operator's `main`. The error is a [`ManagerError`], available through `downcast_ref`;
+    /// [`Manager::run_until`] returns it directly.
     pub async fn run(self) -> reconcile::Result<()> {
         let signals = signals::Signals::new().map_err(ManagerError::Signals)?;
         Ok(signals.around(|stop| self.run_until(stop)).await?)
     }
 
-    /// Runs until `stop` resolves, or until something fails.
+    /// Runs until `stop` resolves, or until a component fails.
     ///
-    /// Whoever drops this instead ends everything at once, and leaves the Lease to expire.
+    /// Dropping the future stops everything immediately and leaves the Lease to expire.
     pub async fn run_until(self, stop: impl Future<Output = ()>) -> Result<(), ManagerError> {
         let told = self.state().told.take();
         if let Some(told) = told {
@@ -435,11 +433,11 @@ impl Manager {
             }
         };
         match &failure {
-            None => info!("stopping"),
-            Some(failure) => error!(error = %crate::error::Chain(failure), "stopping"),
+            None => info!("Stopping manager"),
+            Some(failure) => error!(error = %crate::error::Chain(failure), "Stopping manager after an error"),
         }
         let ended = match failure {
-            // Who no longer leads must not finish what it began.
+            // A former leader must not finish running reconciles.
             Some(ManagerError::LeadershipLost) => {
                 groups.end_now().await;
                 Err(ManagerError::LeadershipLost)
@@ -454,10 +452,9 @@ impl Manager {
         ended
     }
 
-    /// Binds what listens, and starts what runs on every replica.
     async fn start(&self) -> Result<Started, ManagerError> {
         let inner = &self.inner;
-        // With the servers, which end last: it reports the others to their end.
+        // It runs with the servers, which stop last, so that it records reconciles until the end.
         let (journal, writer) = match inner.options.journal {
             Some(address) => {
                 let (journal, writer) = Journal::new(address, inner.options.clock.clone());
@@ -480,7 +477,7 @@ impl Manager {
                 rng,
             )
         };
-        // All watches begin now, so that a replica that is elected later is warm. They are registered before the cache
+        // All watches start now, so that a standby replica has a warm cache. They are registered before the cache
         // starts, because sources wait for every informer that is registered at the start.
         let (optional, required): (Vec<_>, Vec<_>) =
             controllers.iter().flat_map(|(it, _)| &it.sources).partition(|source| source.optional);
@@ -488,9 +485,9 @@ impl Manager {
             inner.watch(source);
         }
         let mut groups = Groups::default();
-        // Before anything can fail: dropping it stops the informers, so that no caller waits for them.
+        // Before any step that can fail: dropping it stops the informers, so that no caller waits for them.
         let watches = inner.cache.run(inner.kube.clone(), groups.cache.stop.clone());
-        // Registered after the start, so that no source waits for them.
+        // Registered after the cache started, so that no source waits for them.
         for source in optional {
             inner.watch(source);
         }
@@ -523,7 +520,7 @@ impl Manager {
         self.inner.client.fenced(fence)
     }
 
-    /// What events are written with. A replica that led is not heard of any more once it does not.
+    /// The client for events. Once this replica has led, it writes events only while it still leads.
     fn events_client(&self, contends: bool) -> kube::Client {
         let Inner { kube, fence, elected, .. } = &*self.inner;
         if !contends {
@@ -550,7 +547,6 @@ impl Manager {
 }
 
 impl Inner {
-    /// Begins to watch what a source is for.
     fn watch(&self, source: &KindSource) {
         let informer = source.informer(&self.cache);
         if source.optional && !self.cache.initial().iter().any(|it| Arc::ptr_eq(it, &informer)) {
@@ -562,18 +558,18 @@ impl Inner {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Drops what was removed before it started.
+    /// Drops controllers, tasks and clusters that were removed before they started.
     fn drop_removed(&self) {
         let mut state = self.state();
         if let Some(running) = &state.running {
-            // The manager may have stopped: then everything is dropped already.
+            // The send fails if the manager has stopped, which has dropped everything.
             let _ = running.commands.send(Command::DropRemoved);
             return;
         }
         let controllers: Vec<_> = state.controllers.extract_if(.., |(_, life)| life.is_removed()).collect();
         let tasks: Vec<_> = state.tasks.extract_if(.., |(_, life)| life.is_removed()).collect();
         let clusters: Vec<_> = state.clusters.extract_if(.., |(_, life)| life.is_removed()).collect();
-        // `Life` gives the name back, which needs the lock.
+        // Dropping `Life` releases the name, which takes the lock.
         drop(state);
         drop((controllers, tasks, clusters));
     }

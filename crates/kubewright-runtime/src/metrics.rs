@@ -1,10 +1,10 @@
-//! `/metrics`: what a manager counts, for Prometheus.
+//! The metrics of a manager, served at `/metrics` for Prometheus.
 //!
-//! [`Metrics`] owns one registry. There is no global one: two managers in a process, or two tests, do not see each
-//! other's numbers. Each module registers its own families with it, and so do users.
+//! [`Metrics`] owns one registry. There is no global registry: two managers in a process, or two tests, have separate
+//! metrics. Each module registers its metric families, and so can users.
 //!
-//! With a [`Guard`] the page is for those only whom the API server knows and allows, as controller-runtime's secure
-//! serving has it.
+//! With a [`Guard`], requests are authenticated and authorized by the API server, as with controller-runtime's secure
+//! serving.
 
 mod guard;
 mod process;
@@ -46,30 +46,30 @@ pub struct Metrics {
 }
 
 impl Metrics {
-    /// A registry with the numbers of this process: processor time, memory, open files, start, under Prometheus'
-    /// usual names. They come from `/proc`, and are not there where that is not.
+    /// A registry with the process metrics (CPU time, memory, open file descriptors, start time) under Prometheus'
+    /// standard names. They come from `/proc` and are omitted where it does not exist.
     pub fn new() -> Self {
         let mut registry = Registry::default();
         registry.register_collector(Box::new(process::Process));
         Self { registry: Arc::new(Mutex::new(registry)), handlers: Arc::default() }
     }
 
-    /// Registers metrics, one's own too. Names are not checked: what is registered twice is shown twice.
+    /// Registers metrics. Names are not checked: a family registered twice appears twice.
     ///
     /// A collector that is registered here must not call this again while it encodes.
     pub fn with_registry<T>(&self, register: impl FnOnce(&mut Registry) -> T) -> T {
         register(&mut self.registry.lock().unwrap_or_else(PoisonError::into_inner))
     }
 
-    /// The media type and the text of the page for a client that accepts this: OpenMetrics for those who name it,
-    /// as Prometheus does, the older text format for all others.
+    /// The content type and the body for a client: OpenMetrics if its Accept header includes it, as Prometheus' does,
+    /// otherwise the older text format.
     pub fn page(&self, accept: Option<&str>) -> (&'static str, String) {
         let mut page = String::new();
         let written =
             self.with_registry(|registry| prometheus_client::encoding::text::encode(&mut page, registry));
-        // A String takes everything, so that only a user's own collector can fail.
+        // Writing to a String cannot fail, so only a user's collector can.
         if written.is_err() {
-            tracing::warn!("a collector failed; the metrics behind it are missing");
+            tracing::warn!("Metrics collector failed; later metrics are missing");
         }
         if accept.is_some_and(accepts_open_metrics) {
             (OPEN_METRICS, page)
@@ -78,14 +78,14 @@ impl Metrics {
         }
     }
 
-    /// Serves another path on the metrics server, such as `/debug/state`, with the same authentication and authorization.
-    /// A second handler of a path replaces the first. `/metrics` cannot be replaced.
+    /// Serves another path on the metrics server, such as `/debug/state`, with the same authentication and
+    /// authorization. A second handler for a path replaces the first. `/metrics` cannot be replaced.
     pub fn add_handler(&self, path: impl Into<String>, handler: Handler) {
         self.handlers.lock().unwrap_or_else(PoisonError::into_inner).insert(path.into(), handler);
     }
 
-    /// Serves the page at `/metrics`, and the paths of [`Metrics::add_handler`]. With a guard, only requests that it
-    /// allows are answered. A path that is not served is 404 for every client, without a call to the API server.
+    /// Serves `/metrics` and the paths of [`Metrics::add_handler`]. With a guard, every request is authorized first.
+    /// Unknown paths get 404 without a call to the API server.
     pub fn handler(&self, guard: Option<Guard>) -> Handler {
         let metrics = self.clone();
         Handler::new(move |request| {
@@ -109,7 +109,7 @@ impl Metrics {
         })
     }
 
-    /// The handler that was added for this path. `/metrics` has none.
+    /// The handler added for this path. `/metrics` has none.
     fn handler_at(&self, path: &str) -> Option<Handler> {
         let handlers = self.handlers.lock().unwrap_or_else(PoisonError::into_inner);
         handlers.get(path).filter(|_| path != "/metrics").cloned()
@@ -137,7 +137,7 @@ impl fmt::Debug for Metrics {
     }
 }
 
-/// Is version 1 of OpenMetrics, or any, among what is accepted? Not if its weight is 0.
+/// Whether OpenMetrics 1.0.0, or OpenMetrics without a version, is accepted with a weight above 0.
 fn accepts_open_metrics(accept: &str) -> bool {
     accept.split(',').any(|range| {
         let mut parts = range.split(';').map(str::trim);
@@ -155,7 +155,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn open_metrics_is_for_those_who_ask_for_it() {
+    fn open_metrics_is_served_only_if_accepted() {
         let prometheus = "application/openmetrics-text;version=1.0.0;q=0.5,application/openmetrics-text;\
                           version=0.0.1;q=0.4,text/plain;version=0.0.4;q=0.3,*/*;q=0.2";
         assert!(accepts_open_metrics(prometheus));
@@ -179,7 +179,7 @@ mod tests {
 
     #[cfg(target_os = "linux")]
     #[test]
-    fn the_process_is_shown_under_prometheus_names() {
+    fn process_metrics_have_prometheus_names() {
         let (_, page) = Metrics::new().page(None);
         for name in [
             "# TYPE process_cpu_seconds_total counter\nprocess_cpu_seconds_total ",
@@ -189,7 +189,7 @@ mod tests {
             "\nprocess_max_fds ",
             "\nprocess_start_time_seconds ",
         ] {
-            assert!(page.contains(name), "{name} is not in\n{page}");
+            assert!(page.contains(name), "missing {name:?} in\n{page}");
         }
     }
 }

@@ -1,18 +1,18 @@
-//! The pages of `--pprof-bind-address`: CPU profiles and memory statistics of the process.
+//! The endpoints of `--pprof-bind-address`: CPU profiles and memory statistics of the process.
 //!
-//! The paths are those of Go's `net/http/pprof`, as far as this program can answer them honestly:
+//! The paths are those of Go's `net/http/pprof`, where supported:
 //!
 //! | path | |
 //! |---|---|
-//! | `/debug/pprof/` | what there is |
+//! | `/debug/pprof/` | index |
 //! | `/debug/pprof/profile?seconds=N` | CPU profile in pprof's format; needs the cargo feature `profiling` |
 //! | `/debug/pprof/cmdline` | the command line, with NUL bytes between arguments |
 //! | `/debug/memory` | memory of the process and of the caches, as text |
 //!
-//! There is no `/debug/pprof/heap`: a heap profile needs an allocator that samples allocations, and which allocator a
-//! program has is decided by the program. The path answers 501 and names `/debug/memory`.
+//! There is no `/debug/pprof/heap`: a heap profile needs a sampling allocator, which is the program's choice. The path
+//! returns 501 and refers to `/debug/memory`.
 //!
-//! Nothing is measured before a page is read. The pages have no authentication: bind them to 127.0.0.1.
+//! Nothing is measured between requests. There is no authentication: bind the server to 127.0.0.1.
 
 #[cfg(all(feature = "profiling", unix))]
 mod cpu;
@@ -35,7 +35,7 @@ Profiles of this process. Read a CPU profile with:
 /debug/memory                     memory of the process and of the caches
 ";
 
-/// Answers the paths of profiles. `caches` are shown in the memory statistics, by their names.
+/// Serves the pprof endpoints. `caches` are listed by name in the memory statistics.
 pub(crate) fn handler(caches: impl Fn() -> Vec<(String, Cache)> + Send + Sync + 'static) -> Handler {
     let caches = Arc::new(caches);
     let index = Handler::new(|_| async { text(StatusCode::OK, INDEX) });
@@ -57,7 +57,7 @@ pub(crate) fn handler(caches: impl Fn() -> Vec<(String, Cache)> + Send + Sync + 
 }
 
 fn no_heap_profile() -> Response {
-    let why = "this program has no heap profile: its allocator does not sample allocations; \
+    let why = "heap profiles are not supported: the allocator does not sample allocations; \
                see /debug/memory for the memory of the process and of the caches\n";
     text(StatusCode::NOT_IMPLEMENTED, why)
 }
@@ -67,7 +67,7 @@ fn command_line() -> Vec<u8> {
     arguments.join(&0)
 }
 
-/// How long a profile takes by default, and at most, in seconds.
+/// The default and the maximum duration of a profile, in seconds.
 const SECONDS: u64 = 30;
 const MOST_SECONDS: u64 = 600;
 
@@ -108,8 +108,7 @@ async fn cpu_profile(seconds: u64) -> Response {
 #[cfg(not(all(feature = "profiling", unix)))]
 #[expect(clippy::unused_async, reason = "the same signature with and without the feature")]
 async fn cpu_profile(_seconds: u64) -> Response {
-    let why =
-        "this program was built without CPU profiles: enable the cargo feature `profiling` of kubewright\n";
+    let why = "CPU profiles are not compiled in: enable the cargo feature `profiling` of kubewright\n";
     text(StatusCode::NOT_IMPLEMENTED, why)
 }
 
@@ -118,7 +117,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_time_of_a_profile_is_bounded() {
+    fn the_duration_of_a_profile_is_bounded() {
         assert_eq!(seconds(""), Ok(30));
         assert_eq!(seconds("debug=1&seconds=5"), Ok(5));
         for wrong in ["seconds=0", "seconds=-1", "seconds=601", "seconds=x", "seconds="] {

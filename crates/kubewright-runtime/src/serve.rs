@@ -1,15 +1,14 @@
-//! A small HTTP server: for probes, for metrics, and for webhooks.
+//! A small HTTP server for probes, metrics and webhooks.
 //!
-//! [`Server`] owns a socket and the connections on it. Each server has one [`Handler`]; there is no router, since
-//! nobody here serves more than a handful of fixed paths ([`Handler::paths`]). It is hyper with hyper-util and
-//! nothing on top: a web framework would be some twenty more crates that every operator builds, for a `match` on
-//! a path.
+//! [`Server`] owns a socket and its connections. Each server has one [`Handler`]. There is no router, because a server
+//! has only a few fixed paths ([`Handler::paths`]). It uses hyper and hyper-util directly: a web framework would add
+//! about twenty crates to every operator.
 //!
-//! It speaks HTTP/1.1 only. HTTP/2 would win nothing for a scrape each half minute, and costs an open door for rapid
-//! resets (CVE-2023-44487), for which controller-runtime's and kubebuilder's servers have it off as well.
+//! It serves HTTP/1.1 only. HTTP/2 has no benefit here and is open to rapid resets (CVE-2023-44487); controller-runtime
+//! and kubebuilder disable it too.
 //!
-//! The invariant: nothing outlives [`Server::run`]. Connections are its tasks; when it ends, or is dropped, so do
-//! they. It reads no flags and decides nothing about requests.
+//! The invariant: nothing outlives [`Server::run`]. Connections are its tasks, so they end when it ends or is dropped.
+//! It reads no flags and makes no decisions about requests.
 
 mod address;
 
@@ -37,24 +36,24 @@ use crate::connect::stream::Io;
 
 pub use address::{AddressError, BindAddress};
 
-/// How long running requests may take once the server is told to stop: controller-runtime's grace.
+/// How long running requests may take after the stop, as in controller-runtime.
 const DRAIN: Duration = Duration::from_secs(30);
-/// How long a client may take to say who it is or what it wants. Idle connections are closed after it, too.
+/// The timeout of a TLS handshake and of request headers. Idle connections are closed after it, too.
 const PATIENCE: Duration = Duration::from_secs(32);
-/// How long to wait when no connection can be accepted, most likely for want of file descriptors.
+/// The delay after a failed accept, which is usually caused by a lack of file descriptors.
 const ACCEPT_AGAIN: Duration = Duration::from_millis(100);
 
-/// A request, with its body still on its way.
+/// A request with a streaming body.
 pub type Request = http::Request<hyper::body::Incoming>;
-/// An answer. All of ours are small, and known whole.
+/// A response with a complete body.
 pub type Response = http::Response<Full<Bytes>>;
 
-/// What answers requests. Cheap to clone.
+/// Handles requests. Cheap to clone.
 #[derive(Clone)]
 pub struct Handler(Arc<dyn Fn(Request) -> BoxFuture<'static, Response> + Send + Sync>);
 
 impl Handler {
-    /// A function as a handler. If it panics, the client is answered 500 and the server goes on.
+    /// Creates a handler from a function. If it panics, the client gets status 500 and the server continues.
     pub fn new<H, F>(handle: H) -> Self
     where
         H: Fn(Request) -> F + Send + Sync + 'static,
@@ -63,7 +62,7 @@ impl Handler {
         Self(Arc::new(move |request| handle(request).boxed()))
     }
 
-    /// A handler for each path, which must be equal to the request's; 404 for all others.
+    /// Routes by exact path; 404 for all others.
     pub fn paths<P: Into<String>>(paths: impl IntoIterator<Item = (P, Self)>) -> Self {
         let paths: Vec<(String, Self)> =
             paths.into_iter().map(|(path, handler)| (path.into(), handler)).collect();
@@ -73,18 +72,18 @@ impl Handler {
         }))
     }
 
-    /// Answers one request.
+    /// Handles one request.
     pub async fn handle(&self, request: Request) -> Response {
-        // The function itself may panic as well as its future.
+        // Both the function and its future may panic.
         let answering = AssertUnwindSafe(async { self.0(request).await });
         answering.catch_unwind().await.unwrap_or_else(|_| {
-            tracing::error!("a handler panicked");
+            tracing::error!("HTTP handler panicked");
             text(StatusCode::INTERNAL_SERVER_ERROR, "internal server error\n")
         })
     }
 }
 
-/// An answer in plain text, with the headers that Go's servers give it.
+/// A plain text response, with the headers that Go's servers set.
 pub fn text(status: StatusCode, body: impl Into<Bytes>) -> Response {
     let mut response = http::Response::new(Full::new(body.into()));
     *response.status_mut() = status;
@@ -94,49 +93,47 @@ pub fn text(status: StatusCode, body: impl Into<Bytes>) -> Response {
     response
 }
 
-/// The answer for a path that is not there.
+/// The response for an unknown path.
 pub fn not_found() -> Response {
     text(StatusCode::NOT_FOUND, "404 page not found\n")
 }
 
-/// A server could not be opened.
+/// A server cannot listen on its address.
 #[derive(Debug, thiserror::Error)]
 pub enum BindError {
-    /// Somebody else has the port.
+    /// The address is in use.
     #[error(
-        "{flag}: {address} is in use; stop what listens there, or give another address \
-         (port 0 is any that is free, \"0\" alone serves nothing)"
+        "{flag}: {address} is already in use; stop the process that listens there, or choose another address \
+         (port 0 picks a free port, \"0\" disables the server)"
     )]
     InUse {
         /// The flag that gave the address.
         flag: &'static str,
         /// The address.
         address: BindAddress,
-        /// Why.
+        /// The cause.
         #[source]
         source: io::Error,
     },
-    /// The address is not ours to listen on.
-    #[error(
-        "{flag}: cannot listen on {address}; give the address of an interface of this machine, or \":PORT\""
-    )]
+    /// The address does not belong to this machine.
+    #[error("{flag}: cannot listen on {address}; use an address of this machine, or \":PORT\"")]
     Listen {
         /// The flag that gave the address.
         flag: &'static str,
         /// The address.
         address: BindAddress,
-        /// Why.
+        /// The cause.
         #[source]
         source: io::Error,
     },
-    /// Ports below 1024 are for the privileged.
-    #[error("{flag}: no permission to listen on {address}; give a port above 1023")]
+    /// Ports below 1024 need privileges.
+    #[error("{flag}: no permission to listen on {address}; use a port above 1023")]
     Forbidden {
         /// The flag that gave the address.
         flag: &'static str,
         /// The address.
         address: BindAddress,
-        /// Why.
+        /// The cause.
         #[source]
         source: io::Error,
     },
@@ -153,7 +150,7 @@ impl BindError {
     }
 }
 
-/// A server that has its port and waits to be run. Clients can connect already; they are answered once it runs.
+/// A server that is bound and not yet running. Clients can already connect; they get responses once it runs.
 ///
 /// ```
 /// use http::StatusCode;
@@ -179,12 +176,12 @@ pub struct Server {
 }
 
 impl Server {
-    /// Takes the port; none if the address is off. `flag` is what the user wrote the address behind, for the error.
+    /// Binds the address; `None` if it is off. `flag` is the flag that set the address, for the error.
     pub async fn bind(address: &BindAddress, flag: &'static str) -> Result<Option<Self>, BindError> {
         let Some(place) = address.host_port() else { return Ok(None) };
         let failed = |source| BindError::new(flag, address, source);
         let listener = if place.host.is_empty() {
-            // As Go: IPv6 and IPv4 on one socket, or IPv4 alone where there is no IPv6.
+            // As in Go: one socket for IPv6 and IPv4, or IPv4 only where there is no IPv6.
             match TcpListener::bind(("::", place.port)).await {
                 Err(error)
                     if !matches!(
@@ -204,27 +201,27 @@ impl Server {
         Ok(Some(Self { listener, address, certificates: None, drain: DRAIN }))
     }
 
-    /// Where it listens: the port that was found, if any free one was asked for.
+    /// The address it listens on, with the assigned port if port 0 was configured.
     pub fn address(&self) -> SocketAddr {
         self.address
     }
 
-    /// Speaks TLS, and follows the certificate's files while it runs.
+    /// Serves TLS, and reloads the certificate files while it runs.
     #[must_use]
     pub fn with_tls(mut self, certificates: Certificates) -> Self {
         self.certificates = Some(certificates);
         self
     }
 
-    /// How long running requests may take after the stop, 30 s unless told.
+    /// How long running requests may take after the stop; 30 s by default.
     #[must_use]
     pub fn with_drain(mut self, drain: Duration) -> Self {
         self.drain = drain;
         self
     }
 
-    /// Serves until `stop`: then it closes the port and idle connections, lets running requests end, and cuts off
-    /// what takes longer than the drain.
+    /// Serves until `stop`. Then it closes the port and idle connections, and waits for running requests for at most
+    /// the drain time.
     pub async fn run(self, handler: Handler, stop: impl Future<Output = ()> + Send) {
         let Self { listener, certificates, drain, .. } = self;
         let tls = certificates.as_ref().map(|certificates| TlsAcceptor::from(certificates.server_config()));
@@ -251,35 +248,35 @@ impl Server {
                     let (tls, handler, watcher) = (tls.clone(), handler.clone(), graceful.watcher());
                     connections.spawn(connection(stream, tls, handler, watcher).boxed());
                 }
-                // Out of file descriptors, or a client that left at once: the next one may fare better.
+                // Out of file descriptors, or the client has disconnected already.
                 Err(error) => {
-                    tracing::warn!(%error, "a connection could not be accepted");
+                    tracing::warn!(%error, "Failed to accept connection");
                     tokio::time::sleep(ACCEPT_AGAIN).await;
                 }
             }
         }
         drop(listener);
         if tokio::time::timeout(drain, graceful.shutdown()).await.is_err() {
-            tracing::warn!(?drain, "requests that took longer than the drain are cut off");
+            tracing::warn!(?drain, "Drain timeout exceeded; closing connections with running requests");
         }
         connections.shutdown().await;
     }
 }
 
 async fn connection(stream: TcpStream, tls: Option<TlsAcceptor>, handler: Handler, watcher: Watcher) {
-    // Without this, the second half of an answer waits for the client's acknowledgement of the first.
+    // Otherwise the second part of a response waits for the client's acknowledgement of the first.
     if let Err(error) = stream.set_nodelay(true) {
-        tracing::debug!(%error, "TCP_NODELAY could not be set");
+        tracing::debug!(%error, "Failed to set TCP_NODELAY");
     }
     let Some(tls) = tls else { return speak(Box::new(stream), handler, watcher).await };
     match tokio::time::timeout(PATIENCE, tls.accept(stream)).await {
         Ok(Ok(stream)) => speak(Box::new(stream), handler, watcher).await,
-        Ok(Err(error)) => tracing::debug!(%error, "a TLS handshake failed"),
-        Err(_) => tracing::debug!("a TLS handshake took too long"),
+        Ok(Err(error)) => tracing::debug!(%error, "TLS handshake failed"),
+        Err(_) => tracing::debug!("TLS handshake timed out"),
     }
 }
 
-/// With TLS and without it is the same from here on, and compiled once.
+/// Boxed, so that the code is compiled once for TLS and plain connections.
 async fn speak(stream: Box<dyn Io>, handler: Handler, watcher: Watcher) {
     let service = hyper::service::service_fn(move |request: Request| {
         let handler = handler.clone();
@@ -288,6 +285,6 @@ async fn speak(stream: Box<dyn Io>, handler: Handler, watcher: Watcher) {
     let mut http = http1::Builder::new();
     http.timer(TokioTimer::new()).header_read_timeout(PATIENCE);
     if let Err(error) = watcher.watch(http.serve_connection(TokioIo::new(stream), service)).await {
-        tracing::debug!(%error, "a connection ended badly");
+        tracing::debug!(%error, "Connection failed");
     }
 }

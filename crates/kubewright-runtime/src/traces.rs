@@ -9,7 +9,7 @@
 //! OpenTelemetry's SDK apply: `OTEL_SERVICE_NAME`, `OTEL_RESOURCE_ATTRIBUTES`, `OTEL_TRACES_SAMPLER`,
 //! `OTEL_EXPORTER_OTLP_HEADERS`, `OTEL_EXPORTER_OTLP_TIMEOUT`, `OTEL_BSP_*`, `OTEL_SDK_DISABLED`.
 //!
-//! Without the feature there are no spans of requests and nothing is exported: the functions here do nothing.
+//! Without the feature, the functions here do nothing: there are no request spans and nothing is exported.
 
 #[cfg(feature = "otlp")]
 mod export;

@@ -7,7 +7,7 @@
 //! - [`Spoke`] and [`Conversion`] convert custom resources between versions.
 //!
 //! The invariant: one bad request, handler or object fails its own review and nothing else. Bodies are limited, every
-//! request has a deadline, and a panic is answered.
+//! request has a deadline, and a panic becomes a 500 response.
 
 mod admission;
 pub mod certificates;
@@ -81,7 +81,7 @@ fn borrowed(gvk: &Gvk) -> kubewright_apimachinery::gvk::Gvk<'_> {
     kubewright_apimachinery::gvk::Gvk { group, version, kind }
 }
 
-/// The declaration of a handler for one kind, with everything that was left out.
+/// The declaration of a handler for one kind, with defaults for everything that was omitted.
 pub(crate) fn complete<H, K: Object>(declared: Declaration, mutating: bool) -> Declaration {
     let kind = Kind::of::<K>();
     let mut declared = Declaration { mutating, ..declared };
@@ -142,10 +142,10 @@ struct Shared {
 #[non_exhaustive]
 pub enum RegisterError {
     /// Two webhooks have one path.
-    #[error("a webhook is registered at {0} already; give one of them another path")]
+    #[error("a webhook is already registered at {0}; choose another path")]
     PathTaken(String),
     /// A path must start with a slash.
-    #[error("the path of a webhook must start with \"/\" and have no query, got {0:?}")]
+    #[error("webhook path must start with \"/\" and have no query, got {0:?}")]
     BadPath(String),
     /// The handler has no declaration.
     #[error(
@@ -154,7 +154,7 @@ pub enum RegisterError {
     Undeclared(&'static str),
     /// The kind has a conversion already.
     #[error(
-        "a conversion of {kind} in group {group:?} is registered already; add the version to it as a spoke"
+        "a conversion of {kind} in group {group:?} is already registered; add the version to it as a spoke"
     )]
     ConversionTaken {
         /// API group.
@@ -261,7 +261,7 @@ impl Webhooks {
             return not_found();
         }
         if parts.method != Method::POST {
-            return text(StatusCode::METHOD_NOT_ALLOWED, "webhooks are called with POST\n");
+            return text(StatusCode::METHOD_NOT_ALLOWED, "webhooks must be called with POST\n");
         }
         let _in_flight = self.0.metrics.started(&path);
         let start = tokio::time::Instant::now();
@@ -286,8 +286,8 @@ impl Webhooks {
         };
         let deadline = deadline(&parts.uri);
         let response = tokio::time::timeout(deadline, answering).await.unwrap_or_else(|_| {
-            tracing::warn!(webhook = path, ?deadline, "Webhook did not answer within its deadline");
-            text(StatusCode::GATEWAY_TIMEOUT, format!("the webhook did not answer within {deadline:?}\n"))
+            tracing::warn!(webhook = path, ?deadline, "Webhook timed out");
+            text(StatusCode::GATEWAY_TIMEOUT, format!("webhook timed out after {deadline:?}\n"))
         });
         self.0.metrics.answered(&path, response.status().as_u16(), start.elapsed());
         response
@@ -297,7 +297,7 @@ impl Webhooks {
         let review = match check(headers, body).and_then(|()| Review::decode(body)) {
             Ok(review) => review,
             Err(error) => {
-                tracing::warn!(webhook = path, %error, "Rejected a request that is not an admission review");
+                tracing::warn!(webhook = path, %error, "Rejected invalid admission review");
                 return encode_error(&error);
             }
         };
@@ -317,7 +317,7 @@ impl Webhooks {
             name = request.name,
             allowed = response.is_allowed(),
             message = response.message(),
-            "Answered admission request"
+            "Handled admission request"
         );
         review.encode(&response)
     }

@@ -1,7 +1,7 @@
-//! The flags of an operator: as they are typed ([`Flags`]), and as they are meant ([`Settings`]).
+//! The flags of an operator: as typed ([`Flags`]), and resolved into options ([`Settings`]).
 //!
-//! Names and defaults are those of kubebuilder's scaffold, so that its manifests work. What an operator does not have
-//! yet has no flag: nothing is accepted and then ignored.
+//! Names and defaults are those of kubebuilder's scaffold, so that its manifests work. There is no flag without an
+//! effect.
 
 mod values;
 
@@ -22,7 +22,7 @@ const ELECTION: &str = "Leader election";
 const WEBHOOKS: &str = "Webhooks";
 const LOGS: &str = "Logs";
 
-/// The flags of every operator. A program that has flags of its own puts these beside them:
+/// The flags of every operator. A program with its own flags can flatten these into them:
 ///
 /// ```
 /// use clap::Parser;
@@ -44,7 +44,7 @@ const LOGS: &str = "Logs";
 #[derive(Debug, Clone)]
 pub struct Flags(Typed);
 
-// clap takes documentation of what it derives from for that of the program, so that it derives from something else.
+// clap uses the doc comment of a derived type as the program's description, so it derives from another type.
 impl clap::Args for Flags {
     fn augment_args(command: clap::Command) -> clap::Command {
         Typed::augment_args(command)
@@ -67,53 +67,53 @@ impl clap::FromArgMatches for Flags {
 
 #[derive(Debug, Clone, clap::Args)]
 struct Typed {
-    /// Kubeconfig of the cluster; otherwise KUBECONFIG, ~/.kube/config, or the service account of the pod
+    /// Path to a kubeconfig file; defaults to KUBECONFIG, ~/.kube/config, or the in-cluster service account
     #[arg(long, value_name = "FILE", help_heading = CLUSTER)]
     kubeconfig: Option<PathBuf>,
 
-    /// Context in the kubeconfig; otherwise its current one
+    /// Name of the kubeconfig context; defaults to the current context
     #[arg(long, value_name = "NAME", help_heading = CLUSTER)]
     context: Option<String>,
 
-    /// Namespaces to watch, with commas between them; otherwise those in WATCH_NAMESPACE, or all
+    /// Comma-separated namespaces to watch; defaults to WATCH_NAMESPACE, or all namespaces
     #[arg(long, value_name = "NAMES", help_heading = CLUSTER)]
     namespace: Option<Namespaces>,
 
-    /// How long what runs may take to end after a signal; less than 0 is for ever
+    /// Graceful shutdown timeout; negative waits forever
     #[arg(long, value_name = "DURATION", default_value = "30s", help_heading = CLUSTER)]
     #[arg(allow_hyphen_values = true)]
     graceful_shutdown_timeout: Patience,
 
-    /// Address of /healthz and /readyz, such as :8081 or 127.0.0.1:0; 0 serves nothing
+    /// Address of the health probe server, such as :8081 or 127.0.0.1:0; 0 disables it
     #[arg(long, value_name = "ADDRESS", default_value = ":8081", help_heading = SERVERS)]
     health_probe_bind_address: BindAddress,
 
-    /// Address of /metrics, such as :8443; 0 serves nothing
+    /// Address of the metrics server, such as :8443; 0 disables it
     #[arg(long, value_name = "ADDRESS", default_value = "0", help_heading = SERVERS)]
     metrics_bind_address: BindAddress,
 
-    /// Serve metrics over TLS, to those only whom the API server allows
+    /// Serve metrics over HTTPS, with authentication and authorization by the API server
     #[arg(long, value_name = "BOOL", default_value = "true", help_heading = SERVERS)]
     #[arg(value_parser = values::boolean, num_args = 0..=1, require_equals = true, default_missing_value = "true")]
     metrics_secure: bool,
 
-    /// Folder with certificate and key for the metrics; otherwise they are made up
+    /// Directory with the metrics server certificate and key; defaults to a self-signed certificate
     #[arg(long, value_name = "DIR", help_heading = SERVERS)]
     metrics_cert_path: Option<PathBuf>,
 
-    /// File of the certificate in that folder
+    /// File name of the certificate in that directory
     #[arg(long, value_name = "FILE", default_value = "tls.crt", help_heading = SERVERS)]
     metrics_cert_name: String,
 
-    /// File of its key
+    /// File name of its key
     #[arg(long, value_name = "FILE", default_value = "tls.key", help_heading = SERVERS)]
     metrics_cert_key: String,
 
-    /// Address of /debug/pprof/, such as 127.0.0.1:6060; 0 serves nothing
+    /// Address of the pprof server, such as 127.0.0.1:6060; 0 disables it
     #[arg(long, value_name = "ADDRESS", default_value = "0", help_heading = SERVERS)]
     pprof_bind_address: BindAddress,
 
-    /// Address of the webhook server, such as :9443; 0 serves nothing
+    /// Address of the webhook server, such as :9443; 0 disables it
     #[arg(long, value_name = "ADDRESS", default_value = ":9443", help_heading = WEBHOOKS)]
     webhook_bind_address: BindAddress,
 
@@ -134,11 +134,11 @@ struct Typed {
     #[arg(long, value_name = "DIR", help_heading = WEBHOOKS, required_if_eq("webhook_cert_mode", "files"))]
     webhook_cert_path: Option<PathBuf>,
 
-    /// File of the certificate in that directory
+    /// File name of the certificate in that directory
     #[arg(long, value_name = "FILE", default_value = "tls.crt", help_heading = WEBHOOKS)]
     webhook_cert_name: String,
 
-    /// File of its key
+    /// File name of its key
     #[arg(long, value_name = "FILE", default_value = "tls.key", help_heading = WEBHOOKS)]
     webhook_cert_key: String,
 
@@ -150,41 +150,41 @@ struct Typed {
     #[arg(long, value_name = "NAME", help_heading = WEBHOOKS)]
     webhook_service_namespace: Option<String>,
 
-    /// Let one of several replicas lead, and the others wait
+    /// Enable leader election, so that only one replica is active
     #[arg(long, value_name = "BOOL", default_value = "false", help_heading = ELECTION)]
     #[arg(value_parser = values::boolean, num_args = 0..=1, require_equals = true, default_missing_value = "true")]
     leader_elect: bool,
 
-    /// Name of the Lease that the leader holds; otherwise that of the operator
+    /// Name of the leader election Lease; defaults to the operator's name
     #[arg(long, value_name = "NAME", help_heading = ELECTION)]
     leader_election_id: Option<String>,
 
-    /// Namespace of the Lease; otherwise that of the pod
+    /// Namespace of the Lease; defaults to the pod's namespace
     #[arg(long, value_name = "NAME", help_heading = ELECTION)]
     leader_election_namespace: Option<String>,
 
-    /// How long the others wait for a sign of life of the leader
+    /// How long standby replicas wait after the last renewal before they acquire the Lease
     #[arg(long, value_name = "DURATION", default_value = "15s", help_heading = ELECTION)]
     #[arg(value_parser = values::duration)]
     leader_election_lease_duration: Duration,
 
-    /// How long the leader tries to renew its Lease before it gives up
+    /// How long the leader tries to renew the Lease before it gives up
     #[arg(long, value_name = "DURATION", default_value = "10s", help_heading = ELECTION)]
     #[arg(value_parser = values::duration)]
     leader_election_renew_deadline: Duration,
 
-    /// How long to wait between tries
+    /// How long to wait between attempts
     #[arg(long, value_name = "DURATION", default_value = "2s", help_heading = ELECTION)]
     #[arg(value_parser = values::duration)]
     leader_election_retry_period: Duration,
 
-    /// What to log: a level (off, error, warn, info, debug, trace), levels of single targets too, such as
-    /// info,kube=warn; otherwise what RUST_LOG says, or info
+    /// Log level (off, error, warn, info, debug, trace), optionally per target, such as info,kube=warn; defaults to
+    /// RUST_LOG, or info
     #[arg(long, value_name = "LEVEL", help_heading = LOGS)]
     #[arg(value_parser = values::log_level, conflicts_with = "zap_log_level")]
     log_level: Option<String>,
 
-    /// How to log: auto (text on a terminal, JSON elsewhere), text or json
+    /// Log format: auto (text on a terminal, JSON elsewhere), text or json
     #[arg(long, value_name = "FORMAT", help_heading = LOGS)]
     #[arg(value_parser = values::log_format(), conflicts_with = "zap_encoder")]
     #[arg(default_value = "auto", hide_possible_values = true)]
@@ -201,7 +201,7 @@ struct Typed {
     zap_devel: bool,
 }
 
-/// What an operator reads from its environment.
+/// The environment variables that an operator reads.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Environment {
     /// `WATCH_NAMESPACE`.
@@ -224,7 +224,7 @@ impl Environment {
     }
 }
 
-/// The flags as they are meant: what the parts of the runtime are started with.
+/// The resolved flags: options for the parts of the runtime.
 pub(crate) struct Settings {
     pub(crate) logs: logs::Options,
     pub(crate) source: connect::Source,
@@ -232,7 +232,7 @@ pub(crate) struct Settings {
 }
 
 impl Flags {
-    /// What is meant by the flags of this operator, in an environment where WATCH_NAMESPACE is as given.
+    /// Resolves the flags of an operator in an environment.
     pub(crate) fn settle(
         self,
         operator: &str,
@@ -290,7 +290,7 @@ impl Flags {
             level: typed.zap_log_level.or(typed.log_level),
             ..logs::Options::default()
         };
-        // zap's development mode is other defaults.
+        // zap's development mode changes the defaults.
         if typed.zap_devel {
             if logs.format == logs::Format::Auto {
                 logs.format = logs::Format::Text;
@@ -326,7 +326,7 @@ fn examples(name: &str) -> StyledStr {
   # Run in a pod, as one of several replicas
   {name} --leader-elect --health-probe-bind-address=:8081 --metrics-bind-address=:8443
 
-  # See the metrics of an operator on this machine, without TLS
+  # Serve the metrics locally without TLS
   {name} --metrics-bind-address=127.0.0.1:8080 --metrics-secure=false"
     ))
 }

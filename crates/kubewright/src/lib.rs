@@ -1,8 +1,8 @@
-//! Kubernetes operators in Rust: what an operator imports.
+//! Kubernetes operators in Rust: the crate that an operator imports.
 //!
-//! An operator is a program that watches objects in a cluster and brings the world to what they want. This crate is
-//! what such a program is written with: the runtime ([`Manager`], [`Client`], [`Reconciler`] and what belongs to
-//! them), its entry point ([`macro@main`], [`Operator`], [`Flags`]), and the crates below it under one roof.
+//! An operator watches objects in a cluster and moves the cluster's actual state toward their desired state. This crate
+//! re-exports the runtime ([`Manager`], [`Client`], [`Reconciler`] and related types) and adds an entry point
+//! ([`macro@main`], [`Operator`], [`Flags`]).
 //!
 //! # An operator
 //!
@@ -34,13 +34,13 @@
 //! ```
 //!
 //! The program has the flags of kubebuilder's scaffold (`--help` lists them), logs text on a terminal and JSON
-//! elsewhere, connects to the cluster that `kubectl` would use or to the one whose pod it is, answers `/healthz`,
-//! `/readyz` and `/metrics`, and ends on SIGTERM with what it runs.
+//! elsewhere, connects to the cluster of the current kubeconfig context or of its pod, serves `/healthz`, `/readyz` and
+//! `/metrics`, and shuts down gracefully on SIGTERM.
 //!
 //! # In a test
 //!
-//! What the entry point does, a test does by hand: on a manager of its own, against an API server in the same process,
-//! until it has seen what it wants.
+//! A test creates the manager itself, against an API server in the same process, and runs it until the expected state
+//! is reached.
 //!
 //! ```
 //! use std::time::Duration;
@@ -73,41 +73,41 @@
 //!     let mut map = ConfigMap::default();
 //!     map.metadata.name = Some("colours".to_owned());
 //!     map.data = Some([("sky".to_owned(), "blue".to_owned())].into());
-//!     let map = client.namespaced("default").create(&map).await.expect("it is new");
+//!     let map = client.namespaced("default").create(&map).await.expect("created");
 //!     let key = Key::of(&map);
 //!     kubewright::eventually(Duration::from_secs(30), async || match client.get::<ConfigMap>(&key).await {
 //!         Ok(map) if map.labels().get("keys").is_some_and(|keys| keys == "1") => Ok(()),
 //!         other => Err(format!("{other:?}")),
 //!     })
 //!     .await
-//!     .expect("it is labelled");
+//!     .expect("labelled");
 //! };
 //! manager.run_until(seen).await?;
 //! # Ok(())
 //! # }
 //! ```
 //!
-//! # Kinds of one's own
+//! # Custom resources
 //!
-//! [`CustomResource`] makes a kind of a struct. It is kube's derive, and expands to the names of other crates, so an
-//! operator that has kinds of its own depends on them too. The version of Kubernetes is the operator's choice as
-//! well, by a feature of `k8s-openapi`:
+//! [`CustomResource`] derives a kind from a struct. It is kube's derive macro, and its code refers to other crates, so
+//! an operator with its own kinds also depends on those crates. The operator chooses the version of Kubernetes by a
+//! feature of `k8s-openapi`:
 //!
 //! ```toml
 //! [dependencies]
 //! kubewright = "0.1"
 //! k8s-openapi = { version = "0.29", features = ["v1_36", "schemars"] }
-//! # What derive(CustomResource, KubeSchema, Serialize, Deserialize) expands to:
+//! # Needed by derive(CustomResource, KubeSchema, Serialize, Deserialize):
 //! kube = { version = "5", default-features = false }
 //! schemars = "1"
 //! serde = { version = "1", features = ["derive"] }
 //! serde_json = "1"
 //! ```
 //!
-//! Without kinds of its own an operator needs the first two lines only; everything else is here: [`kube`],
-//! [`k8s_openapi`], [`serde`], [`serde_json`], [`tracing`] and others. With kinds it can do the same, if it tells each
-//! derive where to look (`#[kube(crates(...))]`, `#[x_kube(crates(...))]`, `#[serde(crate = "...")]`,
-//! `#[schemars(crate = "...")]`); four lines in the manifest are less.
+//! An operator without its own kinds needs only the first two lines; everything else is re-exported here: [`kube`],
+//! [`k8s_openapi`], [`serde`], [`serde_json`], [`tracing`] and others. An operator with its own kinds can do without
+//! the other lines too, if it passes the paths to each derive (`#[kube(crates(...))]`, `#[x_kube(crates(...))]`,
+//! `#[serde(crate = "...")]`, `#[schemars(crate = "...")]`).
 //!
 //! ```
 //! use kubewright::prelude::*;
@@ -129,28 +129,28 @@
 //! assert_eq!(Guestbook::crd().name_any(), "guestbooks.example.com");
 //! ```
 //!
-//! # Where things are
+//! # Overview
 //!
-//! | for | see |
+//! | task | see |
 //! |---|---|
-//! | what to do with an object | [`Reconciler`], [`Context`], [`Outcome`], [`Error`] |
-//! | which objects, and when | [`controller`]: `owns`, `watches`, predicates, concurrency |
-//! | reading and writing | [`Client`], [`Patch`], [`Key`], [`List`], [`cache`] |
-//! | children of built-in kinds, without typos | [`object!`], [`object()`] |
-//! | writing only what is meant | [`macro@ApplyConfiguration`], [`apply`] |
-//! | owners, conditions, events | [`owner`], [`condition`], [`events`] |
-//! | kinds, rights and webhooks in the manifests | [`crds!`], [`schema`], [`macro@rbac`], [`macro@webhook`], [`declare`] |
-//! | one leader among replicas | [`ElectionOptions`]; `--leader-elect` |
-//! | probes and numbers | [`health`], [`metrics`] |
-//! | why something is reconciled | [`Context::causes`], [`journal`] |
-//! | the program | [`macro@main`], [`Operator`], [`Flags`], [`logs`], [`connect`] |
+//! | reconcile objects | [`Reconciler`], [`Context`], [`Outcome`], [`Error`] |
+//! | choose what to watch | [`controller`]: `owns`, `watches`, predicates, concurrency |
+//! | read and write objects | [`Client`], [`Patch`], [`Key`], [`List`], [`cache`] |
+//! | build built-in kinds with checked fields | [`object!`], [`object()`] |
+//! | server-side apply | [`macro@ApplyConfiguration`], [`apply`] |
+//! | owner references, conditions, events | [`owner`], [`condition`], [`events`] |
+//! | CRDs, RBAC rules and webhooks in the manifests | [`crds!`], [`schema`], [`macro@rbac`], [`macro@webhook`], [`declare`] |
+//! | leader election | [`ElectionOptions`]; `--leader-elect` |
+//! | health probes and metrics | [`health`], [`metrics`] |
+//! | causes of a reconcile | [`Context::causes`], [`journal`] |
+//! | entry point, flags, logs | [`macro@main`], [`Operator`], [`Flags`], [`logs`], [`connect`] |
 
 mod flags;
 mod manifests;
 mod operator;
 
 pub use kube::{self, CustomResource, CustomResourceExt, KubeSchema, Resource, ResourceExt};
-/// Leaves out of a struct what one manager does not mean: partial types for server-side apply.
+/// Derives a partial type for server-side apply, in which every field is optional.
 ///
 /// ```
 /// use kubewright::prelude::*;
@@ -190,10 +190,10 @@ pub use kube::{self, CustomResource, CustomResourceExt, KubeSchema, Resource, Re
 /// # Ok::<(), serde_json::Error>(())
 /// ```
 ///
-/// `client.apply(&wanted)` sends it, and `GuestbookApply::extract` finds it again in the object: [`apply`] tells more.
+/// `client.apply(&wanted)` sends it, and `GuestbookApply::extract` extracts it from the live object; see [`apply`].
 ///
 pub use kubewright_macros::ApplyConfiguration;
-/// Makes a program of an operator's main function.
+/// Turns an operator's main function into a program.
 ///
 /// ```no_run
 /// use kubewright::prelude::*;
@@ -206,7 +206,7 @@ pub use kubewright_macros::ApplyConfiguration;
 /// ```
 ///
 pub use kubewright_macros::main;
-/// Makes a Kubernetes object whose fields are checked at compile time.
+/// Creates a Kubernetes object whose fields are checked at compile time.
 ///
 /// The kind comes first; `apiVersion` and `kind` follow from it. Then come the fields, as in YAML or JSON. The value is an
 /// [`ApplyObject`](object::ApplyObject): it holds exactly these fields, so that server-side apply owns no others.
@@ -260,8 +260,8 @@ pub use kubewright_macros::main;
 /// object! { Deployment { metadata: { name: "web" }, spec: { replica: 3, .. } } };
 /// ```
 ///
-/// So is a literal of another type, a string that an enum does not have, text that is not a quantity or base64 where one
-/// belongs, a required field that is missing, and an expression of a type that does not fit:
+/// Also checked are the types of literals, enum values, quantities and base64, required fields, and the types of
+/// expressions:
 ///
 /// ```compile_fail,E0277
 /// # use kubewright::object;
@@ -269,15 +269,15 @@ pub use kubewright_macros::main;
 /// object! { Deployment { metadata: { name: "web" }, spec: { replicas: replicas, .. } } };
 /// ```
 ///
-/// The content of structs and of [`serde_json::Value`] is known at run time only. It is checked then, and the error is
-/// returned by [`ApplyObject::check`](object::ApplyObject::check), by `client.apply` and by
+/// The content of structs and of [`serde_json::Value`] is checked at run time. The error is returned by
+/// [`ApplyObject::check`](object::ApplyObject::check), `client.apply` and
 /// [`ApplyObject::complete`](object::ApplyObject::complete).
 ///
 /// # Custom resources
 ///
-/// The macro cannot see the fields of your own types. The object is read as the type when it is made, and a field that the
-/// type does not have is an error at run time, with a suggestion. For a part of a custom resource, derive
-/// [`macro@ApplyConfiguration`]. A kind without a Rust type is a [`kube::api::DynamicObject`].
+/// The macro cannot see the fields of your own types. The object is decoded as its type when it is created, and an
+/// unknown field is a run-time error with a suggestion. For a partial custom resource, derive
+/// [`macro@ApplyConfiguration`]. For a kind without a Rust type, use [`kube::api::DynamicObject`].
 ///
 /// ```
 /// use kubewright::prelude::*;
@@ -298,7 +298,7 @@ pub use kubewright_macros::main;
 /// ```
 ///
 pub use kubewright_macros::object;
-/// Declares a right that the operator needs, beside those that follow from its controllers.
+/// Declares an RBAC rule that the operator needs, in addition to those of its controllers.
 ///
 /// ```
 /// use kubewright::declare::{self, Declared};
@@ -314,11 +314,11 @@ pub use kubewright_macros::object;
 /// ```
 ///
 pub use kubewright_macros::rbac;
-/// Declares how the API server calls an admission webhook, on the impl of its handler.
+/// Declares an admission webhook, on the impl of its handler.
 ///
-/// What is left out follows from the handler's kind. The handler is served, and its webhook is in the manifest, once it is
-/// registered with [`Manager::validator`], [`Manager::defaulter`] or [`Manager::admission`]. A handler that is not
-/// registered is an error of `kubewright manifests`.
+/// Omitted values follow from the handler's kind. The handler is served, and its webhook is part of the manifests, once
+/// it is registered with [`Manager::validator`], [`Manager::defaulter`] or [`Manager::admission`]. A handler that is
+/// not registered is an error of `kubewright manifests`.
 ///
 /// ```
 /// use kubewright::k8s_openapi::api::core::v1::ConfigMap;
@@ -342,8 +342,8 @@ pub use kubewright_macros::rbac;
 /// assert_eq!(NotEmpty::webhook().failure_policy, "ignore");
 /// ```
 ///
-/// An [`AdmissionHandler`](webhook::AdmissionHandler) has no kind, so name, path and rules are required. With `url`, the
-/// attribute goes on any item, and declares a webhook that is served outside of the cluster:
+/// An [`AdmissionHandler`](webhook::AdmissionHandler) has no kind, so name, path and rules are required. With `url`,
+/// the attribute can be on any item and declares a webhook that is served outside of the cluster:
 ///
 /// ```
 /// use kubewright::webhook;
@@ -372,7 +372,7 @@ pub use {anyhow, jiff, k8s_openapi, prometheus_client, schemars, serde, serde_js
 pub use self::flags::Flags;
 pub use self::operator::Operator;
 
-/// What nearly every operator uses: `use kubewright::prelude::*;`.
+/// The most common imports: `use kubewright::prelude::*;`.
 pub mod prelude {
     pub use crate::{
         ApplyConfiguration, Client, Context, CustomResource, CustomResourceExt, Error, Key, KubeSchema, List,

@@ -1,19 +1,19 @@
-//! What this program declares: what its attributes say, and what its manager was given to run.
+//! The declarations of this program: those of its attributes, and what is registered with its manager.
 //!
-//! Owns the way from the runtime's [`ManagerManifest`] to the [`Declarations`] that are printed. What becomes of them is the
-//! business of kubewright-manifests.
+//! Converts the runtime's [`ManagerManifest`] into the [`Declarations`] that are printed. kubewright-manifests turns
+//! them into manifests.
 
 use kubewright_manifests::declarations::{ControllerDeclared, ConversionDeclared, Declarations, Resource};
 use kubewright_manifests::declare;
 use kubewright_runtime::{Kind, ManagerManifest, Scope};
 
-/// All that the program declares.
+/// All declarations of the program.
 pub(crate) fn declarations(manifest: &ManagerManifest) -> Declarations {
     let controllers = manifest.controllers.iter().map(|controller| ControllerDeclared {
         name: controller.name.clone(),
         of: controller.kind.as_ref().map(resource).unwrap_or_default(),
         owns: controller.owns.iter().map(resource).collect(),
-        // Both are cached, which takes the same permissions.
+        // Both are cached, which needs the same permissions.
         watches: controller.watches.iter().chain(&controller.reads).map(resource).collect(),
         finalizers: controller.finalizers.clone(),
         without_status: controller.without_status,
@@ -24,7 +24,7 @@ pub(crate) fn declarations(manifest: &ManagerManifest) -> Declarations {
         versions: conversion.versions.clone(),
     });
     Declarations {
-        // Whether they are used is for flags to say, at another time and place.
+        // Flags decide at run time whether these are used, so their permissions are always declared.
         leader_election: true,
         secure_metrics: true,
         events: true,
@@ -78,7 +78,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn what_a_registration_declares_is_in_the_declarations() {
+    async fn declarations_include_what_is_registered() {
         let manager = Manager::describing(ManagerOptions::new("test"), |_| {}).unwrap();
         manager.cache().index::<Secret>("owner", |_| Vec::new()).unwrap();
         manager.controller(Nothing).finalizer("example.com/cleanup").without_status().register().unwrap();

@@ -1,7 +1,7 @@
-//! An operator as a program: from the command line to a manager, and from an error to an exit status.
+//! The entry point of an operator: from the command line to a manager, and from an error to an exit code.
 //!
-//! This is the one place of the libraries that reads arguments and environment, prints, and says how to exit. What it
-//! finds out becomes options of the runtime, which can be used without it.
+//! This is the only part of the libraries that reads arguments and the environment, prints, and sets the exit code. It
+//! passes everything else as options to the runtime, which can be used without it.
 
 use std::ffi::OsString;
 use std::io::{IsTerminal as _, Write as _};
@@ -16,11 +16,9 @@ use kubewright_runtime::{ElectionOptionsError, Error, Manager, ManagerError, Man
 use crate::flags::{self, Environment, Flags, Settings};
 use crate::manifests;
 
-/// An [`Operator`](crate::Operator) with the name of the program that is being compiled, and the version and the
-/// description of its package.
+/// An [`Operator`](crate::Operator) with the name of the current binary and the version and description of its package.
 ///
-/// This is what [`#[kubewright::main]`](macro@crate::main) starts from. Where a package has several programs, each is
-/// an operator of its own.
+/// [`#[kubewright::main]`](macro@crate::main) uses it. If a package has several binaries, each is a separate operator.
 ///
 /// ```
 /// let operator = kubewright::operator!();
@@ -40,7 +38,7 @@ macro_rules! operator {
     };
 }
 
-/// An operator as a program, for those who want more than [`#[kubewright::main]`](macro@crate::main) has.
+/// An operator as a program, for more options than [`#[kubewright::main]`](macro@crate::main) has.
 ///
 /// ```no_run
 /// use std::process::ExitCode;
@@ -70,15 +68,15 @@ pub struct Operator {
     configure: Vec<Configure>,
 }
 
-/// The variable by which `kubewright manifests` asks a program, whatever flags that has, to print what it declares.
+/// `kubewright manifests` sets this variable to make a program print its declarations.
 const MANIFESTS: &str = "KUBEWRIGHT_MANIFESTS";
 
-/// The variable by which `kubewright dev` has an operator act as its ServiceAccount, such as
+/// `kubewright dev` sets this variable to make an operator impersonate its ServiceAccount, such as
 /// `system:serviceaccount:shop-system:shop-controller-manager`.
 const IMPERSONATE: &str = "KUBEWRIGHT_IMPERSONATE";
 
-/// The variable by which `kubewright dev` has an operator serve webhooks to its API server: the address, as
-/// `127.0.0.1:9443`. The certificate is in the directory that [`WEBHOOK_CERTS`] names.
+/// `kubewright dev` sets this variable to the address on which an operator serves webhooks, such as `127.0.0.1:9443`.
+/// The certificate is in the directory of [`WEBHOOK_CERTS`].
 const WEBHOOK_ADDRESS: &str = "KUBEWRIGHT_WEBHOOK_ADDRESS";
 /// The directory with `tls.crt` and `tls.key` for [`WEBHOOK_ADDRESS`].
 const WEBHOOK_CERTS: &str = "KUBEWRIGHT_WEBHOOK_CERTS";
@@ -86,8 +84,8 @@ const WEBHOOK_CERTS: &str = "KUBEWRIGHT_WEBHOOK_CERTS";
 type Configure = Box<dyn FnOnce(&mut ManagerOptions)>;
 
 impl Operator {
-    /// An operator of this name: the owner of the fields that it writes, who reports its events, who asks in the API
-    /// server's audit log, and the Lease of its leader election.
+    /// An operator with this name. The name is used for its field manager, its events, its user agent and its leader
+    /// election Lease.
     pub fn new(name: impl Into<String>, version: impl Into<String>) -> Self {
         Self {
             name: name.into(),
@@ -98,19 +96,19 @@ impl Operator {
         }
     }
 
-    /// What it is, for `--help`.
+    /// The description for `--help`.
     pub fn about(mut self, about: impl Into<String>) -> Self {
         self.about = about.into();
         self
     }
 
-    /// The Lease of the leader election where no flag names one; the operator's name otherwise.
+    /// The default name of the leader election Lease; the operator's name if not set.
     pub fn leader_election_id(mut self, id: impl Into<String>) -> Self {
         self.leader_election_id = Some(id.into());
         self
     }
 
-    /// Changes what the manager is made with, after the flags were read.
+    /// Changes the manager's options after the flags were parsed.
     pub fn configure(mut self, configure: impl FnOnce(&mut ManagerOptions) + 'static) -> Self {
         self.configure.push(Box::new(configure));
         self
@@ -121,15 +119,15 @@ impl Operator {
         &self.name
     }
 
-    /// The command line: for shell completions, and for tests.
+    /// The command line, for shell completions and tests.
     pub fn command(&self) -> clap::Command {
         flags::command(&self.name, &self.version, &self.about)
     }
 
-    /// Reads the flags, and runs the operator: see [`Operator::run_with`].
+    /// Parses the flags and runs the operator; see [`Operator::run_with`].
     ///
-    /// Arguments that are wrong are told on standard error, with status 2; `--help` and `--version` are answered.
-    /// With the one argument `manifests` it prints what it declares, as `kubewright manifests` reads it.
+    /// Invalid arguments are reported on stderr with exit code 2. `--help` and `--version` are supported. With the
+    /// single argument `manifests`, it prints its declarations for `kubewright manifests`.
     pub fn run<E: Into<Error>>(self, main: impl AsyncFnOnce(Manager) -> Result<(), E>) -> ExitCode {
         let arguments: Vec<OsString> = std::env::args_os().collect();
         if let [_, only] = &arguments[..]
@@ -141,14 +139,14 @@ impl Operator {
         match self.parse(arguments) {
             Ok(flags) => self.run_with(flags, main),
             Err(answer) => {
-                // Whoever closed standard output or error has read enough.
+                // Ignore a closed stdout or stderr.
                 let _ = answer.print();
                 u8::try_from(answer.exit_code()).map_or(ExitCode::FAILURE, ExitCode::from)
             }
         }
     }
 
-    /// Reads flags. An error is whatever there is to say instead: a mistake, help or the version.
+    /// Parses flags. The error is also used for help and version.
     pub fn parse<A: Into<OsString> + Clone>(
         &self,
         arguments: impl IntoIterator<Item = A>,
@@ -159,10 +157,10 @@ impl Operator {
             .map_err(|error| error.format(&mut command))
     }
 
-    /// Runs the operator with flags that were read already, by a program that has flags of its own beside
-    /// [`Flags`]: sets up logs and threads, finds the cluster, makes the manager, and calls `main` with it.
+    /// Runs the operator with parsed flags, for a program with its own flags besides [`Flags`]. It sets up logging and
+    /// the tokio runtime, connects to the cluster, creates the manager, and calls `main` with it.
     ///
-    /// If something fails, it is told on standard error in one line, and the status is 1.
+    /// An error is printed to stderr in one line, with exit code 1.
     pub fn run_with<E: Into<Error>>(
         self,
         flags: Flags,
@@ -202,28 +200,28 @@ impl Operator {
             let manager = self.manager(settings).await?;
             main(manager).await.map_err(Into::into)
         });
-        // Nothing is left to wait for; a name that is still being looked up must not hold up the end.
+        // Do not wait for blocking tasks such as DNS lookups.
         runtime.shutdown_background();
         #[cfg(feature = "otlp")]
         drop(traces);
         ended
     }
 
-    /// Prints what the program declares, as data for the tool that writes manifests: `main` is called with a manager
-    /// that is connected to nothing.
+    /// Prints the declarations of the program as JSON for `kubewright manifests`. `main` runs with a manager without a
+    /// cluster.
     fn describe<E: Into<Error>>(
         self,
         flags: Flags,
         main: impl AsyncFnOnce(Manager) -> Result<(), E>,
     ) -> Result<(), Error> {
-        // What the environment of whoever builds says is not what a cluster says.
+        // The environment of the build machine must not affect the manifests.
         let mut options = flags.settle(&self.name, &self.name, Environment::default())?.manager;
         for configure in self.configure {
             configure(&mut options);
         }
         let (sender, manifest) = std::sync::mpsc::channel();
         let told = move |manifest| {
-            // Whoever receives it outlives the manager.
+            // The receiver outlives the manager.
             let _ = sender.send(manifest);
         };
         let runtime = tokio::runtime::Builder::new_current_thread()
@@ -252,7 +250,7 @@ impl Operator {
             version = self.version,
             server = %config.cluster_url,
             namespaces = namespaces(&manager),
-            "starting"
+            "Starting manager"
         );
         let options = connect::Options {
             user_agent: connect::user_agent(&self.name, &self.version),
@@ -269,7 +267,7 @@ impl Operator {
     }
 }
 
-/// How the program ends.
+/// Converts the result into an exit code.
 fn told(ended: Result<(), Error>, how: &Told) -> ExitCode {
     match ended {
         Ok(()) => ExitCode::SUCCESS,
@@ -280,14 +278,14 @@ fn told(ended: Result<(), Error>, how: &Told) -> ExitCode {
     }
 }
 
-/// Where the journal is to be written, by what the environment says. Nothing and an empty text are nowhere.
+/// Parses the address of the journal. `None` if the variable is unset or empty.
 fn journal_address(variable: Option<OsString>) -> Result<Option<SocketAddr>, StartError> {
     let Some(address) = variable.filter(|address| !address.is_empty()) else { return Ok(None) };
     let read = address.to_str().and_then(|address| address.parse().ok());
     read.map(Some).ok_or_else(|| StartError::Journal(address.to_string_lossy().into_owned()))
 }
 
-/// Under `kubewright dev`, webhooks are served on loopback with the certificate that `dev` created, whatever the flags are.
+/// Under `kubewright dev`, webhooks are served on loopback with the certificate of `dev`, regardless of the flags.
 fn serve_webhooks_locally(options: &mut ManagerOptions) -> Result<(), StartError> {
     let Some(address) = std::env::var(WEBHOOK_ADDRESS).ok().filter(|address| !address.is_empty()) else {
         return Ok(());
@@ -300,7 +298,7 @@ fn serve_webhooks_locally(options: &mut ManagerOptions) -> Result<(), StartError
     Ok(())
 }
 
-/// What is watched, for the log.
+/// The watched namespaces, for the log.
 fn namespaces(options: &ManagerOptions) -> String {
     match options.cache.namespaces.as_slice() {
         [] => "*".to_owned(),
@@ -308,33 +306,33 @@ fn namespaces(options: &ManagerOptions) -> String {
     }
 }
 
-/// Why an operator did not start, as far as nobody below can say it better.
+/// Why an operator did not start.
 #[derive(Debug, thiserror::Error)]
 enum StartError {
-    #[error("the threads of the operator cannot be started")]
+    #[error("failed to start the tokio runtime")]
     Threads(#[source] std::io::Error),
     #[error("the operator's main function returned without running its manager: call manager.run().await")]
     NotRun,
-    #[error("{WEBHOOK_ADDRESS}: {0:?} is not an address; write one such as 127.0.0.1:9443, or unset it")]
-    WebhookAddress(String),
-    #[error("what the operator declares cannot be printed")]
-    Printed(#[source] std::io::Error),
     #[error(
-        "--leader-elect: this is no pod, whose namespace could be taken; give --leader-election-namespace"
+        "{WEBHOOK_ADDRESS}: invalid address {0:?}; use one such as 127.0.0.1:9443, or unset the variable"
     )]
+    WebhookAddress(String),
+    #[error("failed to print the operator's declarations")]
+    Printed(#[source] std::io::Error),
+    #[error("--leader-elect: not running in a pod; set --leader-election-namespace")]
     LeaseNamespace(#[source] std::io::Error),
     #[error(
-        "{variable}: `{0}` is no address; give the IP address and the port of who listens, such as 127.0.0.1:4000, or unset it",
+        "{variable}: invalid address {0:?}; use an IP address and port such as 127.0.0.1:4000, or unset the variable",
         variable = journal::VARIABLE
     )]
     Journal(String),
 }
 
-/// How the error is told that ends the program.
+/// How the final error is reported.
 enum Told {
-    /// For people.
+    /// As plain text.
     Plainly,
-    /// As one more line of a log that programs read.
+    /// As a line of the JSON log.
     InTheLog,
 }
 
@@ -342,17 +340,18 @@ impl Told {
     fn tell(&self, error: &Error) {
         let error = one_line(error);
         if matches!(self, Self::InTheLog) && tracing::enabled!(tracing::Level::ERROR) {
-            tracing::error!(error, "the operator failed");
+            tracing::error!(error, "Failed to run operator");
         } else {
-            // If standard error is closed, nobody is there to be told.
+            // Ignore a closed stderr.
             let _ = writeln!(std::io::stderr().lock(), "error: {error}");
         }
     }
 }
 
-/// An error with its causes. Many libraries repeat a cause in their own message; it is told once.
+/// An error with its causes. A cause that is already part of the message is not repeated.
 ///
-/// Text from outside, such as a server's answer, must neither break the line nor be obeyed by a terminal.
+/// Control characters, for example in a server's response, are escaped, so that they cannot break the line or control
+/// the terminal.
 fn one_line(error: &Error) -> String {
     let mut line = String::new();
     for cause in error.chain() {
@@ -383,26 +382,26 @@ mod tests {
     }
 
     #[test]
-    fn an_error_is_told_with_its_causes_each_once() {
+    fn an_error_has_each_of_its_causes_once() {
         let told = |texts: &[&'static str]| one_line(&Error::new(error(texts)));
         assert_eq!(told(&["no manager", "no client", "no file"]), "no manager: no client: no file");
         assert_eq!(told(&["no client: no file", "no file"]), "no client: no file");
     }
 
     #[test]
-    fn a_journal_is_written_where_the_environment_says_and_nowhere_otherwise() {
+    fn the_journal_address_comes_from_the_environment() {
         let address = |text: &str| journal_address(Some(text.into()));
         assert_eq!(address("127.0.0.1:4000").unwrap(), Some(([127, 0, 0, 1], 4000).into()));
         assert_eq!((address("").unwrap(), journal_address(None).unwrap()), (None, None));
         assert_eq!(
             address("localhost").unwrap_err().to_string(),
-            "KUBEWRIGHT_JOURNAL: `localhost` is no address; give the IP address and the port of who listens, such as \
-             127.0.0.1:4000, or unset it"
+            "KUBEWRIGHT_JOURNAL: invalid address \"localhost\"; use an IP address and port such as \
+             127.0.0.1:4000, or unset the variable"
         );
     }
 
     #[test]
-    fn an_error_is_one_line_that_a_terminal_does_not_obey() {
+    fn an_error_is_one_line_without_control_characters() {
         assert_eq!(one_line(&Error::new(error(&["no\nhost \u{1b}[2J\n"]))), "no\\nhost \\u{1b}[2J");
     }
 }

@@ -11,7 +11,7 @@ use std::process::Command;
 use crate::kubectl::process::Process;
 use crate::run::{command, run};
 
-const TUTORIAL: &str = "tutorial::a_view_gets_what_it_needs_and_takes_it_along_when_it_goes";
+const TUTORIAL: &str = "tutorial::a_view_gets_its_children_and_they_are_garbage_collected";
 
 /// What decides on which control plane a test runs.
 const DECIDING: [&str; 5] = [

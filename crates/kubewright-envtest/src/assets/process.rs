@@ -1,4 +1,4 @@
-//! One process of a control plane: started, waited for, and ended with what it printed at hand.
+//! One process of a control plane.
 
 use std::io;
 use std::path::{Path, PathBuf};
@@ -11,47 +11,47 @@ use tokio::process::{Child, Command};
 use tokio::time::Instant;
 
 const PAUSE: Duration = Duration::from_millis(20);
-/// How much of what a process printed is shown when it fails.
+/// The number of log lines in an error.
 const SHOWN_LINES: usize = 15;
 
-/// Why a process did not come up.
+/// A process did not become ready.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum ProcessError {
     /// It could not be started.
-    #[error("{} cannot be started", binary.display())]
+    #[error("failed to start {}", binary.display())]
     Start {
         /// The binary.
         binary: PathBuf,
-        /// Why.
+        /// The cause.
         #[source]
         source: io::Error,
     },
-    /// It ended instead of serving.
-    #[error("{name} ended with {status} before it was ready; it printed:\n{printed}")]
+    /// It exited before it was ready.
+    #[error("{name} exited with {status} before it was ready; last output:\n{printed}")]
     Ended {
-        /// Which one.
+        /// The name of the process.
         name: &'static str,
-        /// How it ended.
+        /// The exit status.
         status: ExitStatus,
-        /// Its last lines.
+        /// Its last log lines.
         printed: String,
     },
-    /// It never served.
-    #[error("{name} was not ready within {within:?} ({why}); it printed:\n{printed}")]
+    /// It did not become ready in time.
+    #[error("{name} was not ready within {within:?} ({why}); last output:\n{printed}")]
     NotReady {
-        /// Which one.
+        /// The name of the process.
         name: &'static str,
-        /// How long it was waited for.
+        /// The timeout.
         within: Duration,
-        /// What the last check said.
+        /// The error of the last readiness check.
         why: String,
-        /// Its last lines.
+        /// Its last log lines.
         printed: String,
     },
 }
 
-/// A running process. Dropping it ends it.
+/// A running process, killed on drop.
 pub(super) struct Process {
     name: &'static str,
     child: Child,
@@ -71,7 +71,7 @@ impl Process {
             let mut command = Command::new(binary);
             command.args(arguments).current_dir(folder).stdin(Stdio::null());
             command.stdout(log.try_clone()?).stderr(log).kill_on_drop(true);
-            // A group of its own: Ctrl-C in a terminal ends the test, and the test ends this.
+            // Its own process group, so that Ctrl-C in a terminal reaches the test only.
             #[cfg(unix)]
             command.process_group(0);
             command.spawn()
@@ -82,7 +82,7 @@ impl Process {
         }
     }
 
-    /// Asks `check` until all is well. No `AsyncFn`: with one, nobody could spawn the start of an environment.
+    /// Polls `check` until it passes. Not an `AsyncFn`, because the future must be `Send`.
     pub(super) async fn ready<F: Future<Output = Result<(), String>>>(
         &mut self,
         within: Duration,
@@ -109,7 +109,7 @@ impl Process {
     }
 }
 
-/// Whether `--help` of a binary mentions a flag.
+/// Whether the `--help` of a binary lists a flag.
 pub(super) async fn knows_flag(binary: &Path, flag: &str) -> Result<bool, ProcessError> {
     let output = Command::new(binary).arg("--help").stdin(Stdio::null()).kill_on_drop(true).output().await;
     let output = output.map_err(|source| ProcessError::Start { binary: binary.to_owned(), source })?;
@@ -122,7 +122,7 @@ pub(super) async fn knows_flag(binary: &Path, flag: &str) -> Result<bool, Proces
     Ok(String::from_utf8_lossy(&text).lines().any(names))
 }
 
-/// Whether a server without TLS answers a path with 200.
+/// Whether a server without TLS returns 200 for a path.
 pub(super) async fn plain_health(port: u16, path: &str) -> Result<(), String> {
     let ask = async {
         let mut stream = TcpStream::connect(("127.0.0.1", port)).await?;

@@ -1,42 +1,42 @@
-//! Requests as a connection saw them.
+//! Recorded requests.
 
 use std::collections::BTreeMap;
 
 use http::{Method, Request, header};
 use tokio::time::Instant;
 
-/// A request, and what became of it.
+/// A recorded request and its result.
 #[derive(Debug, Clone)]
 pub struct Asked {
-    /// Who asked: the impersonated user, or `admin`.
+    /// The user: the impersonated user, or `admin`.
     pub user: String,
-    /// Whether a manager of the environment asked, and not a client of the test.
+    /// Whether a manager of the environment sent it, not a client of the test.
     pub is_operator: bool,
-    /// The verb, as RBAC names it: `get`, `list`, `watch`, `create`, `update`, `patch`, `delete`, `deletecollection`.
+    /// The RBAC verb: `get`, `list`, `watch`, `create`, `update`, `patch`, `delete`, `deletecollection`.
     pub verb: &'static str,
-    /// The group; empty for the core group and for paths that are no resources.
+    /// The API group; empty for the core group and for non-resource paths.
     pub group: String,
-    /// The version.
+    /// The API version.
     pub version: String,
-    /// The plural; empty for paths that are no resources.
+    /// The plural resource name; empty for non-resource paths.
     pub resource: String,
-    /// The part of the object, such as `status`; empty for the object itself.
+    /// The subresource, such as `status`; empty for the object itself.
     pub subresource: String,
     /// The namespace, if there is one.
     pub namespace: Option<String>,
     /// The name, if there is one.
     pub name: Option<String>,
-    /// The path as it was sent.
+    /// The path.
     pub path: String,
-    /// The parameters, decoded.
+    /// The query parameters, decoded.
     pub query: BTreeMap<String, String>,
-    /// The type of the body, which tells patches apart.
+    /// The content type of the body, which identifies the patch type.
     pub content_type: String,
-    /// When it was asked, by tokio's clock.
+    /// When it was sent, by tokio's clock.
     pub at: Instant,
-    /// The status of the answer; none while there is none, or if the connection broke.
+    /// The status code of the response; `None` before the response, or if the connection broke.
     pub code: Option<u16>,
-    /// What was done to it.
+    /// The injected fault.
     pub fault: Option<&'static str>,
 }
 
@@ -83,7 +83,7 @@ impl Asked {
         }
     }
 
-    /// Whether it changes something.
+    /// Whether the verb is a write.
     pub fn is_write(&self) -> bool {
         !matches!(self.verb, "get" | "list" | "watch")
     }
@@ -93,7 +93,7 @@ impl Asked {
         self.verb == "watch"
     }
 
-    /// Whether it is of a resource, by its plural.
+    /// Whether it is for this resource, given by plural name.
     pub fn is_of(&self, resource: &str) -> bool {
         self.resource == resource
     }
@@ -135,7 +135,7 @@ impl Place {
             _ => return Self::default(),
         };
         let (namespace, rest) = match rest {
-            // A namespace itself, and its parts, are objects outside of namespaces.
+            // A namespace and its subresources are cluster-scoped.
             ["namespaces", _] | ["namespaces", _, "status" | "finalize"] => (None, rest),
             ["namespaces", namespace, rest @ ..] => (Some(*namespace), rest),
             rest => (None, rest),
@@ -184,7 +184,7 @@ mod tests {
     }
 
     #[test]
-    fn requests_are_named_as_rbac_names_them() {
+    fn requests_have_rbac_verbs_and_resources() {
         for (method, uri, line) in [
             (Method::GET, "/api/v1/pods", "list pods"),
             (Method::GET, "/api/v1/namespaces/a/pods?watch=true&labelSelector=a%3Db", "watch pods a"),

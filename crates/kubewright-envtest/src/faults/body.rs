@@ -1,4 +1,4 @@
-//! The bodies of answers, which a watch's fate can meet.
+//! Response bodies of watches that can be cut, ended, expired or stalled.
 
 use std::convert::Infallible;
 use std::io;
@@ -12,7 +12,7 @@ use serde_json::json;
 
 use super::asked::Asked;
 
-/// What happens to an open watch.
+/// A fault of an open watch.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Fate {
     Cut,
@@ -21,7 +21,7 @@ pub(super) enum Fate {
     Stall,
 }
 
-/// Decides what becomes of a watch that is open.
+/// Controls an open watch.
 pub(super) struct Valve {
     pub(super) asked: Asked,
     state: Mutex<State>,
@@ -53,13 +53,13 @@ impl Valve {
     }
 }
 
-/// Where the body of an answer comes from.
+/// The source of a response body.
 pub(super) enum Source {
     Embedded(kubewright_apiserver::Body),
     Remote(kube::client::Body),
 }
 
-/// The body of an answer.
+/// A response body.
 pub(crate) struct Answer {
     body: Source,
     valve: Option<Arc<Valve>>,

@@ -1,5 +1,5 @@
-//! The code of the chapter on testing, docs/testing.md. What the chapter shows stands here or in the tutorial, line
-//! by line; the last test looks.
+//! The code of docs/testing.md. Every code block of the chapter is in this file or in the tutorial; the last test
+//! checks that.
 
 use std::time::Duration;
 
@@ -16,7 +16,7 @@ use kubewright_runtime::{Gvk, Key, List, Outcome};
 use crate::markdown_view::{MarkdownView, Viewer};
 
 #[tokio::test]
-async fn the_server_keeps_what_it_is_given() -> Result<()> {
+async fn an_object_can_be_created_and_read() -> Result<()> {
     let env = Environment::start().await?;
     let namespace = env.namespace().await?;
     let maps: Api<ConfigMap> = Api::namespaced(env.client(), &namespace);
@@ -27,7 +27,7 @@ async fn the_server_keeps_what_it_is_given() -> Result<()> {
 }
 
 #[tokio::test]
-async fn definitions_and_fixtures_are_there_from_the_start() -> Result<()> {
+async fn crds_and_fixtures_are_installed_at_the_start() -> Result<()> {
     let env = Environment::builder()
         .crd::<MarkdownView>() // from a type
         .crds_from("testdata/crds") // from a file, or all YAML files of a folder
@@ -45,7 +45,7 @@ const VIEW: &str = "{apiVersion: view.example.com/v1, kind: MarkdownView, metada
                     spec: {markdowns: {SUMMARY.md: '# Summary'}, replicas: 2}}";
 
 #[tokio::test]
-async fn one_reconcile_makes_everything() -> Result<()> {
+async fn one_reconcile_creates_all_children() -> Result<()> {
     let env = Environment::builder().crd::<MarkdownView>().start().await?;
     let (namespace, client) = (env.namespace().await?, env.runtime_client());
     env.apply_yaml(&namespace, VIEW).await?;
@@ -63,7 +63,7 @@ async fn one_reconcile_makes_everything() -> Result<()> {
 }
 
 #[tokio::test(start_paused = true)]
-async fn what_an_operator_tells_is_seen() -> Result<()> {
+async fn events_metrics_and_logs_can_be_observed() -> Result<()> {
     let limit = Duration::from_secs(10);
     let env = Environment::builder().mode(Mode::Embedded).crd::<MarkdownView>().start().await?;
     let logs = Logs::capture(); // what is logged on this thread from here on
@@ -91,7 +91,7 @@ async fn what_an_operator_tells_is_seen() -> Result<()> {
 }
 
 #[tokio::test]
-async fn a_user_has_its_rights_and_no_others() -> Result<()> {
+async fn a_user_has_its_permissions_and_no_others() -> Result<()> {
     let env = Environment::start().await?;
     let reader = env.user("reader", Rights::none().allow("get, list, watch", "", "configmaps")).await?;
     let maps: Api<ConfigMap> = Api::default_namespaced(reader);
@@ -102,7 +102,7 @@ async fn a_user_has_its_rights_and_no_others() -> Result<()> {
 }
 
 #[tokio::test(start_paused = true)]
-async fn an_operator_comes_through_a_lost_answer() -> Result<()> {
+async fn an_operator_recovers_from_a_lost_response() -> Result<()> {
     let env = Environment::builder().mode(Mode::Embedded).crd::<MarkdownView>().seed(1).start().await?;
     let client = env.runtime_client();
     let manager = env.manager("markdown-view")?;
@@ -122,7 +122,7 @@ async fn an_operator_comes_through_a_lost_answer() -> Result<()> {
 }
 
 #[tokio::test(start_paused = true)]
-async fn five_minutes_on_the_paused_clock_take_no_time() -> Result<()> {
+async fn five_minutes_on_a_paused_clock_take_no_real_time() -> Result<()> {
     let env = Environment::builder().mode(Mode::Embedded).start().await?;
     let client = env.runtime_client();
     let before = client.list::<Namespace>(&List::all()).await?.len();
@@ -136,7 +136,7 @@ async fn five_minutes_on_the_paused_clock_take_no_time() -> Result<()> {
 }
 
 #[tokio::test]
-async fn what_a_control_plane_cannot_do_is_asked_and_not_assumed() -> Result<()> {
+async fn a_test_can_check_the_capabilities_of_a_control_plane() -> Result<()> {
     let env = Environment::start().await?;
     let namespace = env.namespace().await?;
     let client = env.runtime_client();
@@ -154,7 +154,7 @@ async fn what_a_control_plane_cannot_do_is_asked_and_not_assumed() -> Result<()>
     Ok(())
 }
 
-/// The blocks of a language in a Markdown text, as lines without indentation, with the line where each begins.
+/// The code blocks of a language in a Markdown text, as lines without indentation, with the line number of each block.
 fn blocks<'a>(text: &'a str, language: &str) -> Vec<(usize, Vec<&'a str>)> {
     let (mut found, mut current) = (Vec::new(), None::<(usize, Vec<&str>)>);
     for (number, line) in text.lines().enumerate() {
@@ -169,7 +169,7 @@ fn blocks<'a>(text: &'a str, language: &str) -> Vec<(usize, Vec<&'a str>)> {
 }
 
 #[test]
-fn everything_that_the_chapter_shows_is_in_a_test_that_runs() {
+fn every_code_block_of_the_chapter_is_in_a_test() {
     let chapter = include_str!("../../../../docs/testing.md");
     let lines =
         |text: &'static str| text.lines().map(str::trim).filter(|line| !line.is_empty()).collect::<Vec<_>>();
@@ -178,6 +178,6 @@ fn everything_that_the_chapter_shows_is_in_a_test_that_runs() {
     assert!(blocks.len() >= 8, "the chapter has {} blocks", blocks.len());
     for (number, block) in blocks {
         let shown = sources.iter().any(|source| source.windows(block.len()).any(|window| window == block));
-        assert!(shown, "docs/testing.md:{number}: this block is in no test:\n{}", block.join("\n"));
+        assert!(shown, "docs/testing.md:{number}: this block is missing in the tests:\n{}", block.join("\n"));
     }
 }

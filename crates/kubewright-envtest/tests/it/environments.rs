@@ -1,4 +1,4 @@
-//! What an environment has, and what it leaves behind.
+//! Tests of environments.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -28,7 +28,7 @@ spec:
 ";
 
 #[tokio::test]
-async fn definitions_and_fixtures_of_folders_are_there_from_the_start() -> Result<()> {
+async fn crds_and_fixtures_of_directories_are_installed_at_the_start() -> Result<()> {
     let folder = tempfile::tempdir()?;
     let (crds, fixtures) = (folder.path().join("crds"), folder.path().join("fixtures"));
     std::fs::create_dir_all(&crds)?;
@@ -66,7 +66,7 @@ mod v2 {
 }
 
 #[tokio::test]
-async fn types_of_several_versions_make_one_definition() -> Result<()> {
+async fn types_of_several_versions_are_merged_into_one_crd() -> Result<()> {
     let env = embedded().crd::<v1::Shelf>().crd::<v2::Shelf>().start().await?;
     let key = Key::cluster("a");
     env.apply_yaml(
@@ -76,27 +76,29 @@ async fn types_of_several_versions_make_one_definition() -> Result<()> {
     .await?;
     assert_eq!(env.runtime_client().get::<v2::Shelf>(&key).await?.spec.boards, 3);
 
-    let Err(error) = embedded().crd::<v1::Shelf>().start().await else { panic!("nothing is stored") };
+    let Err(error) = embedded().crd::<v1::Shelf>().start().await else {
+        panic!("a kind without a storage version was installed")
+    };
     assert!(error.to_string().contains("Shelf has no storage version"), "{error}");
     Ok(())
 }
 
 #[tokio::test]
-async fn what_cannot_be_installed_says_what_it_is() -> Result<()> {
+async fn an_error_names_what_cannot_be_installed() -> Result<()> {
     let folder = tempfile::tempdir()?;
     let file = folder.path().join("map.yaml");
     std::fs::write(&file, "{apiVersion: v1, kind: ConfigMap, metadata: {name: a}}")?;
     let Err(error) = embedded().crds_from(&file).start().await else { panic!("a ConfigMap was installed") };
-    assert!(error.to_string().contains("map.yaml is no CustomResourceDefinition"), "{error}");
+    assert!(error.to_string().contains("map.yaml is not a CustomResourceDefinition"), "{error}");
     let Err(error) = embedded().fixtures(folder.path().join("missing")).start().await else {
         panic!("started")
     };
-    assert!(error.to_string().contains("missing cannot be read"), "{error}");
+    assert!(error.to_string().contains("failed to read"), "{error}");
     Ok(())
 }
 
 #[tokio::test]
-async fn environments_are_worlds_of_their_own() -> Result<()> {
+async fn environments_are_isolated() -> Result<()> {
     let (one, other) = (embedded().start().await?, embedded().start().await?);
     let map = objects("{apiVersion: v1, kind: ConfigMap, metadata: {name: only-here}}")?.remove(0);
     one.apply(map).await?;
@@ -108,7 +110,7 @@ async fn environments_are_worlds_of_their_own() -> Result<()> {
 }
 
 #[tokio::test(start_paused = true)]
-async fn the_same_seed_gives_the_same_world() -> Result<()> {
+async fn the_same_seed_gives_the_same_environment() -> Result<()> {
     let mut seen = Vec::new();
     for _ in 0..2 {
         let env = embedded().seed(7).start().await?;
@@ -121,7 +123,7 @@ async fn the_same_seed_gives_the_same_world() -> Result<()> {
 }
 
 #[tokio::test(start_paused = true)]
-async fn what_never_comes_costs_no_time_on_the_paused_clock() -> Result<()> {
+async fn a_timeout_takes_no_real_time_on_a_paused_clock() -> Result<()> {
     let env = embedded().start().await?;
     let started = tokio::time::Instant::now();
     let namespaces = env.runtime_client().list::<Namespace>(&List::all()).await?.len();
@@ -141,7 +143,7 @@ async fn what_never_comes_costs_no_time_on_the_paused_clock() -> Result<()> {
 }
 
 #[tokio::test]
-async fn a_listening_environment_has_a_kubeconfig_that_goes_with_it() -> Result<()> {
+async fn a_listening_environment_has_a_kubeconfig_until_it_is_dropped() -> Result<()> {
     let env = embedded().https().start().await?;
     let file = env.kubeconfig().expect("it listens");
     let config = kube::config::Kubeconfig::read_from(&file)?;
@@ -156,7 +158,7 @@ async fn a_listening_environment_has_a_kubeconfig_that_goes_with_it() -> Result<
 }
 
 #[tokio::test]
-async fn two_hundred_environments_live_side_by_side() -> Result<()> {
+async fn two_hundred_environments_can_run_concurrently() -> Result<()> {
     let mut all = Vec::new();
     for number in 0..200 {
         let env = embedded().start().await?;
@@ -174,7 +176,7 @@ async fn two_hundred_environments_live_side_by_side() -> Result<()> {
 }
 
 #[tokio::test]
-async fn logs_are_kept_for_those_who_ask() {
+async fn logs_can_be_captured() {
     let logs = Logs::capture();
     tracing::warn!(color = "red", "a light");
     assert_eq!(logs.lines_with("a light").len(), 1);

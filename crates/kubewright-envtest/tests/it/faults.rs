@@ -1,4 +1,4 @@
-//! What goes wrong when it is told to, and what is remembered of it.
+//! Tests of fault injection.
 
 use std::time::Duration;
 
@@ -16,23 +16,23 @@ fn map(name: &str) -> kube::api::DynamicObject {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_lost_answer_is_a_write_that_took_effect() -> Result<()> {
+async fn a_write_with_a_lost_response_takes_effect() -> Result<()> {
     let env = environment().await?;
     env.faults().next(1, Effect::LoseAnswer, |asked| asked.verb == "patch");
     assert!(env.apply(map("a")).await.is_err());
     let key = Key::namespaced("default", "a");
     assert!(env.runtime_client().get_opt::<ConfigMap>(&key).await?.is_some());
     let asked = env.faults().asked();
-    let patch = asked.iter().find(|asked| asked.verb == "patch").expect("it was asked");
+    let patch = asked.iter().find(|asked| asked.verb == "patch").expect("the request was recorded");
     assert_eq!(
         (patch.fault, patch.code, patch.line().as_str()),
-        (Some("answer lost"), None, "patch configmaps default/a")
+        (Some("response lost"), None, "patch configmaps default/a")
     );
     Ok(())
 }
 
 #[tokio::test(start_paused = true)]
-async fn errors_and_delays_come_as_often_as_told() -> Result<()> {
+async fn errors_and_delays_occur_as_often_as_configured() -> Result<()> {
     let env = environment().await?;
     let client = env.runtime_client();
     env.faults().next(1, Effect::conflict(), |asked| asked.is_of("configmaps"));
@@ -48,7 +48,7 @@ async fn errors_and_delays_come_as_often_as_told() -> Result<()> {
 }
 
 #[tokio::test(start_paused = true)]
-async fn the_seed_decides_what_fails_sometimes() -> Result<()> {
+async fn random_faults_are_determined_by_the_seed() -> Result<()> {
     let mut runs = Vec::new();
     for _ in 0..2 {
         let env = environment().await?;
@@ -65,7 +65,7 @@ async fn the_seed_decides_what_fails_sometimes() -> Result<()> {
 }
 
 #[tokio::test(start_paused = true)]
-async fn reads_come_from_the_past_until_they_are_healed() -> Result<()> {
+async fn reads_are_stale_until_they_are_healed() -> Result<()> {
     let env = environment().await?;
     assert!(env.freeze_reads());
     env.apply(map("late")).await?;

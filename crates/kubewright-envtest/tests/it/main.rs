@@ -1,4 +1,4 @@
-//! Environments as tests use them.
+//! Tests of test environments.
 
 mod chapter;
 mod environments;

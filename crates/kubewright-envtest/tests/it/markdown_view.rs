@@ -24,16 +24,16 @@ use serde_json::json;
 )]
 #[serde(rename_all = "camelCase")]
 pub(crate) struct MarkdownViewSpec {
-    /// The pages by their names.
+    /// The pages by name.
     pub(crate) markdowns: BTreeMap<String, String>,
-    /// How many viewers run.
+    /// The number of viewer Pods.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) replicas: Option<i32>,
 }
 
 #[derive(JsonSchema, Serialize, Deserialize, Clone, Debug, Default)]
 pub(crate) struct MarkdownViewStatus {
-    /// How it goes.
+    /// Conditions represent the current state of the MarkdownView.
     #[serde(default)]
     pub(crate) conditions: Vec<Condition>,
 }
@@ -69,11 +69,11 @@ impl Reconciler for Viewer {
         cx.client().apply(&service).await?;
 
         let mut status = view.status.clone().unwrap_or_default();
-        let update = ConditionUpdate::true_("Available", "OK", "everything is there")
+        let update = ConditionUpdate::true_("Available", "OK", "All children are applied")
             .observed(view.metadata.generation);
         if set_condition(&mut status.conditions, update, cx.now()) {
             cx.client().status().patch(view, &Patch::merge(json!({ "status": status }))).await?;
-            cx.events().normal(view, "Available").action("Apply").note("everything is there");
+            cx.events().normal(view, "Available").action("Apply").note("All children are applied");
         }
         Ok(Outcome::done())
     }

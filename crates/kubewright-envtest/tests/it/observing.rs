@@ -1,4 +1,4 @@
-//! What a test sees of a manager beside its objects: metrics, events and logs; and the version that a server says.
+//! Metrics of a manager, waiting on a paused clock, and the reported Kubernetes version.
 
 use std::time::Duration;
 
@@ -13,7 +13,7 @@ const VIEW: &str = "{apiVersion: view.example.com/v1, kind: MarkdownView, metada
                     spec: {markdowns: {README.md: '# Read me'}}}";
 
 #[tokio::test(start_paused = true)]
-async fn metrics_of_a_running_manager_are_values_by_name_and_labels() -> Result<()> {
+async fn metrics_of_a_running_manager_can_be_read_by_name_and_labels() -> Result<()> {
     let env = Environment::builder().mode(Mode::Embedded).crd::<MarkdownView>().start().await?;
     let manager = env.manager("markdown-view")?;
     manager.controller(Viewer).owns::<ConfigMap>().owns::<Service>().register()?;
@@ -33,7 +33,7 @@ async fn metrics_of_a_running_manager_are_values_by_name_and_labels() -> Result<
 }
 
 #[tokio::test(start_paused = true)]
-async fn on_the_paused_clock_waiting_costs_no_real_time() -> Result<()> {
+async fn waiting_on_a_paused_clock_takes_no_real_time() -> Result<()> {
     let env = Environment::builder().mode(Mode::Embedded).crd::<MarkdownView>().start().await?;
     let manager = env.manager("markdown-view")?;
     manager.controller(Viewer).register()?;
@@ -54,7 +54,7 @@ async fn on_the_paused_clock_waiting_costs_no_real_time() -> Result<()> {
     let error = eventually(Duration::from_mins(5), never).await.unwrap_err();
     assert_eq!(error.last_seen.as_deref(), Some("still there"));
     assert!(paused.elapsed() >= Duration::from_mins(10), "{:?}", paused.elapsed());
-    // What is asked is what it costs: every 100 ms would be 6000 polls.
+    // Polling every 100 ms would take 6,000 polls.
     let polls =
         env.faults().count(|asked| asked.is_of("services") && asked.verb == "get" && !asked.is_operator);
     assert!(polls < 300, "{polls} polls");
@@ -62,7 +62,7 @@ async fn on_the_paused_clock_waiting_costs_no_real_time() -> Result<()> {
 }
 
 #[tokio::test]
-async fn the_embedded_server_says_the_version_that_it_is_told() -> Result<()> {
+async fn the_embedded_server_reports_the_configured_version() -> Result<()> {
     let env = Environment::builder().mode(Mode::Embedded).kubernetes_version("1.34").start().await?;
     assert_eq!(env.client().apiserver_version().await?.git_version, "v1.34.0");
     assert_eq!(
@@ -71,7 +71,7 @@ async fn the_embedded_server_says_the_version_that_it_is_told() -> Result<()> {
     );
     let Err(error) = Environment::builder().mode(Mode::Embedded).kubernetes_version("latest").start().await
     else {
-        panic!("`latest` was taken for a version")
+        panic!("`latest` was accepted as a version")
     };
     assert_eq!(
         error.to_string(),

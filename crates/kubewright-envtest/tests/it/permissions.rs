@@ -1,7 +1,7 @@
-//! Operators run under the role that is generated for them.
+//! Operators run under their generated role.
 //!
-//! Every `#[rbac]` of this program is in every role, as it is in an operator. So each test looks at resources that no
-//! other test declares.
+//! Every `#[rbac]` attribute of this program is part of every role, as in an operator. So each test uses resources that
+//! no other test declares.
 
 use std::time::Duration;
 
@@ -31,7 +31,7 @@ async fn apply(env: &Environment, kind: &str, name: &str) -> Result<Key> {
     Ok(Key::namespaced("default", name))
 }
 
-/// Labels Secrets, which it may not.
+/// Labels Secrets without the permission to.
 struct SecretLabeller;
 
 impl Reconciler for SecretLabeller {
@@ -44,7 +44,7 @@ impl Reconciler for SecretLabeller {
     }
 }
 
-/// Runs a labeller until it was refused or has labelled.
+/// Runs a labeller until its patch was forbidden or has succeeded.
 async fn label_a_secret(env: &Environment) -> Result<kubewright_envtest::Running> {
     let manager = env.manager("labeller")?;
     manager.controller(SecretLabeller).register()?;
@@ -69,7 +69,7 @@ async fn a_missing_permission_fails_the_test_and_names_the_attribute() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_refusal_that_is_expected_is_taken() -> Result<()> {
+async fn an_expected_missing_permission_can_be_taken() -> Result<()> {
     let env = environment().await?;
     let running = label_a_secret(&env).await?;
     assert_eq!(env.refused_permissions(), [Permission::new("", "secrets", "patch")]);
@@ -79,7 +79,7 @@ async fn a_refusal_that_is_expected_is_taken() -> Result<()> {
 }
 
 #[tokio::test(start_paused = true)]
-async fn an_administrator_is_refused_nothing() -> Result<()> {
+async fn an_administrator_has_all_permissions() -> Result<()> {
     let env = Environment::builder().mode(Mode::Embedded).as_admin().start().await?;
     let running = label_a_secret(&env).await?;
     assert_eq!(env.faults().operator().count(|asked| asked.user != "admin"), 0);
@@ -87,7 +87,7 @@ async fn an_administrator_is_refused_nothing() -> Result<()> {
     Ok(())
 }
 
-/// Has a finalizer on LimitRanges.
+/// Adds a finalizer to LimitRanges.
 struct Finalized;
 
 impl Reconciler for Finalized {
@@ -130,7 +130,7 @@ async fn a_declared_finalizer_can_be_added_and_removed() -> Result<()> {
 
 #[tokio::test(start_paused = true)]
 #[should_panic(expected = "register the controller with .finalizer(")]
-async fn a_finalizer_that_is_not_declared_is_told_how() {
+async fn the_error_for_an_undeclared_finalizer_says_how_to_declare_it() {
     let env = environment().await.unwrap();
     let manager = env.manager("finalized").unwrap();
     manager.controller(Finalized).register().unwrap();
@@ -144,7 +144,7 @@ async fn a_finalizer_that_is_not_declared_is_told_how() {
     running.stop().await.unwrap();
 }
 
-/// Creates a PodTemplate for each ServiceAccount `a`, and never deletes it.
+/// Creates a PodTemplate for each ServiceAccount, and never deletes it.
 struct Templates;
 
 #[rbac(groups = "", resources = "podtemplates", verbs = "create, delete")]
@@ -165,7 +165,7 @@ impl Reconciler for Templates {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_permission_that_no_call_used_is_reported() -> Result<()> {
+async fn an_unused_permission_is_reported() -> Result<()> {
     let env = environment().await?;
     let manager = env.manager("templates")?;
     manager.controller(Templates).reads::<Endpoints>().register()?;
@@ -178,7 +178,7 @@ async fn a_permission_that_no_call_used_is_reported() -> Result<()> {
     assert_eq!(ours.len(), 1, "{unused:?}");
     let told = "delete podtemplates: not used; declared by #[rbac] at crates/kubewright-envtest/tests/it/permissions.rs:";
     assert!(ours[0].starts_with(told), "{ours:?}");
-    // What registrations read was read.
+    // The kinds that the registrations read are used.
     assert!(
         !unused.iter().any(|it| it.contains("serviceaccounts") || it.contains("endpoints")),
         "{unused:?}"
@@ -188,7 +188,7 @@ async fn a_permission_that_no_call_used_is_reported() -> Result<()> {
 }
 
 #[tokio::test(start_paused = true)]
-async fn an_operator_is_its_service_account_and_the_test_is_the_administrator() -> Result<()> {
+async fn an_operator_runs_as_its_service_account_and_the_test_as_administrator() -> Result<()> {
     let env = environment().await?;
     let options = ManagerOptions {
         leader_election: Some(ElectionOptions {
@@ -212,7 +212,7 @@ async fn an_operator_is_its_service_account_and_the_test_is_the_administrator() 
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_role_of_some_namespaces_is_enough_for_a_manager_of_these() -> Result<()> {
+async fn a_namespaced_role_suffices_for_a_namespaced_manager() -> Result<()> {
     let env = environment().await?;
     let namespace = env.namespace().await?;
     let manager = env.manager_with(ManagerOptions::new("templates").namespaces([&namespace]))?;
@@ -228,13 +228,13 @@ async fn a_role_of_some_namespaces_is_enough_for_a_manager_of_these() -> Result<
 }
 
 #[tokio::test(start_paused = true)]
-async fn faults_of_the_operator_leave_the_test_alone() -> Result<()> {
+async fn faults_of_the_operator_do_not_affect_the_test() -> Result<()> {
     let env = environment().await?;
     let manager = env.manager("templates")?;
     manager.controller(Templates).register()?;
     env.faults().operator().every(Effect::internal_error(), |_| true);
     let running = env.run(manager);
-    // Not even the preparation of the operator is concerned.
+    // The setup of the operator is not affected.
     apply(&env, "ServiceAccount", "a").await?;
     let failed = async || match env.faults().operator().count(|asked| asked.code == Some(500)) {
         0 => Err("nothing failed"),
@@ -249,7 +249,7 @@ async fn faults_of_the_operator_leave_the_test_alone() -> Result<()> {
     Ok(())
 }
 
-/// Counts the Pods that an index has for a ConfigMap.
+/// Counts the Pods in an index by ConfigMap.
 struct Counter;
 
 const BY_MAP: &str = "map";
@@ -267,10 +267,10 @@ impl Reconciler for Counter {
 }
 
 #[tokio::test(start_paused = true)]
-async fn one_reconcile_has_the_indexes_that_are_registered() -> Result<()> {
+async fn a_single_reconcile_can_use_registered_indexes() -> Result<()> {
     let env = environment().await?;
     let manager = env.manager("counter")?;
-    // An index alone has the kind cached, and its permissions derived.
+    // Registering an index caches its kind and derives the permissions.
     manager.cache().index::<Pod>(BY_MAP, |pod| pod.labels().get(BY_MAP).cloned().into_iter().collect())?;
     manager.controller(Counter).register()?;
     let key = apply(&env, "ConfigMap", "a").await?;
@@ -278,7 +278,7 @@ async fn one_reconcile_has_the_indexes_that_are_registered() -> Result<()> {
         manager.reconcile_once(&Counter, &key).await.unwrap();
         let map = env.runtime_client().get::<ConfigMap>(&key).await?;
         assert_eq!(map.data.as_ref().and_then(|data| data.get("pods")), Some(&count.to_string()));
-        // What the test writes is seen by the next one.
+        // The next reconcile sees this write of the test.
         env.apply_yaml(
             "default",
             &format!(

@@ -1,9 +1,9 @@
-//! The runtime on whichever API server the environment names: the embedded one, the binaries of `KUBEBUILDER_ASSETS`, or
-//! an existing cluster.
+//! The runtime on the API server that the environment variables select: embedded, the binaries of `KUBEBUILDER_ASSETS`,
+//! or an existing cluster.
 //!
-//! The runtime's own tests cut connections and stop the clock, and need the embedded server for it. These are the tests
-//! of what depends on the server's answers: lists, watches, selectors, writes, leases. They run on the real clock, and in
-//! a namespace of their own.
+//! The runtime's own tests cut connections and pause the clock, which needs the embedded server. These tests cover what
+//! depends on the server's responses: lists, watches, selectors, writes, leases. They run on the real clock, each in
+//! its own namespace.
 
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -24,7 +24,7 @@ use kubewright_runtime::{
 use serde_json::json;
 use tokio_util::sync::{CancellationToken, DropGuard};
 
-/// Longer than a server takes for anything here.
+/// Longer than any operation here takes.
 const SOON: Duration = Duration::from_secs(30);
 
 fn config_map(namespace: &str, name: &str, labels: &[(&str, &str)]) -> ConfigMap {
@@ -74,7 +74,7 @@ async fn a_cache_agrees_with_the_server() -> Result<()> {
     client.create(&config_map(&namespace, "later", &[("app", "web"), ("tier", "x")])).await?;
     let here = List::namespace(&namespace);
     eventually(SOON, async || {
-        // A server may add objects of its own, such as kube-root-ca.crt.
+        // A server may add its own objects, such as kube-root-ca.crt.
         let served = client.uncached().list::<ConfigMap>(&here).await?;
         let versions = |maps: &[Arc<ConfigMap>]| -> BTreeMap<Key, Option<String>> {
             maps.iter().map(|map| (Key::of(&**map), map.metadata.resource_version.clone())).collect()
@@ -98,7 +98,7 @@ async fn a_cache_agrees_with_the_server() -> Result<()> {
 }
 
 #[tokio::test]
-async fn an_object_that_leaves_a_selection_is_told_from_one_that_is_deleted() -> Result<()> {
+async fn deselected_objects_are_distinguished_from_deleted_ones() -> Result<()> {
     let env = Environment::start().await?;
     let (namespace, client) = (env.namespace().await?, env.runtime_client());
     for name in ["leaves", "deleted"] {
@@ -125,10 +125,10 @@ async fn an_object_that_leaves_a_selection_is_told_from_one_that_is_deleted() ->
     Ok(())
 }
 
-/// Copies `wanted` to `seen`, holds the object with a finalizer, and notes what it cleaned up.
+/// Copies `wanted` to `seen`, holds the object with a finalizer, and records cleanups.
 #[derive(Clone, Default)]
 struct Counts {
-    /// How often it was about to write what it had written.
+    /// How often it was about to repeat its own last write.
     stale: Arc<AtomicUsize>,
     cleaned: Arc<Mutex<Vec<String>>>,
 }
@@ -202,7 +202,7 @@ async fn a_controller_sees_its_own_writes_and_cleans_up() -> Result<()> {
     assert_eq!(
         counts.stale.load(Ordering::Relaxed),
         0,
-        "a reconcile ran before the cache had its last write"
+        "a reconcile ran before the cache had seen its last write"
     );
     client.delete(&config_map(&namespace, "m3", &[])).await?;
     eventually(SOON, async || {
@@ -236,7 +236,7 @@ async fn one_of_two_replicas_leads_and_the_other_takes_over() -> Result<()> {
     tokio::time::timeout(SOON, first.elected()).await?;
     let held = holder().await?;
     let other = env.run(second.clone());
-    // A leader that ends gives its Lease back, so that the other need not wait for the end of it.
+    // A leader releases its Lease on shutdown, so that the other replica does not wait until it expires.
     running.stop().await?;
     tokio::time::timeout(SOON, second.elected()).await?;
     assert_ne!(holder().await?, held);
@@ -244,7 +244,7 @@ async fn one_of_two_replicas_leads_and_the_other_takes_over() -> Result<()> {
 }
 
 #[tokio::test]
-async fn an_apply_that_changes_nothing_is_not_a_write() -> Result<()> {
+async fn an_apply_without_changes_is_not_a_write() -> Result<()> {
     let env = Environment::start().await?;
     let (namespace, client) = (env.namespace().await?, env.runtime_client());
     let wanted = config_map(&namespace, "applied", &[("app", "web")]);
@@ -254,7 +254,7 @@ async fn an_apply_that_changes_nothing_is_not_a_write() -> Result<()> {
     let mut other = wanted.clone();
     other.data = Some([("key".to_owned(), "other".to_owned())].into());
     assert_ne!(client.apply(&other).await?.metadata.resource_version, first.metadata.resource_version);
-    // An update of an old version is refused.
+    // An update with an old resourceVersion is rejected.
     let mut stale = first.clone();
     stale.data = None;
     assert!(client.update(&stale).await.unwrap_err().is_conflict());

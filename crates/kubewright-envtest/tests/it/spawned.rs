@@ -1,4 +1,4 @@
-//! Environments on several threads: everything that they do can be spawned.
+//! Environments on a multi-threaded runtime: all their futures are `Send`.
 
 use anyhow::Result;
 use k8s_openapi::api::core::v1::ConfigMap;
@@ -16,7 +16,7 @@ async fn environments_start_and_work_on_any_thread() -> Result<()> {
                 let namespace = env.namespace().await?;
                 let map = format!("{{apiVersion: v1, kind: ConfigMap, metadata: {{name: map-{number}}}}}");
                 env.apply_yaml(&namespace, &map).await?;
-                env.user("somebody", Rights::all()).await?;
+                env.user("user", Rights::all()).await?;
                 let maps = env.runtime_client().list::<ConfigMap>(&List::namespace(&namespace)).await?;
                 anyhow::Ok((number, maps.iter().map(|map| Key::of(&**map)).collect::<Vec<_>>()))
             })

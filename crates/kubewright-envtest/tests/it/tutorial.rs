@@ -1,4 +1,4 @@
-//! A test of an operator, written as the kubebuilder tutorial has it. It runs on every kind of control plane.
+//! A test of an operator, as in the kubebuilder tutorial. It runs on every kind of control plane.
 
 use std::time::Duration;
 
@@ -16,7 +16,7 @@ const SAMPLE: &str = "{apiVersion: view.example.com/v1, kind: MarkdownView, meta
                       spec: {markdowns: {SUMMARY.md: '# Summary'}, replicas: 2}}";
 
 #[tokio::test]
-async fn a_view_gets_what_it_needs_and_takes_it_along_when_it_goes() -> Result<()> {
+async fn a_view_gets_its_children_and_they_are_garbage_collected() -> Result<()> {
     let env = Environment::builder().crd::<MarkdownView>().start().await?;
     let (namespace, client) = (env.namespace().await?, env.runtime_client());
     let manager = env.manager("markdown-view")?;

@@ -1,4 +1,4 @@
-//! Users beside the administrator: RBAC decides what they may do.
+//! Users besides the administrator are authorized by RBAC.
 
 use anyhow::{Context as _, Result};
 use k8s_openapi::api::core::v1::{ConfigMap, Secret};
@@ -20,7 +20,7 @@ fn code(error: kube::Error) -> Option<u16> {
 }
 
 #[tokio::test]
-async fn a_user_may_do_what_its_rights_say_and_nothing_else() -> Result<()> {
+async fn a_user_has_only_the_granted_permissions() -> Result<()> {
     let env = environment().await?;
     let reader = env.user("reader", Rights::none().allow("get, list", "", "configmaps")).await?;
     let maps: Api<ConfigMap> = Api::default_namespaced(reader.clone());
@@ -36,7 +36,7 @@ async fn a_user_may_do_what_its_rights_say_and_nothing_else() -> Result<()> {
 }
 
 #[tokio::test]
-async fn users_have_rights_of_their_own_and_rights_can_be_given_anew() -> Result<()> {
+async fn users_have_separate_permissions_which_can_be_replaced() -> Result<()> {
     let env = environment().await?;
     let nobody = env.user("nobody", Rights::none()).await?;
     let everybody = env.user("someone@example.com", Rights::all()).await?;

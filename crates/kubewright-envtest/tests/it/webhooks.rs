@@ -1,4 +1,5 @@
-//! Webhooks of a manager are installed by the environment: writes of a test go through them, and versions are converted.
+//! Webhooks of a manager are installed by the environment: they apply to writes of the test, and versions are
+//! converted.
 
 use anyhow::Result;
 use kube::api::{Api, DynamicObject, PostParams};
@@ -120,7 +121,7 @@ fn page(version: &str, name: &str, spec: &Value) -> DynamicObject {
         "metadata": { "name": name },
         "spec": spec,
     });
-    serde_json::from_value(object).expect("it is an object")
+    serde_json::from_value(object).expect("a valid object")
 }
 
 #[tokio::test]
@@ -146,7 +147,7 @@ async fn every_write_goes_through_the_webhooks_and_reports_all_field_errors() ->
 }
 
 #[tokio::test]
-async fn a_stored_version_is_served_as_another_and_nothing_is_lost() -> Result<()> {
+async fn a_stored_version_is_served_as_another_without_losses() -> Result<()> {
     let (env, running, namespace) = environment().await?;
     let (v1, v2) = (api(&env, &namespace, "v1"), api(&env, &namespace, "v2"));
     let whole = json!({ "title": "A", "replicas": 2, "footer": "end" });

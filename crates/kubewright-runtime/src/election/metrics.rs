@@ -1,4 +1,4 @@
-//! What an election counts, under the names that client-go gives them.
+//! Leader election metrics, with the names of client-go.
 
 use prometheus_client::encoding::EncodeLabelSet;
 use prometheus_client::metrics::counter::Counter;
@@ -19,7 +19,7 @@ struct LeaseName {
 }
 
 impl ElectionMetrics {
-    /// Metrics that `registry` shows.
+    /// Registers the metrics in `registry`.
     ///
     /// ```
     /// use kubewright_runtime::ElectionMetrics;
@@ -32,12 +32,12 @@ impl ElectionMetrics {
         let metrics = Self::default();
         registry.register(
             "leader_election_master_status",
-            "Whether this replica leads by the lease that 'name' says: 1, or 0 while it stands by",
+            "Gauge of whether this replica holds the lease: 1 for the leader, 0 for a standby. 'name' identifies the lease",
             metrics.master_status.clone(),
         );
         registry.register(
             "leader_election_slowpath",
-            "How often a lease had to be read before it was renewed",
+            "Total number of slow path exercised in renewing leader leases. 'name' identifies the lease",
             metrics.slowpath.clone(),
         );
         metrics
@@ -58,6 +58,6 @@ impl ElectionMetrics {
 pub(super) struct LeaseMetrics {
     /// Whether this replica leads.
     pub(super) master_status: Gauge,
-    /// Renewals that had to read first.
+    /// Renewals that had to read the Lease first.
     pub(super) slowpath: Counter,
 }

@@ -1,22 +1,22 @@
-//! What a contender is told: which Lease, by which name, and how patient to be.
+//! Options of leader election.
 //!
-//! Once [`ElectionOptions::settle`] has let them pass, the [`Settings`] keep every promise that the proof in
-//! [`fence`](crate::fence) needs. Numbers are client-go's.
+//! [`ElectionOptions::settle`] validates them. The resulting [`Settings`] satisfy all assumptions of the proof in
+//! [`fence`](crate::fence). The defaults are client-go's.
 
 use std::collections::BTreeMap;
 use std::path::Path;
 use std::time::Duration;
 
-/// Where the kubelet writes the namespace of a pod.
+/// The file with the namespace of the pod.
 const NAMESPACE_FILE: &str = "/var/run/secrets/kubernetes.io/serviceaccount/namespace";
 
-/// Where Linux says what the machine, or the pod, is called.
+/// The file with the hostname on Linux.
 const HOSTNAME_FILE: &str = "/proc/sys/kernel/hostname";
 
-/// client-go waits between one retry period and that many more of them.
+/// A standby waits between 1 and 1 + 1.2 retry periods between attempts, as in client-go.
 pub(crate) const JITTER_FACTOR: f64 = 1.2;
 
-/// What an [`Election`](crate::Election) is about.
+/// Options of an [`Election`](crate::Election).
 ///
 /// ```
 /// use std::time::Duration;
@@ -32,30 +32,30 @@ pub(crate) const JITTER_FACTOR: f64 = 1.2;
 /// ```
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ElectionOptions {
-    /// The namespace of the Lease. None is the namespace of the pod that this process runs in.
+    /// The namespace of the Lease. Defaults to the namespace of the pod.
     pub namespace: Option<String>,
-    /// The name of the Lease: what controller-runtime calls the leader election ID.
+    /// The name of the Lease (the leader election ID in controller-runtime).
     pub name: String,
-    /// Who this contender is. No two processes may ever share it. None is `hostname_uuid`.
+    /// The identity of this replica. Must be unique per process. Defaults to `hostname_uuid`.
     pub identity: Option<String>,
-    /// How long the others wait for a sign of life before they take over; whole seconds, as the Lease stores them.
+    /// How long standby replicas wait after the last observed renewal before they acquire the Lease; whole seconds, as
+    /// stored in the Lease.
     pub lease_duration: Duration,
-    /// How long the leader tries to renew before it gives up, and for how long its writes may leave after the last
-    /// renewal that worked.
+    /// How long the leader tries to renew the Lease before it gives up. Also how long its fence stays open after the
+    /// last successful renewal was sent.
     pub renew_deadline: Duration,
-    /// How long to wait between tries.
+    /// The delay between attempts.
     pub retry_period: Duration,
-    /// Whether to give the Lease up when cancelled, so that the next leader need not wait for it to expire.
+    /// Whether to release the Lease on cancellation, so that the next leader does not wait until it expires.
     ///
-    /// What writes around the [`Fence`](crate::Fence) must have ended by then.
+    /// Writes that bypass the [`Fence`](crate::Fence) must have finished by then.
     pub release_on_cancel: bool,
-    /// Labels that the Lease gets, beside those that it has.
+    /// Labels to add to the Lease.
     pub labels: BTreeMap<String, String>,
 }
 
 impl ElectionOptions {
-    /// client-go's numbers (15 s, 10 s and 2 s), for a Lease in the pod's own namespace that is released on a clean
-    /// end.
+    /// client-go's defaults (15 s, 10 s and 2 s), for a Lease in the pod's namespace that is released on shutdown.
     pub fn new(name: impl Into<String>) -> Self {
         Self {
             namespace: None,
@@ -69,7 +69,7 @@ impl ElectionOptions {
         }
     }
 
-    /// Fills in what was left out, and refuses what cannot work.
+    /// Applies defaults and validates.
     pub(super) fn settle(self, rng: &mut fastrand::Rng) -> Result<Settings, ElectionOptionsError> {
         use ElectionOptionsError as Error;
 
@@ -107,53 +107,51 @@ impl ElectionOptions {
     }
 }
 
-/// Options that cannot work.
+/// Invalid leader election options.
 #[derive(Debug, thiserror::Error)]
 pub enum ElectionOptionsError {
-    /// The Lease has no name.
-    #[error(
-        "leader election needs the name of a Lease; name it for the operator, such as guestbook.example.com"
-    )]
+    /// The name of the Lease is empty.
+    #[error("leader election needs a Lease name; set one such as guestbook.example.com")]
     Name,
-    /// The contender has no name.
-    #[error("the identity of a contender is empty; leave it out to get a unique one")]
+    /// The identity is empty.
+    #[error("leader election identity is empty; leave it unset to generate a unique one")]
     Identity,
-    /// The Lease cannot hold the duration.
-    #[error("a lease duration of {lease_duration:?} cannot be stored; use whole seconds, at least 1")]
+    /// The lease duration is not a positive number of whole seconds.
+    #[error("invalid lease duration {lease_duration:?}: must be whole seconds, at least 1")]
     LeaseDuration {
-        /// As it was given.
+        /// The configured lease duration.
         lease_duration: Duration,
     },
-    /// The leader would give up too late.
+    /// The renew deadline is too close to the lease duration.
     #[error(
-        "a renew deadline of {renew_deadline:?} is too long for a lease duration of {lease_duration:?}; \
-         use at most {:?}, so that a leader stops before others take over although their clocks drift",
+        "renew deadline {renew_deadline:?} is too long for lease duration {lease_duration:?}: \
+         must be at most {:?}, so that the leader stops before its Lease expires despite clock drift",
         longest_renew_deadline(*lease_duration)
     )]
     RenewDeadline {
-        /// As it was given.
+        /// The configured renew deadline.
         renew_deadline: Duration,
-        /// As it was given.
+        /// The configured lease duration.
         lease_duration: Duration,
     },
-    /// The leader would not get to a second try.
+    /// The retry period leaves no time for a second attempt.
     #[error(
-        "a retry period of {retry_period:?} does not fit a renew deadline of {renew_deadline:?}; \
-         use more than 0, and less than {:?}, so that a renewal can be tried again",
+        "invalid retry period {retry_period:?} for renew deadline {renew_deadline:?}: \
+         must be greater than 0 and less than {:?}, so that a failed renewal can be retried",
         renew_deadline.div_f64(JITTER_FACTOR)
     )]
     RetryPeriod {
-        /// As it was given.
+        /// The configured retry period.
         retry_period: Duration,
-        /// As it was given.
+        /// The configured renew deadline.
         renew_deadline: Duration,
     },
-    /// Nobody said where the Lease is to be.
-    #[error("not running in a cluster, so set the namespace of the leader election Lease")]
+    /// The namespace of the Lease is unknown outside of a pod.
+    #[error("not running in a cluster: set the leader election namespace")]
     Namespace(#[source] std::io::Error),
 }
 
-/// Options without gaps, of which the protocol is known to work.
+/// Validated options without gaps.
 #[derive(Debug, Clone)]
 pub(crate) struct Settings {
     pub(crate) namespace: String,
@@ -166,12 +164,12 @@ pub(crate) struct Settings {
     pub(crate) labels: BTreeMap<String, String>,
 }
 
-/// Clocks may run wrong by 1 % each, one fast and one slow.
+/// Clocks may drift by 1 % each, one fast and one slow.
 fn longest_renew_deadline(lease_duration: Duration) -> Duration {
     lease_duration / 100 * 98
 }
 
-/// The namespace of the pod that this program runs in.
+/// The namespace of the pod that this process runs in.
 pub(crate) fn pod_namespace() -> std::io::Result<String> {
     namespace_in(Path::new(NAMESPACE_FILE))
 }
@@ -184,9 +182,9 @@ fn namespace_in(file: &Path) -> std::io::Result<String> {
     }
 }
 
-/// `hostname_uuid`, as controller-runtime has it. The random half makes it unique; the name is for people.
+/// `hostname_uuid`, as in controller-runtime. The hostname is for readability.
 fn unique_identity(rng: &mut fastrand::Rng) -> String {
-    // Version 4 (random), variant 1: the bits that RFC 9562 fixes.
+    // UUID version 4, variant 1 (RFC 9562).
     let random = rng.u128(..) & !(0xf000 << 64) & !(0xc000 << 48) | (0x4000 << 64) | (0x8000 << 48);
     format!(
         "{}_{:08x}-{:04x}-{:04x}-{:04x}-{:012x}",
@@ -218,7 +216,7 @@ mod tests {
     }
 
     fn refusal(options: ElectionOptions) -> String {
-        options.settle(&mut fastrand::Rng::with_seed(1)).expect_err("these cannot work").to_string()
+        options.settle(&mut fastrand::Rng::with_seed(1)).expect_err("the options are invalid").to_string()
     }
 
     #[test]
@@ -229,7 +227,7 @@ mod tests {
     }
 
     #[test]
-    fn a_refusal_says_what_to_do() {
+    fn an_error_says_what_to_do() {
         let ms = Duration::from_millis;
         let refusals = [
             ElectionOptions { name: String::new(), ..options() },
@@ -243,24 +241,24 @@ mod tests {
         .map(refusal)
         .join("\n");
         insta::assert_snapshot!(refusals, @r"
-        leader election needs the name of a Lease; name it for the operator, such as guestbook.example.com
-        the identity of a contender is empty; leave it out to get a unique one
-        a lease duration of 15.5s cannot be stored; use whole seconds, at least 1
-        a lease duration of 0ns cannot be stored; use whole seconds, at least 1
-        a renew deadline of 15s is too long for a lease duration of 15s; use at most 14.7s, so that a leader stops before others take over although their clocks drift
-        a retry period of 9s does not fit a renew deadline of 10s; use more than 0, and less than 8.333333333s, so that a renewal can be tried again
-        a retry period of 0ns does not fit a renew deadline of 10s; use more than 0, and less than 8.333333333s, so that a renewal can be tried again
+        leader election needs a Lease name; set one such as guestbook.example.com
+        leader election identity is empty; leave it unset to generate a unique one
+        invalid lease duration 15.5s: must be whole seconds, at least 1
+        invalid lease duration 0ns: must be whole seconds, at least 1
+        renew deadline 15s is too long for lease duration 15s: must be at most 14.7s, so that the leader stops before its Lease expires despite clock drift
+        invalid retry period 9s for renew deadline 10s: must be greater than 0 and less than 8.333333333s, so that a failed renewal can be retried
+        invalid retry period 0ns for renew deadline 10s: must be greater than 0 and less than 8.333333333s, so that a failed renewal can be retried
         ");
     }
 
     #[test]
-    fn the_longest_deadline_that_is_named_is_accepted() {
+    fn the_longest_renew_deadline_that_the_error_names_is_accepted() {
         let options = ElectionOptions { renew_deadline: Duration::from_millis(14_700), ..options() };
         assert!(options.settle(&mut fastrand::Rng::with_seed(1)).is_ok());
     }
 
     #[test]
-    fn a_pod_contends_in_its_own_namespace() {
+    fn the_lease_namespace_defaults_to_the_pods() {
         let file = tempfile::NamedTempFile::new().unwrap();
         std::fs::write(file.path(), "operators\n").unwrap();
         assert_eq!(namespace_in(file.path()).unwrap(), "operators");
@@ -269,7 +267,7 @@ mod tests {
         assert!(namespace_in(file.path()).is_err());
         let error = namespace_in(Path::new("no/such/file")).map_err(ElectionOptionsError::Namespace);
         let error = error.unwrap_err().to_string();
-        assert_eq!(error, "not running in a cluster, so set the namespace of the leader election Lease");
+        assert_eq!(error, "not running in a cluster: set the leader election namespace");
     }
 
     #[test]

@@ -1,8 +1,8 @@
-//! Contenders in a hostile world: clocks that run wrong, requests and answers that are late, lost or doubled, processes
-//! that stand still, crash, end and start again at any point.
+//! Simulates contenders under faults: clock drift; late, lost and duplicated messages; processes that pause, crash,
+//! stop and restart at any point.
 //!
-//! The world knows the true time, the contenders only their own. It checks at each step that no two of them may act as
-//! the leader at the same true time, and that some time after the faults end there is a leader that stays.
+//! The simulation knows the true time, the contenders only their own clocks. It checks at each step that no two
+//! contenders may act as the leader at the same true time, and that a stable leader emerges after the faults end.
 
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
@@ -21,26 +21,27 @@ type Time = u64;
 
 const SECOND: Time = 1_000_000;
 const FAULTS_END: Time = 200 * SECOND;
-/// For how long a leader must stay after the faults.
+/// How long the leader must stay after the faults end.
 const STABLE: Time = 60 * SECOND;
-/// The longest time that a message is under way, or a process stands still: longer than any lease here.
+/// The longest message delay or process pause; longer than any lease duration here.
 const WORST: Time = 40 * SECOND;
-/// How long a node's luck lasts. Were all unlucky all the time, nobody would be there to take over at the worst moment.
+/// How often the set of faulty nodes changes. If all nodes were faulty all the time, none could take over at the worst
+/// moment.
 const WEATHER: Time = 15 * SECOND;
-/// How soon a process that ended starts again.
+/// The longest delay before a stopped process restarts.
 const RESTART: Time = 5 * SECOND;
 
 #[derive(Debug, Clone)]
 struct Plan {
     seed: u64,
-    /// How wrong each contender's clock runs, in millionths.
+    /// The clock drift of each contender, in ppm.
     drifts: Vec<i32>,
     lease_seconds: u64,
     /// The renew deadline, in hundredths of the lease duration.
     renew: u32,
     /// The retry period, in hundredths of the renew deadline.
     retry: u32,
-    /// How many steps in a hundred go wrong on a node that has bad luck.
+    /// The percentage of steps that fail on a faulty node.
     faults: u32,
 }
 
@@ -72,11 +73,11 @@ impl Plan {
             retry_period: renew_deadline * self.retry / 100,
             ..ElectionOptions::new("lock")
         };
-        options.settle(&mut fastrand::Rng::with_seed(0)).expect("the plan's own options work")
+        options.settle(&mut fastrand::Rng::with_seed(0)).expect("the options of the plan are valid")
     }
 
-    /// How long after the last fault there is a leader: a process starts again, or waits for an answer that is lost;
-    /// sees the old record; waits for it to expire; and may be beaten by one that leads. All on the slowest clock.
+    /// The longest time from the last fault to a leader: a process restarts or waits for a lost response, reads the old
+    /// record, waits until it expires, and may lose a race. All on the slowest clock.
     fn recovery(&self) -> Time {
         let settings = self.settings("any".to_owned());
         let tries = settings.retry_period.mul_f64(2.2) * 3;
@@ -89,38 +90,38 @@ fn micros(span: Duration) -> Time {
     u64::try_from(span.as_micros()).expect("spans here are short")
 }
 
-/// What the world has in store.
+/// A scheduled event of the simulation.
 enum Happening {
-    /// Some nodes begin to have bad luck, and others no longer.
+    /// The set of faulty nodes changes.
     Weather,
     /// A process starts.
     Start { node: usize },
     /// A request reaches the server.
     Arrival { from: Waiting, request: Request },
-    /// Something reaches a process: an answer, a timer, a signal.
+    /// A process receives an event: a response, a timer, a signal.
     Told { whom: Waiting, event: Event },
 }
 
-/// A process, and what it waits for.
+/// Identifies a wait of a process.
 #[derive(Debug, Clone, Copy)]
 struct Waiting {
     node: usize,
-    /// Which of the node's processes.
+    /// The incarnation of the node's process.
     life: u32,
-    /// Which of its waits. An answer to an earlier one is not heard.
+    /// The number of the wait. Responses to earlier waits are ignored.
     turn: u32,
 }
 
-/// A turn that is always heard.
+/// A turn that is never ignored.
 const ANY: u32 = u32::MAX;
 
 struct Node {
     contender: Option<Contender>,
-    /// How wrong its clock runs, in millionths.
+    /// The clock drift, in ppm.
     drift: i32,
-    /// What its clock showed at first.
+    /// The initial value of its monotonic clock.
     offset: Time,
-    /// What it takes the time of day for.
+    /// The initial value of its wall clock.
     wall: Timestamp,
     life: u32,
     turn: u32,
@@ -131,7 +132,7 @@ struct Node {
 impl Node {
     fn local(&self, time: Time) -> Duration {
         let drifted = i128::from(time) * i128::from(1_000_000 + self.drift) / 1_000_000;
-        Duration::from_micros(self.offset + u64::try_from(drifted).expect("time goes on"))
+        Duration::from_micros(self.offset + u64::try_from(drifted).expect("time is not negative"))
     }
 
     /// The first true time at which the local clock shows `local`.
@@ -159,7 +160,7 @@ struct World {
     nodes: Vec<Node>,
     lease: Option<Box<Lease>>,
     version: u64,
-    /// What is to come; the count keeps the order of what comes at the same time.
+    /// Scheduled events; the counter orders events at the same time.
     agenda: BTreeMap<(Time, u64), Happening>,
     count: u64,
     trace: String,
@@ -174,8 +175,7 @@ impl World {
                 contender: None,
                 drift,
                 offset: rng.u64(..1000 * SECOND),
-                wall: Timestamp::from_second(rng.i64(1_700_000_000..1_800_000_000))
-                    .expect("a time of these years"),
+                wall: Timestamp::from_second(rng.i64(1_700_000_000..1_800_000_000)).expect("a valid time"),
                 life: 0,
                 turn: 0,
                 stands_still_until: 0,
@@ -201,7 +201,7 @@ impl World {
         world
     }
 
-    /// Lets the world go to its end, and tells what happened, or what should not have.
+    /// Runs the simulation to its end. Returns the trace, or the violation.
     fn run(mut self) -> Result<String, String> {
         let recovered = FAULTS_END + self.plan.recovery();
         let mut leader = None;
@@ -221,7 +221,7 @@ impl World {
         }
         match leader {
             Some(_) => Ok(self.trace),
-            None => Err(self.complaint("nothing happens any more")),
+            None => Err(self.complaint("no further events")),
         }
     }
 
@@ -231,7 +231,7 @@ impl World {
 
     fn note(&mut self, node: usize, what: &str) {
         writeln!(self.trace, "{:>9} {node}.{} {what}", self.now, self.nodes[node].life)
-            .expect("memory is there");
+            .expect("writing to a String succeeds");
     }
 
     fn later(&mut self, time: Time, happening: Happening) {
@@ -239,12 +239,12 @@ impl World {
         self.agenda.insert((time, self.count), happening);
     }
 
-    /// Whether something goes wrong here.
+    /// Whether to inject a fault here.
     fn fault(&mut self, node: usize) -> bool {
         self.now < FAULTS_END && self.nodes[node].unlucky && self.rng.u32(..100) < self.plan.faults
     }
 
-    /// How long a message is under way. All that is late arrives when the faults end.
+    /// The delay of a message. Late messages arrive when the faults end at the latest.
     fn delay(&mut self, node: usize) -> Time {
         if self.fault(node) { self.long() } else { self.rng.u64(100..SECOND / 20) }
     }
@@ -278,7 +278,7 @@ impl World {
         }
     }
 
-    /// A new process, with a name of its own.
+    /// Starts a new process with its own identity.
     fn start(&mut self, node: usize) -> Waiting {
         let rng = self.rng.fork();
         let place = &mut self.nodes[node];
@@ -295,7 +295,7 @@ impl World {
         self.later(at, Happening::Start { node });
     }
 
-    /// The server: one object, and a version that grows.
+    /// The server: one object with an increasing resourceVersion.
     fn serve(&mut self, request: Request) -> Event {
         let version = |lease: &Lease| lease.metadata.resource_version.clone();
         match (request, &self.lease) {
@@ -311,7 +311,7 @@ impl World {
         Event::Written(lease.clone())
     }
 
-    /// Hands `event` to a process, as soon as it goes on, if it waits for it.
+    /// Delivers `event` to a process that waits for it, once the process is not paused.
     fn tell(&mut self, whom: Waiting, event: Event) -> Result<(), String> {
         let place = &mut self.nodes[whom.node];
         if self.now < place.stands_still_until {
@@ -333,7 +333,7 @@ impl World {
         if held.is_some() && held != before {
             let mut others = self.nodes.iter().enumerate().filter(|(index, _)| *index != whom.node);
             if let Some((other, _)) = others.find(|(_, node)| node.leads(self.now)) {
-                return Err(self.complaint(&format!("{} may lead while {other} may", whom.node)));
+                return Err(self.complaint(&format!("{} and {other} may lead at the same time", whom.node)));
             }
         }
         self.carry_out(whom, step);
@@ -359,11 +359,11 @@ impl World {
                 let at = self.nodes[whom.node].time(until);
                 self.later(at, Happening::Told { whom, event: Event::Wake });
             }
-            Step::End(_) => self.end(whom.node, "is over"),
+            Step::End(_) => self.end(whom.node, "ended"),
         }
     }
 
-    /// Something goes wrong with a process itself.
+    /// Injects a fault into the process itself.
     fn hit(&mut self, whom: Waiting) {
         if self.nodes[whom.node].contender.is_none() {
             return;
@@ -382,20 +382,20 @@ impl World {
     }
 }
 
-/// What a process is told, for the trace.
+/// The event, for the trace.
 fn told(event: &Event) -> &'static str {
     match event {
         Event::Wake => "wakes up",
         Event::Read(_) => "reads",
         Event::Written(_) => "has written",
-        Event::Conflict => "conflicts",
+        Event::Conflict => "has a conflict",
         Event::NotFound => "finds nothing",
-        Event::Failed => "hears nothing",
+        Event::Failed => "gets no response",
         Event::Cancelled => "is cancelled",
     }
 }
 
-/// What comes of it, for the trace.
+/// The resulting step, for the trace.
 fn done(step: &Step) -> &'static str {
     match step {
         Step::Send { request: Request::Get, .. } => "gets",
@@ -410,7 +410,7 @@ proptest! {
     #![proptest_config(crate::seeds::cases(128))]
 
     #[test]
-    fn two_never_lead_at_once_and_one_leads_when_the_faults_end(plan in plans()) {
+    fn there_is_never_more_than_one_leader_and_one_leads_after_the_faults_end(plan in plans()) {
         if let Err(complaint) = World::new(plan).run() {
             return Err(TestCaseError::fail(complaint));
         }

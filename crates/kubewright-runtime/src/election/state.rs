@@ -1,16 +1,16 @@
-//! The protocol: client-go's leader election on a Lease, as a state machine.
+//! client-go's leader election protocol on a Lease, as a state machine.
 //!
-//! [`Contender::step`] takes what happened and when, and says what to do next; it reads no clock and sends nothing.
-//! One request is under way at a time. The invariant: [`Contender::held`] is never later than the renew deadline
-//! counted from *before* the last write that worked was sent ([`fence`](crate::fence) has the proof that rests on it).
+//! [`Contender::step`] takes an event with its time and returns the next action; it reads no clock and performs no I/O.
+//! At most one request is in flight. The invariant: [`Contender::held`] is never later than the renew deadline counted
+//! from *before* the last successful write was sent. The proof in [`fence`](crate::fence) rests on it.
 //!
-//! The records are those that client-go writes, so that replicas in Go and in Rust can contend for one Lease. Where
-//! client-go leaves a leader in doubt, this one stops:
+//! The records are those of client-go, so that replicas in Go and Rust can compete for one Lease. It is stricter than
+//! client-go in three points:
 //!
-//! - The renew deadline counts from the last renewal that worked. (client-go counts from the first try that failed,
-//!   which is a retry period later.)
-//! - A leader that reads another's name in the Lease has lost at once, and does not wait for its deadline.
-//! - A Lease that vanishes is not free before the holder that was last seen would have expired.
+//! - The renew deadline counts from the last successful renewal. client-go counts from the first failed attempt, a
+//!   retry period later.
+//! - A leader that reads another holder in the Lease has lost immediately; it does not wait for its deadline.
+//! - A deleted Lease is not free before its last known holder would have expired.
 
 use std::mem;
 use std::time::Duration;
@@ -21,12 +21,12 @@ use k8s_openapi::apimachinery::pkg::apis::meta::v1::{MicroTime, ObjectMeta};
 
 use super::options::{JITTER_FACTOR, Settings};
 
-/// One moment by two clocks.
+/// A point in time on two clocks.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Moment {
-    /// By the monotonic clock, since a zero of the caller's choice. All decisions are made by this one.
+    /// The monotonic clock, since an origin chosen by the caller. All decisions use it.
     pub(crate) at: Duration,
-    /// The time of day. It is written into records, and never compared with what others wrote.
+    /// The wall clock. It is written into records and never compared with other replicas' timestamps.
     pub(crate) wall: Timestamp,
 }
 
@@ -36,54 +36,54 @@ impl Moment {
     }
 }
 
-/// What happened.
+/// An input of the state machine.
 #[derive(Debug, Clone)]
 pub(crate) enum Event {
-    /// Time to begin, or the time that [`Step::Wait`] named has come.
+    /// The start, or the end of a [`Step::Wait`].
     Wake,
     /// The Lease, as [`Request::Get`] found it.
     Read(Box<Lease>),
     /// The Lease, as the server stored it.
     Written(Box<Lease>),
-    /// There is another version, or one already.
+    /// AlreadyExists, or a conflict of resourceVersion.
     Conflict,
-    /// There is none.
+    /// The Lease does not exist.
     NotFound,
-    /// No answer in time, or another error: the server may have done what was asked, or do it later.
+    /// A timeout or another error. The server may have executed the request, or may execute it later.
     Failed,
-    /// The contender is to end. What is under way is not waited for.
+    /// The contender must stop. The request in flight is abandoned.
     Cancelled,
 }
 
-/// What to do next.
+/// The next action.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) enum Step {
-    /// Send this, and say how it went, or [`Event::Failed`] when there is no answer by `until`.
+    /// Send the request and pass on its result, or [`Event::Failed`] if there is no response by `until`.
     Send { request: Request, until: Duration },
-    /// Say [`Event::Wake`] then.
+    /// Pass [`Event::Wake`] at that time.
     Wait { until: Duration },
-    /// Nothing more.
+    /// Stop.
     End(ElectionEnd),
 }
 
-/// What to ask of the server.
+/// A request to the API server.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) enum Request {
-    /// Read the Lease, and not from a cache.
+    /// Read the Lease, not from a cache.
     Get,
-    /// Create it.
+    /// Create the Lease.
     Create(Box<Lease>),
-    /// Replace the version that `resourceVersion` names.
+    /// Update the Lease, with its `resourceVersion` as precondition.
     Update(Box<Lease>),
 }
 
 /// Why an election ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum ElectionEnd {
-    /// This replica led, and does so no more: the Lease could not be renewed in time, or became another's. The
-    /// process should end, as what it knows may be old; a new one stands by.
+    /// This replica led and lost leadership: the Lease was not renewed in time, or has another holder. The process
+    /// should exit, because its state may be stale.
     Lost,
-    /// It was asked to end.
+    /// It was cancelled.
     Cancelled,
 }
 
@@ -92,35 +92,34 @@ pub enum ElectionEnd {
 pub(crate) struct Contender {
     settings: Settings,
     rng: fastrand::Rng,
-    /// The last version seen: what a write starts from.
+    /// The last version seen, the base of the next write.
     lease: Option<Box<Lease>>,
     /// The last record seen.
     observed: Option<Observed>,
     asked: Asked,
-    /// While this replica leads: up to when it may.
+    /// The deadline of the leadership, while this replica leads.
     held: Option<Moment>,
-    /// Whether a write that makes this replica the holder was sent, and it is unknown what became of it.
+    /// Whether a write that makes this replica the holder was sent and its result is unknown.
     claimed: bool,
-    /// While the Lease is being given up: until when to try.
+    /// The deadline for releasing the Lease, while it is being released.
     releasing: Option<Duration>,
     slow_paths: u64,
 }
 
-/// A record, and since when it is known. Its age is counted from there, because no clock but the local one is
-/// trusted.
+/// A record and when it was first observed. Its age counts from there, because only the local clock is trusted.
 #[derive(Debug)]
 struct Observed {
     record: LeaseSpec,
     since: Duration,
 }
 
-/// The request under way.
+/// The request in flight.
 #[derive(Debug, Clone, Copy)]
 enum Asked {
     Nothing,
     Read,
-    /// A write that makes or keeps this replica the holder. It was sent at that moment or later. `fast`: without a
-    /// read before it.
+    /// A write that makes or keeps this replica the holder, sent at `sent` or later. `fast` means without a preceding
+    /// read.
     Claim {
         sent: Moment,
         fast: bool,
@@ -143,27 +142,27 @@ impl Contender {
         }
     }
 
-    /// Up to when this replica may act as the leader, if it leads.
+    /// The deadline of the leadership, if this replica leads.
     pub(crate) fn held(&self) -> Option<Moment> {
         self.held
     }
 
-    /// Who held the Lease when it was last seen.
+    /// The holder of the Lease when it was last read.
     pub(crate) fn leader(&self) -> Option<&str> {
         self.observed.as_ref().and_then(|observed| holder(&observed.record))
     }
 
-    /// How often the Lease had changed hands when it was last seen.
+    /// The `leaseTransitions` of the Lease when it was last read.
     pub(crate) fn transitions(&self) -> i32 {
         self.observed.as_ref().and_then(|observed| observed.record.lease_transitions).unwrap_or(0)
     }
 
-    /// How often this replica had to read its own Lease before it could renew it, since this was last asked.
+    /// How often this replica had to read its own Lease before renewing it, since the last call.
     pub(crate) fn take_slow_paths(&mut self) -> u64 {
         mem::take(&mut self.slow_paths)
     }
 
-    /// Takes in what happened. `now` is read after it happened, and before the answer is acted on.
+    /// Handles an event. `now` must be read after the event and before its result is used.
     pub(crate) fn step(&mut self, now: Moment, event: Event) -> Step {
         let asked = mem::replace(&mut self.asked, Asked::Nothing);
         if let Event::Read(lease) | Event::Written(lease) = &event {
@@ -182,7 +181,7 @@ impl Contender {
             (Event::Written(_), Asked::Claim { sent, .. }) => self.won(now, sent),
             (Event::Read(lease), _) => self.consider(now, *lease),
             (Event::NotFound, Asked::Read) => self.replace_missing(now),
-            // Nobody else writes it as a rule, so that the version at hand is the last one.
+            // Usually no other replica has written it, so the cached version is current.
             (Event::Wake, _) if self.held.is_some() => self.renew(now, true),
             (Event::Wake, _) | (_, Asked::Claim { fast: true, .. }) => {
                 self.ask(now, Asked::Read, Request::Get)
@@ -191,7 +190,7 @@ impl Contender {
         }
     }
 
-    /// Keeps what was seen. A record that did not change goes on ageing.
+    /// Stores what was read. An unchanged record keeps its age.
     fn observe(&mut self, now: Moment, lease: Box<Lease>) {
         let record = lease.spec.clone().unwrap_or_default();
         self.claimed = self.claimed && holder(&record) == Some(&self.settings.identity);
@@ -201,7 +200,7 @@ impl Contender {
         }
     }
 
-    /// The Lease was read: takes it if it is free, and lets it be otherwise.
+    /// Handles a read Lease: acquires it if it is free, waits otherwise.
     fn consider(&mut self, now: Moment, lease: Lease) -> Step {
         let ours = self.leader() == Some(&self.settings.identity);
         if self.held.is_some() && !ours {
@@ -219,7 +218,7 @@ impl Contender {
         self.claim(now, false, Request::Update, Lease { spec: Some(spec), ..lease })
     }
 
-    /// Whether the last record names another that may still lead. A record without a duration lasts as long as ours.
+    /// Whether another holder may still lead. A record without a duration lasts as long as ours.
     fn held_by_another(&self, now: Moment) -> bool {
         self.observed.as_ref().is_some_and(|Observed { record, since }| {
             let seconds = record.lease_duration_seconds.unwrap_or(self.settings.lease_seconds);
@@ -228,7 +227,7 @@ impl Contender {
         })
     }
 
-    /// There is no Lease.
+    /// Creates the Lease, unless its last holder may still lead.
     fn replace_missing(&mut self, now: Moment) -> Step {
         if self.held_by_another(now) {
             return self.pause(now);
@@ -242,7 +241,7 @@ impl Contender {
         self.claim(now, false, Request::Create, Lease { metadata, spec: Some(spec) })
     }
 
-    /// Writes the version at hand again, with a new time.
+    /// Updates the last known version with a new renewTime.
     fn renew(&mut self, now: Moment, fast: bool) -> Step {
         let Some(lease) = self.lease.clone() else { return self.ask(now, Asked::Read, Request::Get) };
         let acquired = lease.spec.as_ref().and_then(|spec| spec.acquire_time.clone());
@@ -250,7 +249,7 @@ impl Contender {
         self.claim(now, fast, Request::Update, Lease { spec: Some(spec), ..*lease })
     }
 
-    /// What the Lease is to say when this replica holds it.
+    /// The record that makes this replica the holder.
     fn record(&self, now: Moment, acquired: Option<MicroTime>, transitions: i32) -> LeaseSpec {
         let time = self.stamp(now);
         LeaseSpec {
@@ -263,9 +262,9 @@ impl Contender {
         }
     }
 
-    /// The time of day, but later than in our last record, even on a clock that stands still: a renewal that changes
-    /// nothing would be invisible to the others, who would go on counting. On a clock that was set back the times are
-    /// different anyway, and true.
+    /// The wall clock, but always later than in our last record, even if the clock stands still: a renewal that changes
+    /// nothing would be invisible to the other replicas, and the Lease would expire for them. If the clock was set back
+    /// by a second or more, the timestamps differ anyway.
     fn stamp(&self, now: Moment) -> MicroTime {
         let time = Timestamp::from_microsecond(now.wall.as_microsecond()).unwrap_or(now.wall);
         let ours = self.observed.as_ref().filter(|_| self.leader() == Some(&self.settings.identity));
@@ -297,18 +296,19 @@ impl Contender {
         }
     }
 
-    /// The server stored our name.
+    /// Handles a successful write.
     fn won(&mut self, now: Moment, sent: Moment) -> Step {
         let held = sent.plus(self.settings.renew_deadline);
         if now.at >= held.at {
-            // The answer is so late that others may have taken over since. A leader was caught before.
+            // The response is so late that another replica may lead by now. `step` has already handled this case for a
+            // leader.
             return self.pause(now);
         }
         self.held = Some(held);
         Step::Wait { until: (now.at + self.settings.retry_period).min(held.at) }
     }
 
-    /// Waits for the next try: contenders at odd intervals, so that they do not meet again and again.
+    /// Waits for the next attempt. Standby replicas add jitter.
     fn pause(&mut self, now: Moment) -> Step {
         let period = self.settings.retry_period;
         let until = match self.held {
@@ -318,7 +318,7 @@ impl Contender {
         Step::Wait { until }
     }
 
-    /// A call has half of the renew deadline, as controller-runtime gives it: one that hangs leaves time for another.
+    /// A request may take half of the renew deadline, as in controller-runtime, which leaves time for a second attempt.
     fn ask(&mut self, now: Moment, asked: Asked, request: Request) -> Step {
         self.asked = asked;
         let ends = self.held.map(|held| held.at).or(self.releasing);
@@ -331,7 +331,7 @@ impl Contender {
         Step::End(ElectionEnd::Lost)
     }
 
-    /// Stops leading, and then gives the Lease up if it is ours or may be.
+    /// Stops leading, then releases the Lease if this replica holds it or may hold it.
     fn cancel(&mut self, now: Moment) -> Step {
         let may_hold = self.held.take().is_some() || self.claimed;
         if !self.settings.release_on_cancel || !may_hold || self.releasing.is_some() {
@@ -341,7 +341,7 @@ impl Contender {
         self.ask(now, Asked::Read, Request::Get)
     }
 
-    /// A release that fails does no harm: the Lease expires.
+    /// A failed release is harmless: the Lease expires.
     fn release(&mut self, now: Moment, until: Duration, asked: Asked, event: &Event) -> Step {
         match (event, asked) {
             (Event::Read(lease), _) if self.leader() == Some(&self.settings.identity) && now.at < until => {
@@ -358,14 +358,14 @@ impl Contender {
                 self.label(&mut lease);
                 self.ask(now, Asked::Release, Request::Update(Box::new(lease)))
             }
-            // A renewal that was under way came first.
+            // A renewal in flight was stored first.
             (Event::Conflict, Asked::Release) if now.at < until => self.ask(now, Asked::Read, Request::Get),
             _ => Step::End(ElectionEnd::Cancelled),
         }
     }
 }
 
-/// Who holds a Lease by its record; a name that is empty is nobody's.
+/// The holder of a Lease; `None` if the identity is empty.
 fn holder(record: &LeaseSpec) -> Option<&str> {
     record.holder_identity.as_deref().filter(|identity| !identity.is_empty())
 }

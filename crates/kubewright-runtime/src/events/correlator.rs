@@ -1,8 +1,8 @@
-//! Which writes a stream of recordings becomes. Pure: it is told the time and given the randomness.
+//! Decides which writes result from recorded events. Pure: time and randomness are arguments.
 //!
-//! Every distinct event is a [`Series`] with two counts, how often it was seen and how often the server knows of. All
-//! that is ever written follows from their difference, so a write that fails needs no memory of its own, and what is
-//! seen meanwhile joins the next try. A series has at most one write under way.
+//! Every distinct event is a [`Series`] with two counts: how often it was recorded, and the count that the server has.
+//! Each write follows from their difference. So a failed write needs no extra state, and events recorded meanwhile are
+//! part of the retry. A series has at most one write in flight.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -16,31 +16,32 @@ use tokio::time::Instant;
 use super::occurrence::{Occurrence, SeriesKey};
 use super::spam::SpamFilter;
 
-/// A series that was not seen for so long has ended: its last count is written, and the next is a new Event.
+/// A series that was not seen for this long has ended: its last count is written, and the next occurrence creates a new
+/// Event.
 const FINISH: Duration = Duration::from_mins(6);
-/// A series that goes on is written so often; the server would else forget the Event.
+/// How often the count of a continuing series is written; otherwise the Event would expire on the server.
 const REFRESH: Duration = Duration::from_mins(30);
-/// Tries of one write.
+/// The number of attempts per write.
 const TRIES: u32 = 12;
-/// Between two tries; up to a quarter is added, so that many programs do not come back at the same moment.
+/// The delay between two attempts, plus up to 25 % jitter.
 const RETRY: Duration = Duration::from_secs(10);
 const RETRY_JITTER: f64 = 0.25;
-/// Series that are remembered. Beyond, the one that was seen longest ago is forgotten.
+/// The maximum number of series. Beyond it, the least recently seen series is dropped.
 const SERIES: usize = 4096;
-/// Losses are told at most so often.
+/// The minimum interval between two logs about dropped events.
 const REPORT: Duration = Duration::from_mins(1);
 
-/// Names a series. They grow, so that what is due at the same moment is written in the order it was seen.
+/// Identifies a series. IDs increase, so that writes due at the same time are sent in the order of recording.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) struct Id(u64);
 
-/// What to send to the API server.
+/// A write to the API server.
 #[derive(Debug)]
 pub(super) struct Write {
     pub(super) id: Id,
     pub(super) namespace: String,
     pub(super) name: String,
-    /// Whether an earlier try may have got through.
+    /// Whether an earlier attempt may have succeeded.
     pub(super) retried: bool,
     pub(super) request: Request,
 }
@@ -51,27 +52,27 @@ pub(super) enum Request {
     Patch(EventSeries),
 }
 
-/// What became of a write.
+/// The result of a write.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Outcome {
-    /// The server has it.
+    /// The server stored it.
     Written,
-    /// The server had it already, from an earlier try: with what count is not known.
+    /// The Event exists already, created by an earlier attempt; its count is unknown.
     Exists,
-    /// The Event to patch is no more.
+    /// The Event to patch does not exist any more.
     Gone,
-    /// It may work another time.
+    /// Retriable failure.
     Failed,
-    /// It will not work another time.
+    /// Permanent failure.
     Refused,
 }
 
-/// What was not written.
+/// The numbers of events that were not written.
 #[derive(Debug, Default, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Losses {
-    /// For lack of space.
+    /// Dropped because a queue was full.
     pub(super) dropped: u64,
-    /// Because there were too many about one object.
+    /// Suppressed by the rate limit per object.
     pub(super) suppressed: u64,
 }
 
@@ -79,13 +80,13 @@ pub(super) struct Losses {
 pub(super) struct Correlator {
     series: BTreeMap<Id, Series>,
     ids: BTreeMap<Arc<SeriesKey>, Id>,
-    /// When something is to be done about a series.
+    /// When each series is due next.
     due: BTreeSet<(Instant, Id)>,
-    /// When each was seen last.
+    /// When each series was last seen.
     seen: BTreeSet<(Instant, Id)>,
     spam: SpamFilter,
     next_id: u64,
-    /// The number in the name of the last Event.
+    /// The number in the name of the last created Event.
     last_number: i128,
     losses: Losses,
     reported: Option<Instant>,
@@ -95,18 +96,18 @@ pub(super) struct Correlator {
 #[derive(Debug)]
 struct Series {
     key: Arc<SeriesKey>,
-    /// As it was seen first, without a count.
+    /// The first occurrence, without a count.
     event: Box<Event>,
-    /// How often it was seen.
+    /// How often it was recorded.
     count: i32,
-    /// How often the server knows of; 0 before it was created.
+    /// The count that the server has; 0 before the Event is created.
     written: i32,
     observed: Timestamp,
     seen: Instant,
     /// When it was first seen, or last written.
     since: Instant,
     progress: Progress,
-    /// Its place in [`Correlator::due`].
+    /// Its key in [`Correlator::due`].
     due: Option<Instant>,
 }
 
@@ -119,7 +120,7 @@ enum Progress {
 }
 
 impl Correlator {
-    /// Takes note of a recording.
+    /// Adds a recorded event.
     pub(super) fn observe(&mut self, occurrence: Occurrence, now: Instant, rng: &mut fastrand::Rng) {
         let Occurrence { key, note, at } = occurrence;
         if let Some(&id) = self.ids.get(&key)
@@ -137,7 +138,7 @@ impl Correlator {
             self.losses.suppressed += 1;
             return;
         }
-        // The clock may stand still, or go back; names must differ all the same.
+        // The clock may stand still or go backwards; names must still be unique.
         self.last_number = at.as_nanosecond().max(self.last_number + 1);
         let event = key.event(key.event_name(self.last_number, rng), note, at);
         let id = Id(self.next_id);
@@ -166,12 +167,12 @@ impl Correlator {
         }
     }
 
-    /// Something that should have been observed was lost.
+    /// Counts events that were dropped before they were observed.
     pub(super) fn lost(&mut self, dropped: u64) {
         self.losses.dropped += dropped;
     }
 
-    /// The next write that is due, if any. The caller must answer it by [`done`](Self::done).
+    /// The next write that is due, if any. The caller must report its result to [`done`](Self::done).
     pub(super) fn next_write(&mut self, now: Instant) -> Option<Write> {
         while let Some(&(moment, id)) = self.due.first()
             && moment <= now
@@ -191,7 +192,7 @@ impl Correlator {
         None
     }
 
-    /// Takes note of what became of a write. Whether it was given up after too many tries.
+    /// Applies the result of a write. Returns whether the write was given up after too many attempts.
     pub(super) fn done(&mut self, id: Id, outcome: Outcome, now: Instant, rng: &mut fastrand::Rng) -> bool {
         let flushing = self.flushing;
         let Some(series) = self.series.get_mut(&id) else { return false };
@@ -222,14 +223,15 @@ impl Correlator {
         gives_up
     }
 
-    /// When to ask again for a write or a report, if nothing happens before.
+    /// When to call [`next_write`](Self::next_write) or [`report`](Self::report) again, unless something happens
+    /// before.
     pub(super) fn wake_at(&self) -> Option<Instant> {
         let due = self.due.first().map(|&(moment, _)| moment);
         let report = self.reported.filter(|_| self.losses != Losses::default()).map(|last| last + REPORT);
         due.into_iter().chain(report).min()
     }
 
-    /// What was lost since the last report, if it is time to say so.
+    /// The losses since the last report, at most once per [`REPORT`].
     pub(super) fn report(&mut self, now: Instant) -> Option<Losses> {
         let too_early = self.reported.is_some_and(|last| now < last + REPORT);
         if too_early || self.losses == Losses::default() {
@@ -239,7 +241,7 @@ impl Correlator {
         Some(std::mem::take(&mut self.losses))
     }
 
-    /// From now on everything that the server does not know of is due, once.
+    /// From now on every unwritten count is due, once.
     pub(super) fn flush(&mut self) {
         self.flushing = true;
         let ids: Vec<Id> = self.series.keys().copied().collect();
@@ -248,12 +250,12 @@ impl Correlator {
         }
     }
 
-    /// How many occurrences the server does not know of.
+    /// The number of occurrences that the server does not have.
     pub(super) fn unwritten(&self) -> u64 {
         self.series.values().map(Series::unwritten).sum()
     }
 
-    /// Brings the place of a series in the order of what is due up to date.
+    /// Updates when a series is due.
     fn schedule(&mut self, id: Id) {
         let Some(series) = self.series.get_mut(&id) else { return };
         let due = if self.flushing { series.due_at_the_end() } else { series.due() };
@@ -282,9 +284,10 @@ impl Series {
         match self.progress {
             Progress::Writing { .. } => None,
             Progress::Waiting { until, .. } => Some(until),
-            // What was refused once is tried again if it goes on, as rights may have been granted meanwhile.
+            // A permanent failure is retried if the event continues to occur, because permissions may have been
+            // granted.
             Progress::Refused { at } => Some((at + REFRESH).min(self.seen + FINISH)),
-            // The Event itself and the first repetition are news.
+            // The Event itself and the first repetition are written immediately.
             Progress::Idle if self.written == 0 || (self.written == 1 && self.count > 1) => Some(self.since),
             Progress::Idle if self.count > self.written => {
                 Some((self.since + REFRESH).min(self.seen + FINISH))
@@ -298,7 +301,7 @@ impl Series {
         (writable && self.count > self.written).then_some(self.since)
     }
 
-    /// Whether there is nothing left to do but to forget it.
+    /// Whether the series can be dropped.
     fn has_ended(&self, now: Instant) -> bool {
         let quiet = now >= self.seen + FINISH;
         match self.progress {
@@ -308,7 +311,7 @@ impl Series {
         }
     }
 
-    /// The write that brings the server up to date.
+    /// The write that updates the server.
     fn write(&mut self, id: Id) -> Write {
         let tries = if let Progress::Waiting { tries, .. } = self.progress { tries } else { 0 };
         self.progress = Progress::Writing { count: self.count, tries };

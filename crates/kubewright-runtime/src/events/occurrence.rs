@@ -1,6 +1,6 @@
-//! What was recorded, and what makes two recordings the same event.
+//! Recorded events, and the key by which they are aggregated.
 //!
-//! The limits of the API server are kept here, so that no event is refused for its length.
+//! Texts are truncated to the limits of the API server here, so that no event is rejected for its length.
 
 use std::cmp::Ordering;
 use std::fmt::{self, Write};
@@ -13,14 +13,14 @@ use k8s_openapi::apimachinery::pkg::apis::meta::v1::{MicroTime, ObjectMeta};
 
 use crate::owner::Referable;
 
-/// Of reason, action and reporting instance, in bytes.
+/// The limit of reason, action and reporting instance, in bytes.
 const WORD_LIMIT: usize = 128;
-/// Of the note, in bytes.
+/// The limit of the note, in bytes.
 const NOTE_LIMIT: usize = 1024;
-/// Of the name of an object, in bytes.
+/// The limit of an object name, in bytes.
 const NAME_LIMIT: usize = 253;
 
-/// One recording.
+/// One recorded event.
 #[derive(Debug)]
 pub(super) struct Occurrence {
     pub(super) key: SeriesKey,
@@ -28,7 +28,7 @@ pub(super) struct Occurrence {
     pub(super) at: Timestamp,
 }
 
-/// What two recordings share if they are the same event.
+/// The key of a series: events with equal keys are aggregated.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) struct SeriesKey {
     pub(super) source: Arc<Source>,
@@ -37,11 +37,11 @@ pub(super) struct SeriesKey {
     type_: EventType,
     reason: String,
     action: String,
-    /// Where it tells events apart.
+    /// `None` if the recorder ignores notes.
     pub(super) note: Option<String>,
 }
 
-/// Who reports.
+/// The reporting controller and instance.
 #[derive(Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) struct Source {
     pub(super) controller: String,
@@ -53,11 +53,11 @@ pub(super) struct Source {
 pub(super) struct Subject {
     pub(super) object: Arc<ObjectIdentity>,
     field_path: Option<String>,
-    /// Of the first recording. It does not tell two events apart: every write of a status would make a new one.
+    /// The version at the first occurrence. It is not compared: otherwise every status update would start a new series.
     resource_version: Option<String>,
 }
 
-/// Which object.
+/// Identifies an object.
 #[derive(Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) struct ObjectIdentity {
     api_version: Option<String>,
@@ -82,7 +82,7 @@ impl Source {
 }
 
 impl Subject {
-    /// `None` if the object does not say what it is.
+    /// `None` if the object has no apiVersion and kind.
     pub(super) fn of(object: &impl Referable) -> Option<Self> {
         let gvk = object.gvk()?;
         let meta = object.metadata();
@@ -161,12 +161,12 @@ impl SeriesKey {
         action: &str,
     ) -> Self {
         let word = |word: &str| word[..word.floor_char_boundary(WORD_LIMIT)].to_owned();
-        // The server wants an action; who names none did what the reason says.
+        // The API server requires an action; it defaults to the reason.
         let action = if action.is_empty() { reason } else { action };
         Self { source, regarding, related, type_, reason: word(reason), action: word(action), note: None }
     }
 
-    /// The Event that tells of the first occurrence.
+    /// The Event of the first occurrence.
     pub(super) fn event(&self, name: String, note: String, at: Timestamp) -> Event {
         Event {
             metadata: ObjectMeta {
@@ -187,21 +187,21 @@ impl SeriesKey {
         }
     }
 
-    /// The name of an Event: the object's and a number that no other Event has.
+    /// The name of an Event: the object's name and a unique number.
     pub(super) fn event_name(&self, number: i128, rng: &mut fastrand::Rng) -> String {
         let object = self.regarding.object.name.as_deref().unwrap_or_default();
         let name = format!("{object}.{number:x}");
         if is_subdomain(&name) {
             return name;
         }
-        // Not every kind's names can begin the name of an Event: those of roles have colons. A random UUID can.
+        // Names of some kinds are not valid in an Event name; role names have colons. A random UUID always is.
         let (low, mid, high) = (rng.u32(..), rng.u16(..), rng.u16(..0x1000));
         let (variant, node) = (rng.u16(..0x4000) | 0x8000, rng.u64(..1 << 48));
         format!("{low:08x}-{mid:04x}-4{high:03x}-{variant:04x}-{node:012x}")
     }
 
     fn namespace(&self) -> &str {
-        // Where kubectl looks for events about nodes and other objects outside of namespaces.
+        // kubectl looks in `default` for events about cluster-scoped objects.
         self.regarding
             .object
             .namespace
@@ -211,7 +211,7 @@ impl SeriesKey {
     }
 }
 
-/// Whether the server takes this as the name of an Event.
+/// Whether the API server accepts this as the name of an Event.
 fn is_subdomain(name: &str) -> bool {
     let label = |label: &str| {
         let inner = |c: u8| c.is_ascii_lowercase() || c.is_ascii_digit() || c == b'-';
@@ -220,9 +220,9 @@ fn is_subdomain(name: &str) -> bool {
     name.len() <= NAME_LIMIT && name.split('.').all(label)
 }
 
-/// The text of a note, cut where the server would refuse it.
+/// Formats a note, truncated to the limit of the API server.
 pub(super) fn limited(note: &dyn fmt::Display) -> String {
-    /// Stops the formatting of what nobody will read.
+    /// Stops formatting at the limit.
     struct Limited(String);
 
     impl Write for Limited {
@@ -238,7 +238,7 @@ pub(super) fn limited(note: &dyn fmt::Display) -> String {
     }
 
     let mut text = Limited(String::new());
-    // An error means that the text is full, or that it cannot be shown any further.
+    // An error means that the text is full, or that `note` failed to format.
     let _ = write!(text, "{note}");
     text.0
 }
@@ -257,18 +257,18 @@ mod tests {
     }
 
     #[test]
-    fn a_note_is_cut_between_characters() {
+    fn a_note_is_truncated_at_a_character_boundary() {
         assert_eq!(limited(&"short"), "short");
         let note = limited(&format_args!("x{}", "ä".repeat(1000)));
         assert_eq!(note.len(), 1023);
         assert_eq!(note, format!("x{}", "ä".repeat(511)));
         assert_eq!(limited(&"y".repeat(2000)).len(), 1024);
-        // Nothing follows what was cut, however short.
+        // Nothing is appended after truncation.
         assert_eq!(limited(&format_args!("{}z", "ä".repeat(600))).len(), 1024);
     }
 
     #[test]
-    fn reason_action_and_instance_are_cut_and_a_missing_action_is_the_reason() {
+    fn reason_action_and_instance_are_truncated_and_the_action_defaults_to_the_reason() {
         let source = Arc::new(Source::new("c", &"h".repeat(200)));
         assert_eq!(source.instance.len(), 128);
         let subject = key("a").regarding;
@@ -279,7 +279,7 @@ mod tests {
     }
 
     #[test]
-    fn a_name_that_cannot_begin_an_event_is_replaced() {
+    fn an_object_name_that_is_invalid_in_an_event_name_is_replaced_by_a_uuid() {
         let mut rng = fastrand::Rng::with_seed(1);
         assert_eq!(key("web").event_name(0x1234_abcd, &mut rng), "web.1234abcd");
         for name in ["system:node", "Upper", "", &"x".repeat(253)] {
@@ -290,7 +290,7 @@ mod tests {
     }
 
     #[test]
-    fn the_version_of_an_object_does_not_tell_two_events_apart() {
+    fn the_resource_version_is_not_part_of_the_series_key() {
         let (one, mut other) = (key("web"), key("web"));
         other.regarding.resource_version = Some("7".to_owned());
         assert_eq!(one, other);

@@ -1,4 +1,4 @@
-//! The queue between recorders and the broadcaster: short, never full for whoever puts something in.
+//! The bounded queue between recorders and the broadcaster. Adding never blocks.
 
 use std::collections::VecDeque;
 use std::sync::{Mutex, PoisonError};
@@ -7,8 +7,8 @@ use tokio::sync::Notify;
 
 use super::occurrence::Occurrence;
 
-/// As many as client-go's broadcaster holds. The broadcaster empties the queue even while the server hangs, so it
-/// fills only before the start or when the program itself is stuck.
+/// The capacity of client-go's broadcaster. The broadcaster drains the queue even while the server hangs, so it fills
+/// up only before the start or when the process is stuck.
 pub(super) const CAPACITY: usize = 1000;
 
 #[derive(Default)]
@@ -25,7 +25,7 @@ struct Waiting {
 }
 
 impl Queue {
-    /// Adds one; drops the oldest if there are too many.
+    /// Adds an event; drops the oldest one if the queue is full.
     pub(super) fn push(&self, occurrence: Occurrence) {
         {
             let mut waiting = self.lock();
@@ -41,24 +41,24 @@ impl Queue {
         self.filled.notify_one();
     }
 
-    /// All that is there, and how many were dropped since the last time.
+    /// Takes all events, and the number dropped since the last call.
     pub(super) fn take(&self) -> (VecDeque<Occurrence>, u64) {
         let mut waiting = self.lock();
         (std::mem::take(&mut waiting.occurrences), std::mem::take(&mut waiting.dropped))
     }
 
-    /// Waits until something was added since the last time.
+    /// Waits until an event was added since the last call.
     pub(super) async fn filled(&self) {
         self.filled.notified().await;
     }
 
-    /// From now on what is added is forgotten: nobody will take it.
+    /// Discards all further events.
     pub(super) fn close(&self) {
         self.lock().closed = true;
     }
 
     fn lock(&self) -> std::sync::MutexGuard<'_, Waiting> {
-        // Nothing in here panics halfway through a change.
+        // No code panics while it holds the lock.
         self.waiting.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }

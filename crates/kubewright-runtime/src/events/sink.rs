@@ -1,4 +1,4 @@
-//! The API server's side: how a write is sent, and what its answer means.
+//! Sends writes to the API server and classifies the responses.
 
 use std::time::Duration;
 
@@ -9,20 +9,20 @@ use tokio::time::timeout;
 
 use super::correlator::{Id, Outcome, Request, Write};
 
-/// After this a write has failed. Without it a connection that is silently dead would keep its place forever.
+/// The timeout of a write. Without it, a dead connection would occupy its slot forever.
 const TIMEOUT: Duration = Duration::from_secs(30);
 
 pub(super) struct Sink {
     client: kube::Client,
 }
 
-/// What became of a write.
+/// The result of a write.
 pub(super) struct Answer {
     pub(super) id: Id,
     /// `namespace/name` of the Event, for the log.
     pub(super) name: String,
     pub(super) outcome: Outcome,
-    /// Why it failed, if that is worth telling.
+    /// The error, if it should be logged.
     pub(super) error: Option<WriteError>,
 }
 
@@ -30,7 +30,7 @@ pub(super) struct Answer {
 pub(super) enum WriteError {
     #[error(transparent)]
     Client(kube::Error),
-    #[error("no answer within {TIMEOUT:?}")]
+    #[error("no response within {TIMEOUT:?}")]
     Timeout,
 }
 
@@ -39,7 +39,7 @@ impl Sink {
         Self { client }
     }
 
-    /// Sends a write. The future owns what it needs.
+    /// Sends a write.
     pub(super) fn send(&self, write: Write) -> impl Future<Output = Answer> + Send + use<> {
         let api: Api<Event> = Api::namespaced(self.client.clone(), &write.namespace);
         async move {
@@ -67,7 +67,7 @@ impl Sink {
     }
 }
 
-/// Whether a failure is worth a line in the log.
+/// Whether to log a failure.
 #[derive(Debug, PartialEq)]
 enum Tell {
     Yes,
@@ -77,18 +77,18 @@ enum Tell {
 fn meaning(error: &kube::Error, creates: bool, retried: bool) -> (Outcome, Tell) {
     let status = match error {
         kube::Error::Api(status) => status,
-        // The request would be the same the next time.
+        // A retry would send the same invalid request.
         kube::Error::BuildRequest(_) | kube::Error::HttpError(_) => return (Outcome::Refused, Tell::Yes),
         _ => return (Outcome::Failed, Tell::Yes),
     };
     let causes = status.details.iter().flat_map(|details| &details.causes);
     match status.code {
-        // Events live for an hour: what is to be counted on may be gone.
+        // Events expire after an hour, so the Event to patch may be gone.
         404 if !creates => (Outcome::Gone, Tell::No),
-        // An earlier try got through without our hearing of it.
+        // An earlier attempt succeeded, but its response was lost.
         409 if creates && retried => (Outcome::Exists, Tell::No),
         429 | 500.. | 0 => (Outcome::Failed, Tell::Yes),
-        // Nobody will read it.
+        // Rejections in a terminating namespace are expected.
         _ if causes.into_iter().any(|cause| cause.reason == "NamespaceTerminating") => {
             (Outcome::Refused, Tell::No)
         }
@@ -108,7 +108,7 @@ mod tests {
     }
 
     #[test]
-    fn what_can_pass_is_tried_again_and_what_cannot_is_not() {
+    fn transient_failures_are_retried_and_permanent_ones_are_not() {
         for code in [429, 500, 503, 504] {
             assert_eq!(answer(code, true, false).0, Outcome::Failed, "{code}");
         }
@@ -122,7 +122,7 @@ mod tests {
     }
 
     #[test]
-    fn an_event_in_a_namespace_that_ends_is_refused_in_silence() {
+    fn an_event_in_a_terminating_namespace_is_rejected_without_a_log_line() {
         let status = serde_json::from_value(json!({
             "code": 403,
             "details": {"causes": [{"reason": "NamespaceTerminating"}]},

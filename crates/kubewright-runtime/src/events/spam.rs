@@ -1,7 +1,7 @@
-//! How many events a controller may create about an object.
+//! Limits how many events a controller may create per object.
 //!
-//! A bucket of tokens per controller and object. It holds as many buckets as client-go's filter does; beyond that the
-//! one that was used longest ago is forgotten, which gives its object a full bucket again.
+//! One token bucket per controller and object. It holds as many buckets as client-go's filter; beyond that, the least
+//! recently used bucket is dropped.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -11,9 +11,9 @@ use tokio::time::Instant;
 
 use super::occurrence::{ObjectIdentity, SeriesKey, Source};
 
-/// Events at once.
+/// The capacity of a bucket.
 pub(super) const BURST: u32 = 25;
-/// One more after each of these.
+/// The time to refill one token.
 pub(super) const REFILL: Duration = Duration::from_mins(5);
 const BUCKETS: usize = 4096;
 
@@ -22,7 +22,7 @@ type Owner = (Arc<Source>, Arc<ObjectIdentity>);
 #[derive(Debug, Default)]
 pub(super) struct SpamFilter {
     buckets: BTreeMap<Owner, Bucket>,
-    /// Owners by their last use, a number that only grows.
+    /// Buckets by last use, a growing number.
     used: BTreeMap<u64, Owner>,
     uses: u64,
 }
@@ -30,13 +30,13 @@ pub(super) struct SpamFilter {
 #[derive(Debug)]
 struct Bucket {
     tokens: u32,
-    /// When the time towards the next token began.
+    /// When the current refill interval began.
     since: Instant,
     used: u64,
 }
 
 impl SpamFilter {
-    /// Whether one more event of this series may be created.
+    /// Whether another event of this series may be created.
     pub(super) fn admit(&mut self, key: &SeriesKey, now: Instant) -> bool {
         let owner = (key.source.clone(), key.regarding.object.clone());
         let use_ = self.uses;
@@ -61,7 +61,7 @@ impl Bucket {
         let refills = now.saturating_duration_since(self.since).as_secs() / REFILL.as_secs();
         let refills = u32::try_from(refills).unwrap_or(u32::MAX);
         if refills >= BURST - self.tokens {
-            // A full bucket does not save up time.
+            // A full bucket does not accumulate time.
             self.tokens = BURST;
             self.since = now;
         } else {
@@ -100,7 +100,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn the_bucket_used_longest_ago_is_forgotten() {
+    async fn the_least_recently_used_bucket_is_dropped() {
         let now = Instant::now();
         let mut filter = SpamFilter::default();
         for _ in 0..25 {
@@ -109,9 +109,9 @@ mod tests {
         for other in 0..BUCKETS - 2 {
             filter.admit(&key("a", &other.to_string()), now);
         }
-        assert!(!filter.admit(&key("a", "first"), now), "it is still known");
+        assert!(!filter.admit(&key("a", "first"), now), "it is still tracked");
         filter.admit(&key("a", "one more"), now);
-        assert!(!filter.admit(&key("a", "first"), now), "it was used lately");
+        assert!(!filter.admit(&key("a", "first"), now), "it was used recently");
         assert!(filter.admit(&key("a", "second"), now), "it was not");
         assert_eq!(filter.buckets.len(), BUCKETS);
         assert_eq!(filter.used.len(), BUCKETS);
@@ -120,7 +120,7 @@ mod tests {
     proptest! {
         #![proptest_config(ProptestConfig { failure_persistence: None, ..ProptestConfig::default() })]
 
-        /// The model counts in fractions of a token, as the textbook does.
+        /// The model counts in fractions of a token.
         #[test]
         fn a_bucket_is_a_token_bucket(pauses in proptest::collection::vec(0..900_u64, 1..120)) {
             let mut now = Instant::now();

@@ -1,4 +1,4 @@
-//! The fence on the paused clock: what it lets out, and when it closes.
+//! The fence on a paused clock.
 
 use std::pin::Pin;
 use std::sync::Mutex;
@@ -12,7 +12,7 @@ use crate::TokioClock;
 
 const START: Timestamp = Timestamp::UNIX_EPOCH;
 
-/// A time of day that the test sets.
+/// A wall clock that the test sets.
 struct Dial(Mutex<Timestamp>);
 
 impl Clock for Dial {
@@ -29,7 +29,7 @@ async fn poll_once<F: Future>(mut future: Pin<&mut F>) -> Poll<F::Output> {
     poll_fn(|cx| Poll::Ready(future.as_mut().poll(cx))).await
 }
 
-/// A fence with `span` left by both clocks.
+/// A fence with `span` left on both clocks.
 fn held(span: Duration) -> (Gate, Fence) {
     let (gate, fence) = Fence::closed(Arc::new(TokioClock::starting_at(START)));
     gate.hold(Instant::now() + span, START + span);
@@ -44,7 +44,7 @@ async fn a_fence_is_closed_before_the_election_is_won() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_fence_is_open_up_to_its_deadline_and_not_at_it() {
+async fn a_fence_is_open_until_its_deadline_exclusively() {
     let (_gate, fence) = held(seconds(10));
     let deadline = fence.check().unwrap();
     assert_eq!(deadline.remaining(), Some(seconds(10)));
@@ -57,7 +57,7 @@ async fn a_fence_is_open_up_to_its_deadline_and_not_at_it() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_future_under_way_is_dropped_at_the_deadline() {
+async fn a_running_future_is_dropped_at_the_deadline() {
     let (_gate, fence) = held(seconds(10));
     let (sender, receiver) = oneshot::channel::<()>();
     let started = Instant::now();
@@ -67,11 +67,11 @@ async fn a_future_under_way_is_dropped_at_the_deadline() {
     });
     assert_eq!(guarded.await, Err(Fenced::Expired));
     assert_eq!(started.elapsed(), seconds(10));
-    assert!(receiver.await.is_err(), "what the future held is gone");
+    assert!(receiver.await.is_err(), "the future was dropped");
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_renewal_gives_a_future_under_way_more_time() {
+async fn a_renewal_extends_the_time_of_a_running_future() {
     let (gate, fence) = held(seconds(10));
     let started = Instant::now();
     let renewals = async {
@@ -87,7 +87,7 @@ async fn a_renewal_gives_a_future_under_way_more_time() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_future_that_ends_in_time_has_its_output() {
+async fn a_future_that_completes_in_time_returns_its_output() {
     let (_gate, fence) = held(seconds(10));
     let guarded = fence.guard(async {
         tokio::time::sleep(seconds(9)).await;
@@ -97,7 +97,7 @@ async fn a_future_that_ends_in_time_has_its_output() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn closing_drops_what_is_under_way_at_once() {
+async fn closing_drops_running_futures_immediately() {
     let (gate, fence) = held(seconds(10));
     let started = Instant::now();
     let close = async {
@@ -119,14 +119,14 @@ async fn a_future_is_not_polled_again_after_the_deadline() {
         Poll::<()>::Pending
     })));
     assert!(poll_once(guarded.as_mut()).await.is_pending());
-    // The process stands still; it wakes up with the answer there and the deadline past.
+    // The process is paused and resumes after the deadline.
     advance(seconds(11)).await;
     assert_eq!(poll_once(guarded.as_mut()).await, Poll::Ready(Err(Fenced::Expired)));
     assert_eq!(polls.load(Ordering::Relaxed), 1);
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_machine_that_was_suspended_is_refused_by_the_time_of_day() {
+async fn a_suspended_machine_is_detected_by_the_wall_clock() {
     let dial = Arc::new(Dial(Mutex::new(START)));
     let (gate, fence) = Fence::closed(dial.clone());
     gate.hold(Instant::now() + seconds(10), START + seconds(10));
@@ -138,10 +138,10 @@ async fn a_machine_that_was_suspended_is_refused_by_the_time_of_day() {
     assert_eq!(fence.check(), Err(Fenced::Suspended));
     assert_eq!(poll_once(guarded.as_mut()).await, Poll::Ready(Err(Fenced::Suspended)));
 
-    // The lease was nobody else's meanwhile, and is renewed.
+    // No other replica acquired the Lease meanwhile, and it is renewed.
     gate.hold(Instant::now() + seconds(10), START + seconds(3610));
     assert!(fence.check().is_ok());
-    // A time of day that is set back says nothing about the lease.
+    // Setting the wall clock back has no effect.
     *dial.0.lock().unwrap() = START;
     assert!(fence.check().is_ok());
 }

@@ -1,7 +1,7 @@
-//! The reconciles of one controller, as the journal tells of them.
+//! Creates the journal records of one controller's reconciles.
 //!
-//! Owns from which moments records are made: [`Reconciles`] of a controller, [`Trail`] of one reconcile. Neither
-//! exists where there is no journal, and a trail only where somebody listened when its reconcile started.
+//! [`Reconciles`] belongs to a controller, [`Trail`] to one reconcile. A trail exists only if there was a listener when
+//! its reconcile started.
 
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
@@ -14,10 +14,10 @@ use crate::queue::Taken;
 use crate::reconcile::ReconcileId;
 use crate::{Key, Kind};
 
-/// How long a controller says nothing of its queue after it did.
+/// The minimum interval between two records of the queue.
 pub(crate) const PAUSE: Duration = Duration::from_millis(200);
 
-/// The reconciles of one controller.
+/// The journal of one controller.
 pub(crate) struct Reconciles {
     journal: Journal,
     controller: Arc<str>,
@@ -25,7 +25,7 @@ pub(crate) struct Reconciles {
     told: Mutex<Told>,
 }
 
-/// What was said of the queue last, and when.
+/// The last recorded queue state.
 #[derive(Default)]
 struct Told {
     depth: usize,
@@ -38,7 +38,7 @@ impl Reconciles {
         Self { journal, controller, kind, told: Mutex::default() }
     }
 
-    /// A reconcile starts. Nothing comes of it if nobody listens.
+    /// Records the start of a reconcile; `None` without a listener.
     pub(crate) fn started(&self, id: ReconcileId, taken: &Taken<Key, Happened>) -> Option<Arc<Trail>> {
         if !self.journal.is_heard() {
             return None;
@@ -61,7 +61,7 @@ impl Reconciles {
         Some(Arc::new(Trail { journal: self.journal.clone(), id, since: Instant::now() }))
     }
 
-    /// Tells how many keys wait and run, if that changed and was not told a moment ago.
+    /// Records the numbers of queued and running keys, if they changed and [`PAUSE`] has passed.
     pub(crate) fn queue(&self, look: impl FnOnce() -> (usize, usize)) {
         if !self.journal.is_heard() {
             return;
@@ -94,7 +94,7 @@ impl From<&Happened> for Cause {
     }
 }
 
-/// One reconcile.
+/// The journal of one reconcile.
 pub(crate) struct Trail {
     journal: Journal,
     id: Arc<str>,
@@ -102,26 +102,26 @@ pub(crate) struct Trail {
 }
 
 impl Trail {
-    /// The reconcile ended.
+    /// Records the end of the reconcile.
     pub(crate) fn ended(&self, outcome: Ending, again_in: Option<Duration>, error: Option<String>) {
         let (id, ms) = (self.id.to_string(), millis(self.since.elapsed()));
         let after_s = again_in.map(|pause| pause.as_secs_f64());
         self.journal.write(|at| Record::Ended(Ended { at, id, ms, outcome, after_s, error }));
     }
 
-    /// The reconcile asks the API server something.
+    /// Starts the record of an API request.
     pub(crate) fn asks<B>(self: &Arc<Self>, request: &http::Request<B>) -> Asking {
         Asking {
             trail: self.clone(),
             method: request.method().to_string(),
             path: request.uri().to_string(),
             since: Instant::now(),
-            answer: Err("given up before there was an answer".to_owned()),
+            answer: Err("cancelled before the response".to_owned()),
         }
     }
 }
 
-/// A request on its way. It is told when this is dropped, also if nobody waits for it any more.
+/// A request in flight. It is recorded on drop, also if the request was cancelled.
 pub(crate) struct Asking {
     trail: Arc<Trail>,
     method: String,
@@ -131,7 +131,7 @@ pub(crate) struct Asking {
 }
 
 impl Asking {
-    /// There is an answer, or there will be none.
+    /// Sets the status code or the error.
     pub(crate) fn answered(mut self, answer: Result<u16, String>) {
         self.answer = answer;
     }
@@ -153,7 +153,7 @@ impl Drop for Asking {
 /// In milliseconds, to the microsecond.
 fn millis(time: Duration) -> f64 {
     // Exact for 285 years.
-    #[expect(clippy::cast_precision_loss, reason = "nobody waits that long")]
+    #[expect(clippy::cast_precision_loss, reason = "no duration is that long")]
     let micros = time.as_micros() as f64;
     micros / 1000.0
 }

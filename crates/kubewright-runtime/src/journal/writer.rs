@@ -1,7 +1,7 @@
 //! The connection of the journal.
 //!
-//! Owns [`Writer`], the one task that talks to the listener: it connects, says hello, and writes what comes. Nothing
-//! that goes wrong here is told or ends anything; it is tried again.
+//! Owns [`Writer`], the task that connects to the listener and writes records. Failures are retried, and neither logged
+//! nor passed on.
 
 use std::io;
 use std::net::SocketAddr;
@@ -15,13 +15,13 @@ use tokio_util::sync::CancellationToken;
 
 use super::{Hello, Journal, Record};
 
-/// How long a listener may take to accept a connection, or to read.
+/// The timeout of connecting and of each write.
 const PATIENCE: Duration = Duration::from_secs(1);
 
-/// How long it is not tried where nobody listened.
+/// The delay between connection attempts.
 const PAUSE: Duration = Duration::from_secs(1);
 
-/// How many bytes are written at once, about.
+/// The approximate size of a write, in bytes.
 const AT_ONCE: usize = 64 * 1024;
 
 /// Writes the journal.
@@ -33,9 +33,9 @@ pub(crate) struct Writer {
 
 /// Why a connection ended.
 enum Talk {
-    /// The listener went.
+    /// The listener closed the connection or is too slow.
     Gone,
-    /// Everything was written, and there is no more.
+    /// All records were written.
     Over,
 }
 
@@ -44,7 +44,7 @@ impl Writer {
         Self { address, journal, records }
     }
 
-    /// Runs until stopped; what was recorded before is written, if that takes no longer than a moment.
+    /// Runs until `stop`, then writes the buffered records within the timeout.
     pub(crate) async fn run(mut self, operator: String, controllers: Vec<String>, stop: CancellationToken) {
         loop {
             let connected = tokio::select! {
@@ -70,7 +70,7 @@ impl Writer {
                 () = stop.cancelled() => return,
                 () = tokio::time::sleep(PAUSE) => {}
             }
-            // Nobody heard it, and who listens next would not know what it belongs to.
+            // Drop buffered records: a new listener could not relate them to a reconcile.
             while self.records.try_recv().is_ok() {}
         }
     }
@@ -95,7 +95,7 @@ impl Writer {
                 biased;
                 record = self.records.recv() => record,
                 () = stop.cancelled() => None,
-                // What a listener says is not for us, but that it hangs up is.
+                // Data from the listener is ignored; only end of file matters.
                 read = reader.read(&mut said) => match read? {
                     0 => return Ok(Talk::Gone),
                     _ => continue,

@@ -1,8 +1,7 @@
-//! Which events are logged.
+//! Filters events by level and target.
 //!
-//! Spans are another matter: the span of a reconcile carries the controller and the object, and a warning must not
-//! lose them because the level is `warn`. Spans of level `info` and above are therefore always kept; they are not
-//! lines of their own.
+//! Spans of level `info` and above are always enabled: the span of a reconcile has the fields for controller and
+//! object, which a warning needs even if the level is `warn`. Spans are not log lines themselves.
 
 use tracing::level_filters::LevelFilter;
 use tracing::subscriber::Interest;
@@ -15,7 +14,7 @@ use super::LogsError;
 #[derive(Debug)]
 pub(super) struct Directives {
     targets: Targets,
-    /// The most that any of them lets through.
+    /// The most verbose level of all directives.
     most: LevelFilter,
 }
 
@@ -26,12 +25,13 @@ impl Default for Directives {
 }
 
 impl Directives {
-    /// From a flag. Strict: a misspelled level must not become the name of a target that nobody has.
+    /// Parses a flag. Strict: a misspelled level must not be taken as a target.
     pub(super) fn of_flag(text: &str) -> Result<Self, LogsError> {
-        Self::parse(text, "the log level", false)
+        Self::parse(text, "log level", false)
     }
 
-    /// From `RUST_LOG`, where a target alone means all of it: other programs may read the same variable.
+    /// Parses `RUST_LOG`, where a bare target enables all its levels, because other programs may read the same
+    /// variable.
     pub(super) fn of_environment(text: &str) -> Result<Self, LogsError> {
         Self::parse(text, "RUST_LOG", true)
     }
@@ -95,7 +95,7 @@ fn level_filter(text: &str) -> Option<LevelFilter> {
     }
 }
 
-/// What can be a target: the path of a module, or a name that somebody gave. Not a filter of spans or fields.
+/// Whether a text can be a target: a module path or a custom name, not a span or field filter.
 fn is_target(text: &str) -> bool {
     let fits = |c: char| c.is_alphanumeric() || "_:-./".contains(c);
     !text.is_empty() && text.chars().all(fits)

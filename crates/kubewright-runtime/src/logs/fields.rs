@@ -1,22 +1,22 @@
-//! The fields of spans and events, kept as what they are until a line is written.
+//! The fields of spans and events, until a line is written.
 
 use std::error::Error;
 use std::fmt::{self, Write};
 
 use tracing::field::{Field, Visit};
 
-/// Fields in the order they were recorded; a name is there once, with its last value.
+/// Fields in recording order; each name once, with its last value.
 #[derive(Debug, Default)]
 pub(super) struct Fields(Vec<(&'static str, Value)>);
 
 #[derive(Debug)]
 pub(super) enum Value {
     Text(String),
-    /// A number or a truth value, which text and JSON spell alike.
+    /// A number or boolean, which has the same form in text and JSON.
     Literal(String),
 }
 
-/// The field that `tracing` puts the message into.
+/// The field in which `tracing` stores the message.
 const MESSAGE: &str = "message";
 
 impl Fields {
@@ -37,10 +37,10 @@ impl Fields {
     }
 
     fn set(&mut self, field: &Field, value: Value) {
-        // `r#type` is a way to write `type`.
+        // A raw identifier such as `r#type`.
         let name = field.name();
         let name = name.strip_prefix("r#").unwrap_or(name);
-        // These configure the exporter of traces.
+        // These configure the trace exporter.
         if name.starts_with("otel.") {
             return;
         }
@@ -72,7 +72,7 @@ impl Visit for Fields {
         self.set(field, Value::Literal(value.to_string()));
     }
 
-    // Beyond 64 bits most readers of JSON lose digits, so these are texts.
+    // Many JSON readers lose digits beyond 64 bits, so these are strings.
     fn record_i128(&mut self, field: &Field, value: i128) {
         self.set(field, Value::Text(value.to_string()));
     }
@@ -82,12 +82,12 @@ impl Visit for Fields {
     }
 
     fn record_f64(&mut self, field: &Field, value: f64) {
-        // JSON has no word for what is not finite.
+        // JSON has no NaN and no infinity.
         let make = if value.is_finite() { Value::Literal } else { Value::Text };
         self.set(field, make(value.to_string()));
     }
 
-    /// With all its causes, which errors of Rust do not repeat in their own text.
+    /// With all its causes.
     fn record_error(&mut self, field: &Field, value: &(dyn Error + 'static)) {
         let mut text = value.to_string();
         let mut cause = value.source();

@@ -1,6 +1,6 @@
-//! A line for programs, with the keys of zap's production encoder.
+//! A line of JSON, with the keys of zap's production encoder.
 //!
-//! The object is flat, and no key is in it twice: readers of JSON differ in what they make of that.
+//! The object is flat and has no duplicate keys, which JSON readers handle differently.
 
 use std::borrow::Cow;
 
@@ -31,7 +31,7 @@ pub(super) fn encode(line: &Line<'_>) -> Vec<u8> {
     object.end()
 }
 
-/// How controller-runtime spells the field of a span.
+/// The field name in controller-runtime.
 fn spelled(name: &'static str) -> &'static str {
     match name {
         "controller_group" => "controllerGroup",
@@ -41,7 +41,7 @@ fn spelled(name: &'static str) -> &'static str {
     }
 }
 
-/// An object that is being written. The first value of a key stays.
+/// A JSON object being written. The first value of a key wins.
 #[derive(Default)]
 struct Object {
     bytes: Vec<u8>,
@@ -70,7 +70,7 @@ impl Object {
         }
     }
 
-    /// Whether the key is new, and a value is to follow.
+    /// Writes the key and returns true, unless the key exists.
     fn key(&mut self, name: Cow<'static, str>) -> bool {
         if self.keys.contains(&name) {
             return false;
@@ -83,7 +83,7 @@ impl Object {
     }
 
     fn string(&mut self, text: &str) {
-        // A text can always be written to memory.
+        // Serializing a string to memory cannot fail.
         let _ = serde_json::to_writer(&mut self.bytes, text);
     }
 

@@ -1,4 +1,4 @@
-//! The layer: gathers what an event and its spans say, and writes it as one line.
+//! The layer that writes an event and the fields of its spans as one line.
 
 use std::io::Write;
 use std::sync::Arc;
@@ -26,18 +26,18 @@ pub(super) struct Lines<W> {
     clock: Arc<dyn Clock>,
 }
 
-/// What a line says.
+/// The content of a line.
 pub(super) struct Line<'a> {
     /// `2026-01-01T00:00:00.000Z`.
     pub(super) time: &'a str,
     pub(super) metadata: &'a Metadata<'a>,
     pub(super) fields: &'a Fields,
-    /// Of the spans that the event is in, from the outermost.
+    /// The fields of the enclosing spans, outermost first.
     pub(super) spans: &'a [&'a Fields],
 }
 
 impl Line<'_> {
-    /// The fields of the spans, without those that the event or a span further in says anew.
+    /// The fields of the spans, without those overridden by the event or an inner span.
     pub(super) fn span_fields(&self) -> impl Iterator<Item = (&'static str, &super::fields::Value)> {
         self.spans.iter().enumerate().flat_map(move |(depth, fields)| {
             let inner = &self.spans[depth + 1..];
@@ -63,7 +63,7 @@ where
         let Some(span) = context.span(id) else { return };
         let mut fields = Fields::default();
         attributes.record(&mut fields);
-        // Another layer of this kind may have put the same there.
+        // Another instance of this layer may have stored the same fields.
         span.extensions_mut().replace(fields);
     }
 
@@ -88,7 +88,7 @@ where
             Encoding::Json => json::encode(&line),
         };
         bytes.push(b'\n');
-        // One write, so that lines of several threads do not mix. There is nobody to tell that logging failed.
+        // One write, so that lines of several threads do not interleave. A failure to log cannot be reported.
         let _ = self.writer.make_writer_for(event.metadata()).write_all(&bytes);
     }
 }

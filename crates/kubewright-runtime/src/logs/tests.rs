@@ -1,4 +1,4 @@
-//! Lines as they are written, and options as they are meant.
+//! Tests of log lines and options.
 
 use std::io;
 use std::sync::Mutex;
@@ -31,7 +31,7 @@ impl io::Write for Memory {
     }
 }
 
-/// What `run` logs.
+/// The output of `run`.
 fn logged(options: &Options, run: impl FnOnce()) -> String {
     let memory = Memory::default();
     let writer = memory.clone();
@@ -76,12 +76,12 @@ fn failure() -> Failure {
 fn a_line_of_text_has_time_level_message_fields_and_spans() {
     let lines = logged(&text(), || {
         let _span = reconcile().entered();
-        info!(pages = 3, ready = true, title = "a b", "the page is there");
+        info!(pages = 3, ready = true, title = "a b", "Page created");
         error!(error = &failure() as &dyn std::error::Error, "failed");
         debug!("not shown");
     });
     insta::assert_snapshot!(lines, @r#"
-    12:00:00.123 INFO  the page is there pages=3 ready=true title="a b" controller=page controller_group=example.com controller_kind=Page object=default/web reconcile_id=6f2d
+    12:00:00.123 INFO  Page created pages=3 ready=true title="a b" controller=page controller_group=example.com controller_kind=Page object=default/web reconcile_id=6f2d
     12:00:00.123 ERROR failed error="the page was not written: disk \"full\"" controller=page controller_group=example.com controller_kind=Page object=default/web reconcile_id=6f2d
     "#);
 }
@@ -90,17 +90,17 @@ fn a_line_of_text_has_time_level_message_fields_and_spans() {
 fn a_line_of_json_is_flat_and_has_the_keys_of_zap() {
     let lines = logged(&json(), || {
         let _span = reconcile().entered();
-        info!(target: "pages", pages = 3, share = 0.5, "the \"page\" is there");
+        info!(target: "pages", pages = 3, share = 0.5, "Page \"a\" created");
         warn!(target: "pages", error = &failure() as &dyn std::error::Error, "failed");
     });
     insta::assert_snapshot!(lines, @r#"
-    {"level":"info","ts":"2026-01-01T12:00:00.123Z","logger":"pages","msg":"the \"page\" is there","pages":3,"share":0.5,"controller":"page","controllerGroup":"example.com","controllerKind":"Page","namespace":"default","name":"web","reconcileID":"6f2d"}
+    {"level":"info","ts":"2026-01-01T12:00:00.123Z","logger":"pages","msg":"Page \"a\" created","pages":3,"share":0.5,"controller":"page","controllerGroup":"example.com","controllerKind":"Page","namespace":"default","name":"web","reconcileID":"6f2d"}
     {"level":"warn","ts":"2026-01-01T12:00:00.123Z","logger":"pages","msg":"failed","error":"the page was not written: disk \"full\"","controller":"page","controllerGroup":"example.com","controllerKind":"Page","namespace":"default","name":"web","reconcileID":"6f2d"}
     "#);
 }
 
 #[test]
-fn no_key_of_json_is_there_twice_and_the_innermost_value_stays() {
+fn json_keys_are_unique_and_the_innermost_value_wins() {
     let lines = logged(&json(), || {
         let _outer = info_span!("outer", step = 1, depth = "outer", object = "node-1").entered();
         let _inner = info_span!("inner", depth = "inner", reconcile_id = 1, "reconcileID" = 2).entered();
@@ -112,7 +112,7 @@ fn no_key_of_json_is_there_twice_and_the_innermost_value_stays() {
 }
 
 #[test]
-fn what_is_recorded_later_is_in_the_lines_after_it() {
+fn a_field_recorded_later_is_in_the_following_lines() {
     let lines = logged(&text(), || {
         let span = info_span!("reconcile", outcome = tracing::field::Empty);
         span.in_scope(|| info!("first"));
@@ -153,13 +153,13 @@ fn values_of_every_type_are_valid_json() {
 }
 
 #[test]
-fn text_stays_one_line_and_cannot_command_the_terminal() {
+fn text_stays_one_line_and_escapes_control_characters() {
     let lines = logged(&text(), || info!(name = "a\nb\u{1b}[2J", empty = "", "two\nlines\u{1b}[2J"));
     insta::assert_snapshot!(lines, @r#"12:00:00.123 INFO  two\nlines\u{1b}[2J name="a\nb\u{1b}[2J" empty="""#);
 }
 
 #[test]
-fn colours_are_there_when_asked_for() {
+fn text_is_coloured_if_enabled() {
     let options = Options { color: Color::Always, ..text() };
     let lines = logged(&options, || warn!(pages = 3, "late"));
     let shown = lines.replace('\u{1b}', "^");
@@ -167,7 +167,7 @@ fn colours_are_there_when_asked_for() {
 }
 
 #[test]
-fn directives_choose_levels_by_target_and_the_rest_logs_from_info_on() {
+fn directives_set_levels_by_target_and_other_targets_log_from_info_on() {
     let run = || {
         info!(target: "kube::client", "1");
         warn!(target: "kube::client", "2");
@@ -197,9 +197,9 @@ fn a_warning_keeps_the_fields_of_its_span_when_the_level_is_warn() {
 }
 
 #[test]
-fn a_bad_directive_is_named() {
+fn an_error_names_the_invalid_directive() {
     let error = |level: &str| resolve(&self::level(level), &Surroundings::default()).unwrap_err().to_string();
-    insta::assert_snapshot!(error("info,kube=wran"), @r#"the log level has "kube=wran", which is not understood: write a level (off, error, warn, info, debug, trace), or target=level, such as kube=warn"#);
+    insta::assert_snapshot!(error("info,kube=wran"), @r#"invalid directive "kube=wran" in log level: use a level (off, error, warn, info, debug, trace), or target=level, such as kube=warn"#);
     for (level, directive) in [("inof", "inof"), ("warn, =info", "=info"), ("a[span]=info,b", "a[span]=info")]
     {
         let error = error(level);
@@ -208,7 +208,7 @@ fn a_bad_directive_is_named() {
 }
 
 #[test]
-fn the_environment_counts_where_no_flag_is_given() {
+fn rust_log_applies_if_no_flag_is_given() {
     let most = |options: &Options, rust_log: Option<&str>| {
         let surroundings = Surroundings { rust_log: rust_log.map(str::to_owned), ..Surroundings::default() };
         resolve(options, &surroundings).map(|(_, directives)| {
@@ -222,12 +222,12 @@ fn the_environment_counts_where_no_flag_is_given() {
     assert_eq!(most(&text(), Some("kube")).unwrap(), LevelFilter::TRACE);
     assert_eq!(most(&level("info"), Some("debug")).unwrap(), LevelFilter::INFO);
     let error = most(&text(), Some("kube=loud")).unwrap_err().to_string();
-    assert!(error.starts_with("RUST_LOG has \"kube=loud\""), "{error}");
+    assert!(error.starts_with("invalid directive \"kube=loud\" in RUST_LOG"), "{error}");
     assert!(most(&level("info"), Some("kube=loud")).is_ok());
 }
 
 #[test]
-fn format_and_colour_follow_the_terminal_unless_told() {
+fn format_and_colour_depend_on_the_terminal_by_default() {
     let encoding = |format, color, terminal, no_color| {
         let surroundings = Surroundings { terminal, no_color, rust_log: None };
         resolve(&Options { format, color, level: None }, &surroundings).unwrap().0

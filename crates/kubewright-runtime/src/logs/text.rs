@@ -1,6 +1,6 @@
-//! A line for people.
+//! A line of text.
 //!
-//! Whatever a field says, it stays one line and cannot command the terminal: what is not printable is escaped.
+//! Non-printable characters are escaped, so that a field cannot break the line or control the terminal.
 
 use std::fmt::Write;
 
@@ -21,12 +21,12 @@ pub(super) fn encode(line: &Line<'_>, color: bool) -> String {
     };
     let level = *line.metadata.level();
     style(&mut out, DIM);
-    // The day is known to who sits at a terminal.
+    // The time without the date.
     out.push_str(line.time.get(11..23).unwrap_or(line.time));
     style(&mut out, RESET);
     out.push(' ');
     style(&mut out, level_color(level));
-    // Writing to a string cannot fail, here and below.
+    // Writing to a String cannot fail, here and below.
     let _ = write!(out, "{:<5}", level.as_str());
     style(&mut out, RESET);
     out.push(' ');
@@ -58,7 +58,7 @@ fn level_color(level: Level) -> &'static str {
     }
 }
 
-/// Whether a value can be told from what follows it without quotes.
+/// Whether a value is unambiguous without quotes.
 fn is_plain(text: &str) -> bool {
     let fits = |c: char| !c.is_whitespace() && !c.is_control() && !matches!(c, '"' | '=');
     !text.is_empty() && text.chars().all(fits)

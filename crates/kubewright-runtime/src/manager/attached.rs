@@ -1,7 +1,7 @@
-//! Clusters besides the one that a manager runs in.
+//! Further clusters that a manager is connected to.
 //!
-//! Each has a connection, a cache and a client of its own. Its cache starts and ends with the manager's, and readiness
-//! covers it.
+//! Each has its own connection, cache and client. Its cache starts and stops with the manager's and has a readiness
+//! check.
 
 use std::sync::Arc;
 
@@ -25,13 +25,13 @@ pub struct Cluster {
 }
 
 impl Cluster {
-    /// The name in metrics and in the readiness check.
+    /// The name, as used in metrics and in the readiness check.
     pub fn name(&self) -> &str {
         &self.name
     }
 
-    /// The client of this cluster: reads from its cache what the cache watches. With leader election, its writes leave
-    /// only while this replica leads.
+    /// The client of this cluster. It reads watched kinds from the cluster's cache. With leader election, it sends
+    /// writes only while this replica leads.
     pub fn client(&self) -> &Client {
         &self.client
     }
@@ -41,7 +41,7 @@ impl Cluster {
         &self.cache
     }
 
-    /// Stops all watches of this cluster and drops its objects. Sources of controllers that read it end.
+    /// Stops all watches of this cluster and drops its cached objects. Controller sources of this cluster end.
     pub async fn detach(&self) {
         self.manager.readyz().remove(&check_name(&self.name));
         self.handle.remove().await;
@@ -51,8 +51,8 @@ impl Cluster {
 impl Manager {
     /// Adds another cluster, before or while the manager runs.
     ///
-    /// Its cache starts with the manager, or now if the manager runs, and `/readyz` has a check for it. Its metrics have
-    /// the label `cluster`.
+    /// Its cache starts with the manager, or immediately if the manager runs. `/readyz` gets a check for it, and its
+    /// metrics have the label `cluster`.
     pub fn attach(
         &self,
         name: &str,
@@ -80,7 +80,7 @@ impl Manager {
         };
         let commands = running.commands.clone();
         drop(state);
-        // Started before the command arrives: sources that are added next wait for its informers.
+        // The cache starts here, before the command is processed, so that sources added next wait for its informers.
         let part = cluster.part(life);
         commands.send(Command::Start(part)).map_err(|_| ManagerError::Stopped)?;
         Ok(cluster)
@@ -88,7 +88,7 @@ impl Manager {
 }
 
 impl Cluster {
-    /// The part that runs the cache. Informers that are registered before this call count as registered at the start.
+    /// The part that runs the cache. Informers registered before this call count as registered at the start.
     pub(super) fn part(&self, life: Life) -> Part {
         let (cache, kube) = (self.cache.clone(), self.kube.clone());
         Part {

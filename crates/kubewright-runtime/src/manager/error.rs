@@ -1,4 +1,4 @@
-//! Why a manager did not start, or ended.
+//! Errors of a manager.
 
 use std::time::Duration;
 
@@ -9,30 +9,30 @@ use crate::reconcile;
 use crate::serve::BindError;
 use crate::{ElectionOptionsError, Gvk, webhook};
 
-/// A controller or a task that a manager cannot take.
+/// Why a controller, task or webhook cannot be registered.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum RegisterError {
-    /// Another one has that name.
-    #[error("{0:?} is registered twice: give one of them another name, controllers with named()")]
+    /// Another controller or cluster has that name.
+    #[error("{0:?} is already registered: choose another name, for a controller with named()")]
     NameTaken(String),
-    /// It has no name.
-    #[error("a controller has no name: give it one with named()")]
+    /// The controller has no name.
+    #[error("controller has no name: set one with named()")]
     Nameless,
-    /// Nothing would ever be reconciled.
+    /// The controller has no source, so it would never reconcile.
     #[error("controller {0:?} has no source: add watches() or channel()")]
     NoSource(String),
     /// The manager already runs.
-    #[error("cannot register {0:?}: the manager already started")]
+    #[error("cannot register {0:?}: manager already started")]
     Started(String),
     /// A webhook cannot be served.
     #[error(transparent)]
     Webhook(#[from] webhook::RegisterError),
     /// The manager has stopped.
-    #[error("cannot register {0:?}: the manager has stopped")]
+    #[error("cannot register {0:?}: manager has stopped")]
     Stopped(String),
-    /// The kind has an index of that name.
-    #[error("{kind} has two indexes named {index:?}: give one of them another name")]
+    /// The kind already has an index of that name.
+    #[error("{kind} already has an index named {index:?}: choose another name")]
     IndexTaken {
         /// The kind.
         kind: Gvk,
@@ -41,21 +41,21 @@ pub enum RegisterError {
     },
 }
 
-/// Why a manager did not start, or ended.
+/// Why a manager did not start, or why it stopped.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum ManagerError {
     /// The function given to [`Manager::before_run`](crate::Manager::before_run) failed.
-    #[error("the manager cannot start: {0}")]
+    #[error("before_run failed: {0}")]
     BeforeRun(reconcile::Error),
-    /// A port could not be had.
+    /// A server could not listen on its address.
     #[error(transparent)]
     Bind(#[from] BindError),
-    /// The certificate of the metrics cannot be used.
-    #[error("the metrics cannot be served over TLS")]
+    /// The certificate of the metrics server cannot be used.
+    #[error("failed to load the certificate of the metrics server")]
     Certificate(#[from] CertificateError),
     /// The certificate of the webhook server cannot be used.
-    #[error("webhooks cannot be served over TLS")]
+    #[error("failed to load the certificate of the webhook server")]
     WebhookCertificate(#[source] CertificateError),
     /// The namespace of the webhook Service is not known.
     #[error(
@@ -63,21 +63,21 @@ pub enum ManagerError {
          --webhook-cert-path DIR, --webhook-service-namespace NAME, or --webhook-bind-address=0 to serve no webhooks"
     )]
     WebhookNamespace(#[source] std::io::Error),
-    /// The cache cannot work with its options.
-    #[error("the cache cannot start")]
+    /// The cache options are invalid.
+    #[error("invalid cache options")]
     Cache(#[from] CacheOptionsError),
-    /// Leader election cannot work like this.
-    #[error("leader election cannot start")]
+    /// The leader election options are invalid.
+    #[error("invalid leader election options")]
     Election(#[from] ElectionOptionsError),
     /// A controller could not start.
     #[error(transparent)]
     Controller(#[from] ControllerError),
     /// A task failed.
-    #[error("{name} failed: {failure:#}")]
+    #[error("task {name} failed: {failure:#}")]
     Task {
         /// The task.
         name: String,
-        /// What it said.
+        /// The error that it returned.
         failure: reconcile::Error,
     },
     /// A task panicked.
@@ -89,30 +89,30 @@ pub enum ManagerError {
         #[source]
         source: tokio::task::JoinError,
     },
-    /// Another replica leads now. The process must end: what it knows may be old.
-    #[error("the leadership was lost")]
+    /// Another replica may lead now. The process must exit, because its state may be stale.
+    #[error("leader election lost")]
     LeadershipLost,
-    /// Signals cannot be received.
-    #[error("signals cannot be received")]
+    /// Signal handlers cannot be installed.
+    #[error("failed to install signal handlers")]
     Signals(#[source] std::io::Error),
-    /// A second signal came before everything had ended.
-    #[error("ended by a second signal before everything had ended")]
+    /// A second signal arrived during graceful shutdown.
+    #[error("graceful shutdown interrupted by a second signal")]
     Interrupted,
-    /// Something did not end in time, and was dropped.
-    #[error("not everything ended within {after:?}: {}", still.join(", "))]
+    /// Some components did not stop in time and were dropped.
+    #[error("graceful shutdown timed out after {after:?}; still running: {}", still.join(", "))]
     ShutdownTimedOut {
-        /// How long it was waited for.
+        /// The graceful shutdown timeout.
         after: Duration,
-        /// What was still running.
+        /// The components that were still running.
         still: Vec<String>,
     },
     /// A cluster cannot be attached.
-    #[error("the cluster cannot be attached")]
+    #[error("failed to attach cluster")]
     Attach(#[from] RegisterError),
     /// The manager has stopped.
-    #[error("the manager has stopped")]
+    #[error("manager has stopped")]
     Stopped,
-    /// The manager was run before.
-    #[error("a manager runs once")]
+    /// The manager has already run; see [`Manager::run`](crate::Manager::run).
+    #[error("manager already ran; create a new one to run again")]
     RanBefore,
 }

@@ -1,4 +1,4 @@
-//! Tasks that start and end together.
+//! Groups of tasks that start and stop together.
 
 use std::collections::HashMap;
 use std::time::Duration;
@@ -10,7 +10,7 @@ use tokio_util::sync::CancellationToken;
 
 use super::ManagerError;
 
-/// Tasks that start and end together. Dropping it ends them.
+/// Tasks that start and stop together. Dropping it aborts them.
 #[derive(Default)]
 pub(super) struct Group {
     tasks: JoinSet<Result<(), ManagerError>>,
@@ -24,12 +24,12 @@ impl Group {
         name: &str,
         task: impl Future<Output = Result<(), ManagerError>> + Send + 'static,
     ) {
-        // Boxed, all tasks are one to the runtime, which is compiled for each kind otherwise.
+        // Boxed, so that tokio's task code is compiled once and not once per future type.
         let handle = self.tasks.spawn(task.boxed());
         self.names.insert(handle.id(), name.to_owned());
     }
 
-    /// The next failure. Waits for ever while there is none.
+    /// The next failure. Pending while there is none.
     pub(super) async fn failure(&mut self) -> ManagerError {
         loop {
             match self.tasks.join_next_with_id().await {
@@ -43,7 +43,7 @@ impl Group {
         }
     }
 
-    /// Asks all tasks to end and waits for them. Those that are not done by then are dropped, and named.
+    /// Cancels all tasks and waits for them. Tasks that run past the deadline are aborted, and their names returned.
     pub(super) async fn end(&mut self, deadline: Option<Instant>) -> (Option<ManagerError>, Vec<String>) {
         self.stop.cancel();
         let mut first = None;
@@ -83,23 +83,24 @@ impl Group {
     }
 }
 
-/// Everything that a manager runs, in the order in which it starts.
+/// The groups of a manager, in start order.
 #[derive(Default)]
 pub(super) struct Groups {
     pub(super) servers: Group,
     pub(super) events: Group,
     pub(super) cache: Group,
-    /// What runs on every replica.
+    /// Runs on every replica.
     pub(super) always: Group,
-    /// What runs on the leader only.
+    /// Runs on the leader only.
     pub(super) leading: Group,
 }
 
-/// What the rest gets to end, when what reconciles used up all the time: events are written for a second.
+/// Minimum time for cache, events and servers to stop, even if the controllers used up the timeout. Events are flushed
+/// for one second.
 const REST: Duration = Duration::from_secs(2);
 
 impl Groups {
-    /// The next failure of any.
+    /// The next failure of any group.
     pub(super) async fn failure(&mut self) -> ManagerError {
         tokio::select! {
             biased;
@@ -111,7 +112,7 @@ impl Groups {
         }
     }
 
-    /// Ends what reconciles, and then what it needs. Everything has ended after this.
+    /// Stops controllers and tasks, then the components that they need.
     pub(super) async fn end(mut self, timeout: Option<Duration>) -> Result<(), ManagerError> {
         let until = timeout.map(|timeout| Instant::now() + timeout);
         let (always, leading) = tokio::join!(self.always.end(until), self.leading.end(until));
@@ -131,7 +132,7 @@ impl Groups {
         }
     }
 
-    /// Drops everything.
+    /// Aborts everything.
     pub(super) async fn end_now(mut self) {
         let now = Some(Instant::now());
         for group in

@@ -1,4 +1,4 @@
-//! The election from the manager's side. Dropping it leaves the Lease to expire.
+//! Runs leader election for the manager. Dropping it leaves the Lease to expire.
 
 use kubewright_sync::ordered_watch;
 use tokio::task::JoinSet;
@@ -7,19 +7,19 @@ use tracing::{debug, warn};
 
 use crate::election::{Election, ElectionEnd, Leadership};
 
-/// What the election reported.
+/// A change of leadership.
 pub(super) enum Standing {
     Leads,
     Lost,
 }
 
-/// The election of this replica, if there is one.
+/// The leader election of this replica, if enabled.
 pub(super) enum LeaderTask {
-    /// Leader election is off: this replica leads.
+    /// Leader election is disabled: this replica always leads.
     Alone,
     Running {
         leadership: ordered_watch::Receiver<Leadership>,
-        /// One task, which ends with this.
+        /// One task, aborted on drop.
         running: JoinSet<ElectionEnd>,
     },
 }
@@ -33,7 +33,7 @@ impl LeaderTask {
         Self::Running { leadership, running }
     }
 
-    /// Waits until this replica leads, or, once it does, until it no longer does.
+    /// Waits until this replica leads, or, if it already leads, until it loses leadership.
     pub(super) async fn next(&mut self, waiting: bool) -> Standing {
         match self {
             Self::Alone if waiting => Standing::Leads,
@@ -56,8 +56,8 @@ impl LeaderTask {
     pub(super) async fn end(self) {
         if let Self::Running { mut running, .. } = self {
             match running.join_next().await {
-                Some(Ok(end)) => debug!(?end, "the election ended"),
-                Some(Err(failed)) => warn!(%failed, "the election ended"),
+                Some(Ok(end)) => debug!(?end, "Leader election stopped"),
+                Some(Err(failed)) => warn!(%failed, "Leader election stopped"),
                 None => {}
             }
         }

@@ -1,7 +1,7 @@
-//! How controllers and tasks start with a manager, are added while it runs, and are removed.
+//! The lifecycle of controllers and tasks: started with the manager or while it runs, and removed.
 //!
-//! Invariants: a part runs at most once; its name is free again when it has ended, however it ended; a part that needs the
-//! leader does not start before this replica leads.
+//! Invariants: a part runs at most once; its name is released when it ends, also after a panic; a part that needs
+//! leadership does not start before this replica leads.
 
 use std::sync::{Arc, Weak};
 
@@ -27,9 +27,9 @@ impl Handle {
         &self.name
     }
 
-    /// Stops the controller or task and waits until it has ended. A reconcile that runs is finished first.
+    /// Stops the controller or task and waits until it has stopped. Running reconciles finish first.
     ///
-    /// Do not await this in a reconcile of the same controller: it would wait for itself.
+    /// Do not await this in a reconcile of the same controller: it would deadlock.
     pub async fn remove(&self) {
         self.cancel.cancel();
         if let Some(manager) = self.manager.upgrade() {
@@ -38,23 +38,23 @@ impl Handle {
         self.ended.cancelled().await;
     }
 
-    /// Whether the controller or task has ended.
+    /// Whether the controller or task has stopped.
     pub fn is_ended(&self) -> bool {
         self.ended.is_cancelled()
     }
 }
 
-/// The running time of one part. When this is dropped, the part has ended.
+/// The lifetime of one part. Dropping it marks the part as ended.
 pub(super) struct Life {
     manager: Weak<Inner>,
-    /// The name to give back; tasks do not reserve theirs.
+    /// The name to release; tasks do not reserve theirs.
     reserved: Option<Arc<str>>,
     cancel: CancellationToken,
     _ended: DropGuard,
 }
 
 impl Life {
-    /// A part that has not started, and the handle that removes it.
+    /// Creates the lifetime of a part that has not started, and the handle that removes it.
     pub(super) fn new(manager: &Arc<Inner>, name: &str, is_reserved: bool) -> (Self, Handle) {
         let name: Arc<str> = name.into();
         let (cancel, ended) = (CancellationToken::new(), CancellationToken::new());
@@ -74,7 +74,7 @@ impl Life {
 }
 
 impl Drop for Life {
-    // Before `_ended` is dropped: when `remove` returns, the name is free.
+    // Runs before `_ended` is dropped: when `remove` returns, the name is free.
     fn drop(&mut self) {
         if let (Some(name), Some(manager)) = (&self.reserved, self.manager.upgrade()) {
             manager.state().names.remove(&**name);
@@ -82,7 +82,7 @@ impl Drop for Life {
     }
 }
 
-/// Starts the future of a part. It ends soon after the token is cancelled.
+/// Creates the future of a part. It resolves soon after the token is cancelled.
 type Run = Box<dyn FnOnce(CancellationToken) -> BoxFuture<'static, Result<(), ManagerError>> + Send>;
 
 /// A controller, a task or the cache of another cluster, ready to start.
@@ -93,14 +93,14 @@ pub(super) struct Part {
     pub(super) run: Run,
 }
 
-/// When a part runs.
+/// When and where a part runs.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(super) enum Place {
-    /// With the cache, which starts first and ends after everything that reads it.
+    /// With the cache, which starts first and stops after all its readers.
     Cache,
     /// On every replica.
     Always,
-    /// On every replica, and ended with what runs on the leader: it waits for leadership by itself.
+    /// On every replica, but stopped with the leader's parts: it waits for leadership itself.
     Warming,
     /// On the leader only.
     Leading,
@@ -126,7 +126,7 @@ impl Part {
     }
 }
 
-/// What a running manager is asked to do.
+/// A command to a running manager.
 pub(super) enum Command {
     /// Start a part, now or once this replica leads.
     Start(Part),
@@ -137,7 +137,7 @@ pub(super) enum Command {
 /// The parts of a running manager.
 pub(super) struct Parts {
     commands: mpsc::UnboundedReceiver<Command>,
-    /// The parts that start once this replica leads; none after it leads.
+    /// The parts that start once this replica leads; `None` once it leads.
     waiting: Option<Vec<Part>>,
 }
 
@@ -152,7 +152,7 @@ impl Parts {
         self.waiting.is_some()
     }
 
-    /// The next command. Waits for ever once no manager is left to send one.
+    /// The next command. Pending once every manager is dropped.
     pub(super) async fn command(&mut self) -> Command {
         match self.commands.recv().await {
             Some(command) => command,
@@ -180,7 +180,7 @@ impl Parts {
         }
     }
 
-    /// Starts what waited for leadership.
+    /// Starts the parts that waited for leadership.
     pub(super) fn lead(&mut self, groups: &mut Groups) {
         for part in self.waiting.take().into_iter().flatten() {
             part.start(&mut groups.leading);

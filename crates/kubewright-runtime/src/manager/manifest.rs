@@ -1,7 +1,7 @@
-//! What a manager would run, without running it.
+//! Describes what a manager would run, without running it.
 //!
-//! Owns the [`ManagerManifest`], and the connection that goes nowhere: an operator's `main` is called with a manager that only
-//! takes note of what is registered, so that its manifests can be written where there is no cluster.
+//! Owns the [`ManagerManifest`] and a client without a cluster. An operator's `main` runs with a manager that only
+//! records what is registered, so that manifests can be generated without a cluster.
 
 use std::convert::Infallible;
 use std::future::{Ready, ready};
@@ -18,7 +18,7 @@ use crate::reconcile::Error;
 use crate::webhook::{Conversion, Declaration};
 use crate::{Kind, cache};
 
-/// What a manager runs, in the order in which it was registered.
+/// The registered controllers and webhooks, in registration order.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct ManagerManifest {
@@ -26,7 +26,7 @@ pub struct ManagerManifest {
     pub name: String,
     /// Its controllers.
     pub controllers: Vec<ControllerManifest>,
-    /// The namespaces that it watches; all of them if empty.
+    /// The namespaces that it watches; empty means all.
     pub namespaces: Vec<String>,
     /// Kinds that are cached without a controller, such as those that only have an index.
     pub cached: Vec<Kind>,
@@ -63,23 +63,23 @@ impl From<&Conversion> for ConversionManifest {
     }
 }
 
-/// What a controller reconciles, and what makes it do so.
+/// The kinds that a controller reconciles and watches.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct ControllerManifest {
-    /// Its name in metrics and logs.
+    /// The name in metrics and logs.
     pub name: String,
-    /// What it is for; nothing if it is for keys.
+    /// The kind that it reconciles; `None` for a controller of keys.
     pub kind: Option<Kind>,
-    /// What that owns.
+    /// The kinds that it owns.
     pub owns: Vec<Kind>,
-    /// What else is watched.
+    /// The other kinds that it watches.
     pub watches: Vec<Kind>,
-    /// What is cached for reads only.
+    /// The kinds that are cached for reads only.
     pub reads: Vec<Kind>,
     /// The finalizers that it adds to objects of its kind.
     pub finalizers: Vec<String>,
-    /// Whether it leaves the status of its kind alone.
+    /// Whether it never writes the status of its kind.
     pub without_status: bool,
 }
 
@@ -101,20 +101,20 @@ impl From<&Controller> for ControllerManifest {
     }
 }
 
-/// What a manager does with its manifest instead of running.
+/// Receives the manifest instead of running the manager.
 pub(super) type Told = Box<dyn FnOnce(ManagerManifest) + Send>;
 
-/// What a manager waits for before it starts anything.
+/// Runs before the manager starts anything.
 pub(super) type BeforeRun = Box<dyn FnOnce(ManagerManifest) -> BoxFuture<'static, Result<(), Error>> + Send>;
 
-/// The kinds of a cache, each once.
+/// The kinds in a cache, without duplicates.
 pub(super) fn cached(cache: &cache::Cache) -> Vec<Kind> {
     let mut kinds: Vec<Kind> = cache.registered();
     kinds.dedup();
     kinds
 }
 
-/// A connection to no cluster: whatever is asked is answered with what is wrong about asking.
+/// A connection to no cluster; every request fails with status 503.
 #[derive(Clone)]
 struct Nowhere;
 
@@ -129,7 +129,7 @@ impl tower_service::Service<Request<Body>> for Nowhere {
 
     fn call(&mut self, request: Request<Body>) -> Self::Future {
         let message = format!(
-            "{} {} before the manager runs: there is no cluster where only manifests are asked for; do it in a task",
+            "{} {} before the manager runs: no cluster is available while manifests are generated; send the request in a task",
             request.method(),
             request.uri().path(),
         );
@@ -143,7 +143,7 @@ impl tower_service::Service<Request<Body>> for Nowhere {
     }
 }
 
-/// A client of no cluster.
+/// A client without a cluster.
 pub(super) fn nowhere() -> kube::Client {
     kube::Client::new(Nowhere, "default")
 }

@@ -1,7 +1,7 @@
-//! One reconcile outside of every controller.
+//! A single reconcile outside of a controller, for tests.
 //!
-//! Its cache is its own: it is listed when the reconcile begins, so that the reconciler sees what the test has written
-//! before, and ends with it. The manager is not started.
+//! It uses its own cache, which lists when the reconcile begins, so that the reconciler sees all earlier writes of the
+//! test. The manager is not started.
 
 use tokio_util::sync::CancellationToken;
 
@@ -12,7 +12,7 @@ use crate::fence::Fence;
 use crate::reconcile::{Context, Error};
 
 impl Manager {
-    /// Runs something with a context, on a cache with what is registered.
+    /// Runs a function with a context, on a new cache of the registered kinds.
     pub(crate) async fn once<T>(
         &self,
         key: &Key,

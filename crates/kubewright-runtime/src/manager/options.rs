@@ -1,4 +1,4 @@
-//! What a manager is started with. The operator's entry point fills this from its flags.
+//! Options of a manager. The operator's entry point fills them from its flags.
 
 use std::net::SocketAddr;
 use std::path::PathBuf;
@@ -12,7 +12,7 @@ use crate::serve::BindAddress;
 use crate::webhook::WebhookOptions;
 use crate::{Clock, ElectionOptions, SystemClock};
 
-/// What a manager is started with.
+/// Options of a manager.
 ///
 /// ```
 /// use kubewright_runtime::{ElectionOptions, ManagerOptions};
@@ -26,48 +26,47 @@ use crate::{Clock, ElectionOptions, SystemClock};
 /// ```
 #[derive(Clone)]
 pub struct ManagerOptions {
-    /// The name of the operator: the owner of the fields that it writes, and who reports its events.
+    /// The name of the operator: the field manager of its writes and the reporting controller of its events.
     pub name: String,
-    /// What the cache keeps; `cache.namespaces` are the namespaces that the operator watches.
+    /// Options of the cache; `cache.namespaces` are the namespaces that the operator watches.
     pub cache: CacheOptions,
-    /// Where `/metrics` is served; nowhere if off.
+    /// The address of `/metrics`; off by default.
     pub metrics_bind_address: BindAddress,
-    /// Serve metrics over TLS, to those only whom the API server knows and allows.
+    /// Whether to serve metrics over TLS, with authentication and authorization by the API server.
     pub metrics_secure: bool,
-    /// A folder with certificate and key for the metrics; made up if none is given.
+    /// The directory of the certificate and key for the metrics server; defaults to a self-signed certificate.
     pub metrics_cert_path: Option<PathBuf>,
-    /// The file of the certificate in that folder.
+    /// The file name of the certificate in that directory.
     pub metrics_cert_name: String,
-    /// The file of its key.
+    /// The file name of its key.
     pub metrics_cert_key: String,
-    /// Where `/healthz` and `/readyz` are served; nowhere if off.
+    /// The address of `/healthz` and `/readyz`; off by default.
     pub health_probe_bind_address: BindAddress,
-    /// Where profiles are served, without authentication; nowhere if off. See [`profiling`](crate::profiling).
+    /// The address of the pprof endpoints, without authentication; off by default. See [`profiling`](crate::profiling).
     pub pprof_bind_address: BindAddress,
-    /// How webhooks are served. By default they are registered and not served.
+    /// Options of the webhook server. By default, webhooks are registered but not served.
     pub webhooks: WebhookOptions,
-    /// The defaults of all controllers.
+    /// The default options of all controllers.
     pub controllers: ControllerOptions,
-    /// Have one of several replicas lead; every replica does everything if none.
+    /// Leader election; if `None`, every replica runs all controllers.
     pub leader_election: Option<ElectionOptions>,
-    /// How long what runs may take to end. For ever if none.
+    /// Graceful shutdown timeout; `None` waits forever.
     pub graceful_shutdown_timeout: Option<Duration>,
-    /// Who is told of every reconcile as it happens: the address of a program that reads a [journal](crate::journal).
-    /// Nobody by default.
+    /// The address of a program that receives a [journal](crate::journal) of every reconcile; off by default.
     pub journal: Option<SocketAddr>,
-    /// Whether events that differ only in their notes are one Event; see
-    /// [`Recorder::ignoring_notes`](crate::events::Recorder::ignoring_notes). False by default.
+    /// Whether events that differ only in their notes are aggregated into one Event; see
+    /// [`Recorder::ignoring_notes`](crate::events::Recorder::ignoring_notes). Off by default.
     pub events_ignore_note: bool,
-    /// Where things are counted.
+    /// The metrics registry.
     pub metrics: Metrics,
-    /// Tells the time, for what is written into objects.
+    /// The wall clock for timestamps in objects.
     pub clock: Arc<dyn Clock>,
-    /// Seed of everything that is left to chance; by lot if none.
+    /// The seed of all randomness; random if `None`.
     pub seed: Option<u64>,
 }
 
 impl ManagerOptions {
-    /// A manager that serves nothing and leads always.
+    /// Options of a manager without servers and without leader election.
     pub fn new(name: impl Into<String>) -> Self {
         Self {
             name: name.into(),

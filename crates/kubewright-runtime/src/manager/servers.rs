@@ -11,7 +11,7 @@ use crate::profiling;
 use crate::serve::Server;
 
 impl Manager {
-    /// Binds the addresses and starts to serve.
+    /// Binds the addresses and starts the servers.
     pub(super) async fn serve(&self, groups: &mut Groups) -> Result<(), ManagerError> {
         let Inner { options, healthz, readyz, addresses, .. } = &*self.inner;
         let health = Server::bind(&options.health_probe_bind_address, "--health-probe-bind-address").await?;
@@ -27,7 +27,7 @@ impl Manager {
         addresses.send_modify(|addresses| *addresses = Some(listening));
         let reads = options.metrics.with_registry(CertificateMetrics::register);
         if !self.inner.webhooks.is_empty() {
-            // Also if they are not served here: an environment of a test calls them in the process.
+            // Also if they are not served here: a test environment calls them in the process.
             options.metrics.with_registry(|registry| self.inner.webhooks.register_metrics(registry));
         }
         if let Some(server) = webhook {
@@ -35,7 +35,7 @@ impl Manager {
         }
         let servers = &mut groups.servers;
         if let Some(server) = health {
-            info!(address = %server.address(), "serving health probes");
+            info!(address = %server.address(), "Starting health probe server");
             let (handler, stop) = (health::handler(healthz.clone(), readyz.clone()), servers.stop.clone());
             servers.spawn("health probes", async move {
                 server.run(handler, stop.cancelled_owned()).await;
@@ -43,7 +43,7 @@ impl Manager {
             });
         }
         if let Some(server) = pprof {
-            info!(address = %server.address(), "serving profiles");
+            info!(address = %server.address(), "Starting pprof server");
             let cache = self.inner.cache.clone();
             let handler = profiling::handler(move || vec![("manager".to_owned(), cache.clone())]);
             let stop = servers.stop.clone();
@@ -53,7 +53,7 @@ impl Manager {
             });
         }
         let Some(mut server) = metrics else { return Ok(()) };
-        info!(address = %server.address(), secure = options.metrics_secure, "serving metrics");
+        info!(address = %server.address(), secure = options.metrics_secure, "Starting metrics server");
         let mut guard = None;
         if options.metrics_secure {
             let certificates = match &options.metrics_cert_path {

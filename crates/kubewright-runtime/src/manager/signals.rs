@@ -1,4 +1,4 @@
-//! SIGTERM and SIGINT: the first asks to end, the second insists.
+//! SIGTERM and SIGINT: the first starts a graceful shutdown, the second exits immediately.
 
 use std::io;
 
@@ -43,7 +43,7 @@ impl Signals {
 }
 
 impl Signals {
-    /// Runs something that ends when the first signal comes, and drops it when the second does.
+    /// Runs a future that stops on the first signal, and drops it on the second.
     pub(super) async fn around<F>(
         mut self,
         run: impl FnOnce(tokio_util::sync::WaitForCancellationFutureOwned) -> F,

@@ -15,7 +15,7 @@ pub(super) struct Task {
     start: Box<dyn FnOnce(TaskContext) -> BoxFuture<'static, Result<(), reconcile::Error>> + Send>,
 }
 
-/// What a task may use.
+/// The context of a task.
 #[derive(Clone)]
 pub struct TaskContext {
     client: Client,
@@ -23,24 +23,25 @@ pub struct TaskContext {
 }
 
 impl TaskContext {
-    /// The client. Of tasks that run on the leader only, it writes only as long as that is so.
+    /// The client. For a task that runs on the leader only, it sends writes only while this replica leads.
     pub fn client(&self) -> &Client {
         &self.client
     }
 
-    /// Resolves when the task must end.
+    /// Resolves when the task must stop.
     pub fn stopped(&self) -> impl Future<Output = ()> + '_ {
         self.stop.cancelled()
     }
 
-    /// Whether the task must end.
+    /// Whether the task must stop.
     pub fn is_stopped(&self) -> bool {
         self.stop.is_cancelled()
     }
 }
 
 impl Manager {
-    /// Runs a task on the leader only. The manager ends if it fails. While the manager runs, the task starts now.
+    /// Runs a task on the leader only. If it fails, the manager stops. If the manager runs, the task starts
+    /// immediately.
     pub fn task<F>(
         &self,
         name: &str,
@@ -52,7 +53,7 @@ impl Manager {
         self.add_task(name, true, task)
     }
 
-    /// Runs a task on every replica. The manager ends if it fails. While the manager runs, the task starts now.
+    /// Runs a task on every replica. If it fails, the manager stops. If the manager runs, the task starts immediately.
     pub fn task_without_leader<F>(
         &self,
         name: &str,
@@ -95,7 +96,7 @@ impl Manager {
             place: if needs_leader { Place::Leading } else { Place::Always },
             life,
             run: Box::new(move |stop| {
-                // The call itself may panic, so it belongs to the task.
+                // Call `start` inside the task, because the call itself may panic.
                 Box::pin(async move {
                     let cx = TaskContext { client, stop };
                     start(cx).await.map_err(|failure| ManagerError::Task { name, failure })

@@ -1,7 +1,6 @@
-//! The webhooks of a manager: their registration and their server.
+//! The webhooks of a manager: registration and server.
 //!
-//! What is registered here is served and is part of the manifest, so a webhook cannot be declared without being served.
-//! Every replica serves, leader or not.
+//! A registered webhook is both served and part of the manifest. Every replica serves webhooks, leader or not.
 
 use std::sync::Arc;
 
@@ -93,7 +92,7 @@ impl Manager {
         if started { Err(RegisterError::Started(name.to_owned())) } else { Ok(()) }
     }
 
-    /// Takes the port of the webhook server; none if nothing is registered.
+    /// Binds the webhook server; `None` if no webhook is registered.
     pub(super) async fn bind_webhooks(&self) -> Result<Option<Server>, ManagerError> {
         if self.inner.webhooks.is_empty() {
             return Ok(None);
@@ -102,7 +101,7 @@ impl Manager {
         Ok(Server::bind(address, "--webhook-bind-address").await?)
     }
 
-    /// Serves the webhooks, and keeps their certificate.
+    /// Starts the webhook server and the rotation of its certificate.
     pub(super) fn serve_webhooks(
         &self,
         server: Server,
@@ -163,7 +162,7 @@ impl Manager {
             cluster_domain: settings.cluster_domain.clone(),
             ..RotatorOptions::new(&namespace, &settings.service_name)
         };
-        // Shown until the Secret is read. No API server trusts it, and the replica is not ready meanwhile.
+        // Served until the Secret is read. No API server trusts it, and the replica is not ready until then.
         let certificates = Certificates::self_signed(&["localhost"], &*options.clock)
             .map_err(ManagerError::WebhookCertificate)?;
         let metrics = options.metrics.with_registry(RotatorMetrics::register);

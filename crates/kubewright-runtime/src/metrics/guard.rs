@@ -1,13 +1,12 @@
-//! Who may read the metrics: whom the API server knows and allows.
+//! Authentication and authorization of metrics requests by the API server.
 //!
-//! A bearer token is shown to the API server (TokenReview), and its owner's right to the path is asked for
-//! (SubjectAccessReview). The operator needs the role `system:auth-delegator`, the scraper a role with the
-//! `nonResourceURLs` of the page. Answers are kept for as long as kube-apiserver's delegates keep them, so that a
-//! scrape every few seconds costs no request. No answer of the API server that failed is kept, and without an answer
-//! nobody passes.
+//! A bearer token is checked with a TokenReview, and access to the path with a SubjectAccessReview. The operator needs
+//! the ClusterRole `system:auth-delegator`, the scraper a ClusterRole with the `nonResourceURLs` of the path. Results
+//! are cached as long as in kube-apiserver's delegated authentication, so that frequent scrapes cost no requests.
+//! Failed reviews are not cached and deny the request.
 //!
-//! Reviews are written and read as plain JSON: of each four fields are of interest, and the types would be a hundred
-//! kilobytes of every operator.
+//! Reviews are plain JSON, because only a few fields are used and the typed structs would add about 100 kB to every
+//! operator.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -20,39 +19,39 @@ use tokio::time::Instant;
 
 use crate::serve::{Response, text};
 
-/// How long a token's owner, or that it has none, is remembered.
+/// How long the result of a TokenReview is cached.
 const TOKEN: Duration = Duration::from_mins(1);
-/// How long a permission is remembered.
+/// How long an allowed access is cached.
 const ALLOWED: Duration = Duration::from_mins(5);
-/// How long a refusal is remembered.
+/// How long a denied access is cached.
 const DENIED: Duration = Duration::from_secs(30);
-/// How long the API server may take to answer.
+/// The timeout of a review.
 const PATIENCE: Duration = Duration::from_secs(10);
-/// How many answers of each kind are kept. Those who guess tokens must not fill the memory.
+/// The capacity of each cache, so that guessed tokens cannot fill the memory.
 const CAPACITY: usize = 1024;
 
-/// A token's digest: tokens themselves are not kept.
+/// The digest of a token; tokens themselves are not kept.
 type Digest = Vec<u8>;
 
-/// Lets those pass who have a token that the API server knows, and the right to the path. Cheap to clone.
+/// Authenticates and authorizes requests with the API server. Cheap to clone.
 #[derive(Clone)]
 pub struct Guard {
     client: kube::Client,
-    /// Whose tokens these are, as the API server describes users.
+    /// The user of each token, as in the status of a TokenReview; `None` if it is not authenticated.
     tokens: Arc<Mutex<Remembered<Digest, Option<Value>>>>,
     access: Arc<Mutex<Remembered<String, bool>>>,
 }
 
 impl Guard {
-    /// Asks with this client, which must be allowed to create TokenReviews and SubjectAccessReviews.
+    /// Creates a guard. The client must be allowed to create TokenReviews and SubjectAccessReviews.
     pub fn new(client: kube::Client) -> Self {
         Self { client, tokens: Arc::default(), access: Arc::default() }
     }
 
-    /// May this request be answered? If not, what to answer instead: 401 without a good token, 403 without the
-    /// right, 500 if the API server cannot be asked.
+    /// Checks a request. The error is the response: 401 without a valid token, 403 without permission, 500 if a review
+    /// failed.
     ///
-    /// Where controller-runtime answers 500 to a token that nobody knows, this is 401: the fault is the client's.
+    /// For an unknown token this returns 401, where controller-runtime returns 500.
     pub async fn check(&self, method: &Method, path: &str, headers: &HeaderMap) -> Result<(), Response> {
         let Some(token) = bearer(headers) else { return Err(unauthorized()) };
         let user = match self.user(token).await {
@@ -60,7 +59,7 @@ impl Guard {
             Ok(None) => return Err(unauthorized()),
             Err(error) => {
                 let error: &dyn std::error::Error = &error;
-                tracing::error!(error, "authentication of a metrics request failed");
+                tracing::error!(error, "Authentication of metrics request failed");
                 return Err(text(StatusCode::INTERNAL_SERVER_ERROR, "Authentication failed\n"));
             }
         };
@@ -70,14 +69,14 @@ impl Guard {
             Ok(false) => Err(text(StatusCode::FORBIDDEN, format!("Authorization denied for user {name}\n"))),
             Err(error) => {
                 let error: &dyn std::error::Error = &error;
-                tracing::error!(error, user = name, "authorization of a metrics request failed");
+                tracing::error!(error, user = name, "Authorization of metrics request failed");
                 let body = format!("Authorization for user {name} failed\n");
                 Err(text(StatusCode::INTERNAL_SERVER_ERROR, body))
             }
         }
     }
 
-    /// Whose token this is, if anyone's.
+    /// The user of a token; `None` if it is not authenticated.
     async fn user(&self, token: &str) -> Result<Option<Value>, AskError> {
         let key = digest(token.as_bytes());
         if let Some(known) = lock(&self.tokens).get(&key, Instant::now()) {
@@ -121,16 +120,16 @@ impl fmt::Debug for Guard {
     }
 }
 
-/// The API server could not be asked.
+/// A review failed.
 #[derive(Debug, thiserror::Error)]
 enum AskError {
-    #[error("the API server did not answer a review within {PATIENCE:?}")]
+    #[error("review timed out after {PATIENCE:?}")]
     Late,
-    #[error("the API server refused a review; the operator needs the cluster role system:auth-delegator")]
+    #[error("review failed; bind the ClusterRole system:auth-delegator to the operator's service account")]
     Review(#[source] kube::Error),
 }
 
-/// The status of a review of this spec.
+/// Creates a review and returns its status.
 async fn ask(client: &kube::Client, group: &str, kind: &str, spec: &Value) -> Result<Value, AskError> {
     let group = format!("{group}.k8s.io/v1");
     let review = json!({ "apiVersion": group, "kind": kind, "metadata": {}, "spec": spec });
@@ -145,7 +144,7 @@ async fn ask(client: &kube::Client, group: &str, kind: &str, spec: &Value) -> Re
     Ok(take(&mut answer, "status"))
 }
 
-/// A field, or null.
+/// Takes a field, or null.
 fn take(of: &mut Value, field: &str) -> Value {
     of.get_mut(field).map(Value::take).unwrap_or_default()
 }
@@ -154,10 +153,10 @@ fn unauthorized() -> Response {
     text(StatusCode::UNAUTHORIZED, "Unauthorized\n")
 }
 
-/// The token of an `Authorization` header.
+/// The bearer token of the `Authorization` header.
 fn bearer(headers: &HeaderMap) -> Option<&str> {
     let (scheme, rest) = headers.get(header::AUTHORIZATION)?.to_str().ok()?.trim().split_once(' ')?;
-    // Go takes the token up to the next space.
+    // Like Go, which takes the token up to the next space.
     let token = rest.split(' ').next()?;
     (scheme.eq_ignore_ascii_case("bearer") && !token.is_empty()).then_some(token)
 }
@@ -166,7 +165,7 @@ fn digest(bytes: &[u8]) -> Digest {
     let rustls::SupportedCipherSuite::Tls13(suite) =
         rustls::crypto::ring::cipher_suite::TLS13_AES_256_GCM_SHA384
     else {
-        unreachable!("a TLS 1.3 suite is one")
+        unreachable!("this is a TLS 1.3 suite")
     };
     suite.common.hash_provider.hash(bytes).as_ref().to_vec()
 }
@@ -175,7 +174,7 @@ fn lock<T>(mutex: &Mutex<T>) -> std::sync::MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// Answers, each until its time. Knows no clock: the time is passed in.
+/// A cache with expiry. The time is passed in.
 struct Remembered<K, V>(BTreeMap<K, (V, Instant)>);
 
 impl<K, V> Default for Remembered<K, V> {
@@ -213,7 +212,7 @@ mod tests {
     use super::*;
 
     #[tokio::test(start_paused = true)]
-    async fn an_answer_is_forgotten_at_its_time() {
+    async fn a_cached_result_expires() {
         let start = Instant::now();
         let mut known = Remembered::default();
         known.put("a", true, DENIED, start);
@@ -223,7 +222,7 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
-    async fn a_full_memory_forgets_the_old_then_what_ends_first() {
+    async fn a_full_cache_drops_expired_entries_then_the_next_to_expire() {
         let start = Instant::now();
         let mut known = Remembered::default();
         for n in 0..CAPACITY {
@@ -237,7 +236,7 @@ mod tests {
     }
 
     #[test]
-    fn a_token_is_read_as_go_reads_it() {
+    fn a_token_is_parsed_like_in_go() {
         let read = |value: &str| {
             let headers = HeaderMap::from_iter([(header::AUTHORIZATION, value.parse().unwrap())]);
             bearer(&headers).map(str::to_owned)

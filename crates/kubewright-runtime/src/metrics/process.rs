@@ -1,7 +1,7 @@
-//! The numbers of this process, from `/proc`.
+//! Process metrics from `/proc`.
 //!
-//! Owns the reading of Linux's files and the names that Prometheus' client libraries give what is in them. A file
-//! that is missing or odd leaves its numbers out; nothing here fails.
+//! Owns the parsing of Linux's files and the metric names of Prometheus' client libraries. A missing or invalid file
+//! omits its metrics; nothing here fails.
 
 use std::fmt;
 
@@ -10,11 +10,11 @@ use prometheus_client::encoding::{DescriptorEncoder, EncodeMetric};
 use prometheus_client::metrics::counter::ConstCounter;
 use prometheus_client::metrics::gauge::ConstGauge;
 
-/// Linux tells programs times in this fraction of a second on every architecture that Rust runs on, whatever the
-/// kernel's own tick is.
+/// The unit of times in `/proc` (`USER_HZ`), which is 100 on every architecture that Rust supports, whatever the
+/// kernel's tick is.
 const TICKS_PER_SECOND: f64 = 100.0;
 
-/// Reads the numbers at each scrape.
+/// Reads the values at each scrape.
 #[derive(Debug)]
 pub(super) struct Process;
 
@@ -60,20 +60,20 @@ fn show(
     metric.encode(encoder.encode_descriptor(name, help, None, metric.metric_type())?)
 }
 
-/// What `/proc/self/stat` says, in seconds.
+/// Values of `/proc/self/stat`, in seconds.
 #[derive(Debug, PartialEq)]
 struct Stat {
     cpu: f64,
-    /// Since the machine's start.
+    /// Since boot.
     started: f64,
 }
 
 impl Stat {
     fn read(stat: &str) -> Option<Self> {
-        // The program's name is the second field, in parentheses, and may hold anything.
+        // The second field is the program's name, in parentheses; it may contain any character.
         let (_, rest) = stat.rsplit_once(')')?;
         let seconds = |field: usize| -> Option<f64> {
-            // The first field behind the name is the third.
+            // The first field after the name is the third.
             let ticks: f64 = rest.split_whitespace().nth(field - 3)?.parse().ok()?;
             Some(ticks / TICKS_PER_SECOND)
         };
@@ -81,7 +81,7 @@ impl Stat {
     }
 }
 
-/// A line of `/proc/self/status` as bytes.
+/// A value of `/proc/self/status`, in bytes.
 fn kilobytes(status: &str, name: &str) -> Option<f64> {
     let line = status.lines().find_map(|line| line.strip_prefix(name))?;
     let kilobytes: f64 = line.trim().strip_suffix(" kB")?.trim().parse().ok()?;
@@ -97,14 +97,14 @@ fn max_files(limits: &str) -> Option<f64> {
     }
 }
 
-/// When the machine started, by `/proc/stat`, in seconds since 1970.
+/// The boot time from `/proc/stat`, in seconds since the Unix epoch.
 fn boot_time(stat: &str) -> Option<f64> {
     stat.lines().find_map(|line| line.strip_prefix("btime "))?.trim().parse().ok()
 }
 
 fn open_files() -> Option<f64> {
     let open = std::fs::read_dir("/proc/self/fd").ok()?.count();
-    // The folder itself is open while it is read.
+    // Reading the directory opens one more descriptor.
     u32::try_from(open.saturating_sub(1)).ok().map(f64::from)
 }
 
@@ -113,7 +113,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_program_may_be_called_anything() {
+    fn a_program_name_may_contain_parentheses() {
         let stat = "42 (a) b (c) S 1 2 3 4 5 6 7 8 9 10 250 50 13 14 15 16 17 18 6000 20";
         assert_eq!(Stat::read(stat), Some(Stat { cpu: 3.0, started: 60.0 }));
         assert_eq!(Stat::read("42 (short) S 1"), None);
@@ -121,7 +121,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_not_there_is_left_out() {
+    fn missing_values_are_omitted() {
         assert_eq!(kilobytes("VmSize:\t  8 kB\nVmRSS:\t    2 kB\n", "VmRSS:"), Some(2048.0));
         assert_eq!(kilobytes("Name:\tx\n", "VmRSS:"), None);
         let limits = "Limit  Soft Limit  Hard Limit  Units\nMax open files            1024   4096   files\n";

@@ -1,14 +1,14 @@
-//! OpenMetrics text as the older text format of Prometheus.
+//! Converts OpenMetrics text to Prometheus' older text format.
 //!
-//! Owns the differences between the two, nothing of what is counted: in the older format a counter is named with
-//! its `_total`, there are no units, exemplars or end marker, and some types have other names.
+//! In the older format a counter's family name ends in `_total`, there are no units, exemplars or end marker, and some
+//! types have other names.
 
 use std::borrow::Cow;
 
-/// The same metrics in the text format 0.0.4, which knows less.
+/// Converts to the text format 0.0.4.
 pub(super) fn classic(open_metrics: &str) -> String {
     let mut page = String::with_capacity(open_metrics.len());
-    // A family's help comes before its type, and is named by it.
+    // The HELP line comes before the TYPE line, which decides its name.
     let mut help: Option<(&str, &str)> = None;
     for line in open_metrics.lines() {
         if line == "# EOF" || line.starts_with("# UNIT ") {
@@ -47,7 +47,7 @@ fn push(page: &mut String, line: &str) {
     page.push('\n');
 }
 
-/// A sample without its exemplar. A label's value may hold what looks like one.
+/// A sample without its exemplar. A quoted label value may contain `#`.
 fn without_exemplar(sample: &str) -> &str {
     let (mut quoted, mut escaped) = (false, false);
     for (at, byte) in sample.bytes().enumerate() {
@@ -67,7 +67,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_older_format_names_counters_by_their_samples_and_knows_no_more() {
+    fn the_text_format_renames_counters_and_drops_exemplars_and_units() {
         let open_metrics = "\
 # HELP hits Hits, of all kinds.
 # TYPE hits counter

@@ -1,6 +1,6 @@
-//! CPU profiles: samples the stacks of all threads that run, with the timer signal `SIGPROF`.
+//! CPU profiles: samples the stacks of all running threads with the signal `SIGPROF`.
 //!
-//! Invariant: one profile at a time, since the signal and its handler belong to the process.
+//! Invariant: one profile at a time, because the signal handler is global to the process.
 
 use std::sync::LazyLock;
 use std::time::Duration;
@@ -8,27 +8,27 @@ use std::time::Duration;
 use pprof::protos::Message as _;
 use tokio::sync::Semaphore;
 
-/// Samples per second of CPU time, as in Go. Not a round number of other timers.
+/// Samples per second of CPU time, as in Go.
 const FREQUENCY: i32 = 100;
-/// Libraries in which a signal may not walk the stack.
+/// Libraries in which the signal handler must not walk the stack.
 const BLOCKED: [&str; 4] = ["libc", "libgcc", "pthread", "vdso"];
 
 static RUNNING: LazyLock<Semaphore> = LazyLock::new(|| Semaphore::new(1));
 
-/// Why there is no profile.
+/// Why profiling failed.
 #[derive(Debug, thiserror::Error)]
 pub(super) enum ProfileError {
-    #[error("another profile is being taken; try again when it is complete")]
+    #[error("another CPU profile is in progress; try again later")]
     Busy,
     #[error("failed to start the profiler")]
     Start(#[source] pprof::Error),
     #[error("failed to read the samples")]
     Report(#[source] pprof::Error),
-    #[error("the task that reads the samples ended")]
+    #[error("the task that reads the samples failed")]
     Ended(#[source] tokio::task::JoinError),
 }
 
-/// Samples for some time, and returns the profile in pprof's format.
+/// Samples for the given time and returns the profile in pprof's format.
 pub(super) async fn profile(time: Duration) -> Result<Vec<u8>, ProfileError> {
     let _running = RUNNING.try_acquire().map_err(|_| ProfileError::Busy)?;
     let guard = pprof::ProfilerGuardBuilder::default()
@@ -37,7 +37,7 @@ pub(super) async fn profile(time: Duration) -> Result<Vec<u8>, ProfileError> {
         .build()
         .map_err(ProfileError::Start)?;
     tokio::time::sleep(time).await;
-    // Reading symbols takes long, and reads files.
+    // Symbolization is slow and reads files.
     let encoded = tokio::task::spawn_blocking(move || {
         let report = guard.report().build().map_err(ProfileError::Report)?;
         drop(guard);

@@ -1,13 +1,12 @@
-//! Memory of the process, and what its caches hold, as text.
+//! Memory statistics of the process and of its caches, as text.
 //!
-//! These are statistics, not a profile: they tell how much there is and which kind it belongs to, and not which code
-//! allocated it.
+//! They show how much memory each kind uses, not which code allocated it.
 
 use std::fmt::Write as _;
 
 use crate::Cache;
 
-/// What Linux knows of the memory of a process: the names in `/proc/self/status`.
+/// The memory values of `/proc/self/status`.
 const LINES: [&str; 6] = ["VmPeak:", "VmSize:", "VmHWM:", "VmRSS:", "RssAnon:", "VmSwap:"];
 
 /// The report of `/debug/memory`.
@@ -19,9 +18,12 @@ pub(super) fn report(caches: &[(String, Cache)]) -> String {
         report.push('\n');
     }
     for (name, cache) in caches {
-        // Writing to a string cannot fail.
-        let _ =
-            writeln!(report, "\n# cache {name}: {} bytes of JSON are kept decoded", cache.decoded_bytes());
+        // Writing to a String cannot fail.
+        let _ = writeln!(
+            report,
+            "\n# cache {name}: {} bytes of JSON cached in decoded form",
+            cache.decoded_bytes()
+        );
         let _ = writeln!(report, "{:>10} {:>14}  kind", "objects", "JSON bytes");
         for informer in cache.all() {
             let (objects, bytes, kind) = (informer.len(), informer.bytes(), informer.kind().gvk());

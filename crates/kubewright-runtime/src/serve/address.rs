@@ -1,12 +1,10 @@
-//! Addresses to listen on, as Go writes them.
-//!
-//! Owns the reading of a flag's value, and nothing of sockets.
+//! Listen addresses, in Go's notation.
 
 use std::fmt;
 use std::str::FromStr;
 
-/// Where a server listens: `:8081` on every interface, `127.0.0.1:0` on a port that is free, `[::]:8443`,
-/// `localhost:8080`; or `0`, nowhere at all.
+/// A listen address: `:8081` for every interface, `127.0.0.1:0` for a free port, `[::]:8443`, `localhost:8080`; or `0`
+/// to disable the server.
 ///
 /// ```
 /// use kubewright_runtime::serve::BindAddress;
@@ -22,16 +20,16 @@ pub struct BindAddress(Option<HostPort>);
 
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct HostPort {
-    /// A name or an address without brackets; empty is every interface.
+    /// A hostname or an address without brackets; empty means every interface.
     pub(crate) host: String,
     pub(crate) port: u16,
 }
 
-/// What was given is no address to listen on.
+/// An invalid listen address.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error(
-    "{given:?} is not an address to listen on: {why}; write \":8081\" for a port on every interface, \
-     \"127.0.0.1:8081\" or \"[::1]:8081\" for one address, \"0\" to not serve at all"
+    "invalid listen address {given:?}: {why}; use \":8081\" for a port on every interface, \
+     \"127.0.0.1:8081\" or \"[::1]:8081\" for one address, \"0\" to disable the server"
 )]
 pub struct AddressError {
     given: String,
@@ -39,7 +37,7 @@ pub struct AddressError {
 }
 
 impl BindAddress {
-    /// Nowhere.
+    /// No address: the server is disabled.
     pub const OFF: Self = Self(None);
 
     /// A port on every interface.
@@ -47,7 +45,7 @@ impl BindAddress {
         Self(Some(HostPort { host: String::new(), port }))
     }
 
-    /// Is nothing to be served?
+    /// Whether the server is disabled.
     pub fn is_off(&self) -> bool {
         self.0.is_none()
     }
@@ -66,7 +64,7 @@ impl FromStr for BindAddress {
             return Ok(Self::OFF);
         }
         if given.contains(['/', ' ']) {
-            return Err(wrong("it is not a URL and has no spaces"));
+            return Err(wrong("it must not be a URL or contain spaces"));
         }
         let (host, port) =
             given.rsplit_once(':').ok_or_else(|| wrong("the colon before the port is missing"))?;
@@ -77,7 +75,7 @@ impl FromStr for BindAddress {
             None => host,
         };
         if host.contains(['[', ']']) {
-            return Err(wrong("a bracket is where none belongs"));
+            return Err(wrong("it has an unexpected bracket"));
         }
         Ok(Self(Some(HostPort { host: host.to_owned(), port })))
     }
@@ -104,7 +102,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn addresses_read_as_go_reads_them() {
+    fn addresses_are_parsed_like_in_go() {
         for given in
             [":8081", "127.0.0.1:0", "[::]:8443", "localhost:8080", "0.0.0.0:65535", "[fe80::1%eth0]:1"]
         {
@@ -118,14 +116,14 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_address_says_what_to_write() {
+    fn the_error_for_an_invalid_address_says_what_to_use() {
         for (given, why) in [
             ("8081", "colon"),
             (":http", "number"),
             (":65536", "65535"),
             ("::1:80", "brackets"),
             ("[::1:80", "closing bracket"),
-            ("http://localhost:80", "not a URL"),
+            ("http://localhost:80", "not be a URL"),
             ("a[b]:80", "bracket"),
         ] {
             let error = given.parse::<BindAddress>().unwrap_err().to_string();

@@ -1,7 +1,7 @@
-//! The exporter: OTLP over HTTP, configured by the variables of OpenTelemetry.
+//! The trace exporter: OTLP over HTTP, configured by OpenTelemetry's environment variables.
 //!
-//! The SDK batches spans and exports them on a thread of its own. HTTP runs on that thread too: requests of the exporter
-//! neither wait for the operator's tasks nor hold them up.
+//! The SDK batches spans and exports them on its own thread. HTTP runs on that thread too, so exports and the
+//! operator's tasks do not block each other.
 
 use std::env;
 use std::fmt;
@@ -28,62 +28,60 @@ use tracing_subscriber::{Layer, Registry};
 
 use crate::logs::{self, LogsError};
 
-/// How long the export of a batch may take if no variable says otherwise: OpenTelemetry's default.
+/// OpenTelemetry's default timeout for exporting a batch.
 const TIMEOUT: Duration = Duration::from_secs(10);
 const PROTOCOL: &str = "http/protobuf";
 
-/// Why traces cannot be exported.
+/// Traces cannot be exported.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum TracesError {
-    /// A variable asks for a protocol that is not built in.
-    #[error(
-        "{variable} is {value:?}: traces are exported with {PROTOCOL}, usually on port 4318 of the collector"
-    )]
+    /// A variable selects an unsupported protocol.
+    #[error("unsupported {variable}={value:?}: use {PROTOCOL}, usually on port 4318 of the collector")]
     Protocol {
         /// The variable.
         variable: &'static str,
         /// Its value.
         value: String,
     },
-    /// The system's certificate authorities cannot be read.
-    #[error("failed to set up TLS for the export of traces")]
+    /// The system's certificate authorities cannot be loaded.
+    #[error("failed to set up TLS for the trace exporter")]
     Tls(#[source] rustls::Error),
-    /// No thread could be started.
-    #[error("failed to start the exporter of traces")]
+    /// The runtime of the exporter could not be started.
+    #[error("failed to start the trace exporter")]
     Runtime(#[source] std::io::Error),
-    /// An endpoint, a header or a compression is wrong.
-    #[error("failed to configure the export of traces; check the variables OTEL_EXPORTER_OTLP_*")]
+    /// An endpoint, a header or a compression is invalid.
+    #[error("failed to configure the trace exporter; check the environment variables OTEL_EXPORTER_OTLP_*")]
     Configure(#[source] opentelemetry_otlp::ExporterBuildError),
-    /// The logs cannot be set up.
+    /// Logging cannot be set up.
     #[error(transparent)]
     Logs(#[from] LogsError),
 }
 
-/// Exports spans until it is dropped. Dropping it exports what is left.
+/// Exports spans until it is dropped. Dropping it exports pending spans.
 #[derive(Debug)]
-#[must_use = "dropping the exporter ends the export"]
+#[must_use = "dropping the exporter stops the export"]
 pub struct Exporter(Option<SdkTracerProvider>);
 
 impl Drop for Exporter {
     fn drop(&mut self) {
         if let Some(Err(error)) = self.0.take().map(|provider| provider.shutdown()) {
-            tracing::warn!(%error, "failed to export the last traces");
+            tracing::warn!(%error, "Failed to export pending traces");
         }
     }
 }
 
-/// Sets up the logs of the program as [`logs::init`], and the export of traces if the environment asks for it.
+/// Sets up logging like [`logs::init`], and the trace exporter if the environment enables it.
 ///
-/// `service` is the name of the service, unless `OTEL_SERVICE_NAME` or `OTEL_RESOURCE_ATTRIBUTES` has one. Drop the
-/// exporter when the operator has ended.
+/// `service` is the service name, unless `OTEL_SERVICE_NAME` or `OTEL_RESOURCE_ATTRIBUTES` has one. Drop the exporter
+/// after the operator has stopped.
 pub fn init(options: &logs::Options, service: &str) -> Result<Exporter, TracesError> {
     let Some(provider) = provider(service)? else {
         logs::init(options)?;
         return Ok(Exporter(None));
     };
     logs::init_with(options, layer(&provider))?;
-    tracing::info!(service, "exporting traces");
+    tracing::info!(service, "Starting trace exporter");
     Ok(Exporter(Some(provider)))
 }
 
@@ -115,7 +113,7 @@ fn provider(service: &str) -> Result<Option<SdkTracerProvider>, TracesError> {
     Ok(Some(provider.build()))
 }
 
-/// What the spans belong to. Variables come before the name of the operator.
+/// The resource of the spans. Environment variables override the operator's name.
 fn resource(service: &str) -> Resource {
     let named = env::var("OTEL_SERVICE_NAME").is_ok_and(|name| !name.is_empty())
         || env::var("OTEL_RESOURCE_ATTRIBUTES").is_ok_and(|it| it.contains("service.name="));
@@ -123,7 +121,7 @@ fn resource(service: &str) -> Resource {
     if named { resource.build() } else { resource.with_service_name(service.to_owned()).build() }
 }
 
-/// Whether the environment asks for traces.
+/// Whether the environment enables traces.
 fn is_wanted(variable: impl Fn(&str) -> Option<String>) -> bool {
     let is = |name: &str, value: &str| variable(name).is_some_and(|it| it.trim().eq_ignore_ascii_case(value));
     let is_set = |name: &str| variable(name).is_some_and(|it| !it.trim().is_empty());
@@ -135,7 +133,7 @@ fn is_wanted(variable: impl Fn(&str) -> Option<String>) -> bool {
         || is_set("OTEL_EXPORTER_OTLP_TRACES_ENDPOINT")
 }
 
-/// Sends batches, on the thread that calls it.
+/// Sends batches on the calling thread.
 struct Sender {
     runtime: Option<Runtime>,
     client: legacy::Client<HttpsConnector<HttpConnector>, Full<Bytes>>,
@@ -168,14 +166,14 @@ impl Sender {
     }
 
     fn send(&self, request: Request<Bytes>) -> Result<Response<Bytes>, HttpError> {
-        let Some(runtime) = &self.runtime else { return Err("the exporter has ended".into()) };
+        let Some(runtime) = &self.runtime else { return Err("the exporter has stopped".into()) };
         runtime.block_on(async {
             tokio::time::timeout(self.timeout, async {
                 let (head, body) = self.client.request(request.map(Full::new)).await?.into_parts();
                 Ok(Response::from_parts(head, body.collect().await?.to_bytes()))
             })
             .await
-            .unwrap_or_else(|_| Err("the collector did not answer in time".into()))
+            .unwrap_or_else(|_| Err("the collector did not respond in time".into()))
         })
     }
 }
@@ -195,7 +193,7 @@ impl HttpClient for Sender {
 
 impl Drop for Sender {
     fn drop(&mut self) {
-        // A runtime may not be dropped in another one, and nothing is left to wait for.
+        // A runtime must not be dropped within another runtime, and no task is left to wait for.
         if let Some(runtime) = self.runtime.take() {
             runtime.shutdown_background();
         }
@@ -213,7 +211,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn traces_are_exported_if_the_environment_asks_for_it() {
+    fn traces_are_exported_if_the_environment_enables_them() {
         for (variables, wanted) in [
             ("", false),
             ("OTEL_SERVICE_NAME=x", false),

@@ -1,6 +1,6 @@
-//! Attributes of reconciles, and the spans of API requests.
+//! Attributes of reconciles, and spans of API requests.
 //!
-//! Attributes are set on the exported span and not as fields, so that log lines stay as they are.
+//! Attributes are set on the exported span only, not as fields, so that log lines do not change.
 
 use bytes::Bytes;
 use http::{Request, StatusCode};
@@ -16,10 +16,10 @@ use crate::client::Error;
 use crate::error::Chain;
 use crate::journal::Ending;
 
-/// The name of the spans of requests in this process; exported spans are named by method.
+/// The name of request spans in this process; exported spans are named after the HTTP method.
 const REQUEST: &str = "api_request";
 
-/// Names the object of a reconcile.
+/// Sets the object attributes of a reconcile.
 pub(crate) fn reconciles(span: &Span, key: &Key) {
     if let Some(namespace) = key.namespace() {
         span.set_attribute("k8s.namespace.name", namespace.to_owned());
@@ -27,7 +27,7 @@ pub(crate) fn reconciles(span: &Span, key: &Key) {
     span.set_attribute("k8s.object.name", key.name().to_owned());
 }
 
-/// Records how a reconcile ended, with the words of the journal.
+/// Sets the result of a reconcile, with the journal's values.
 pub(crate) fn ended(span: &Span, how: impl FnOnce() -> (Ending, Option<String>)) {
     if span.is_disabled() {
         return;
@@ -48,7 +48,7 @@ pub(crate) fn ended(span: &Span, how: impl FnOnce() -> (Ending, Option<String>))
     }
 }
 
-/// The span of a request, which passes it on to the server.
+/// Creates the span of a request and adds its `traceparent` header.
 pub(crate) fn request(request: &mut Request<Vec<u8>>) -> Span {
     let span = info_span!(REQUEST, otel.name = request.method().as_str(), otel.kind = "client");
     if span.is_disabled() {
@@ -74,7 +74,7 @@ pub(crate) async fn follow(
     answer
 }
 
-/// Records the status code of the request that is being sent.
+/// Sets the status code of the current request.
 pub(crate) fn answered(code: StatusCode) {
     let span = Span::current();
     if span.metadata().is_some_and(|metadata| metadata.name() == REQUEST) {

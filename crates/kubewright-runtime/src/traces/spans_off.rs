@@ -1,4 +1,4 @@
-//! The spans of a build without traces: none.
+//! No-op spans for builds without traces.
 
 use http::{Request, StatusCode};
 use tracing::Span;

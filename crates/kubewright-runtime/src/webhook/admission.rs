@@ -75,13 +75,13 @@ pub struct UserInfo {
 #[serde(rename_all = "camelCase")]
 #[non_exhaustive]
 pub struct AdmissionRequest {
-    /// Identifies this request.
+    /// The UID of the request.
     pub uid: String,
-    /// The kind that the webhook asked for; differs from [`request_kind`](Self::request_kind) with
+    /// The kind that the webhook is registered for; differs from [`request_kind`](Self::request_kind) with
     /// `matchPolicy: Equivalent`.
     #[serde(default)]
     pub kind: GroupVersionKind,
-    /// The resource that the webhook asked for.
+    /// The resource that the webhook is registered for.
     #[serde(default)]
     pub resource: GroupVersionResource,
     /// Subresource, such as `status`; empty for the object itself.
@@ -113,7 +113,7 @@ pub struct AdmissionRequest {
     /// The object before the operation; on update and delete.
     #[serde(default)]
     pub old_object: Option<Box<RawValue>>,
-    /// Whether nothing is persisted. A handler with side effects must skip them.
+    /// Whether this is a dry run. A handler with side effects must skip them.
     #[serde(default)]
     pub dry_run: bool,
     /// CreateOptions, UpdateOptions or DeleteOptions.
@@ -176,26 +176,26 @@ fn decode<T: DeserializeOwned>(raw: Option<&RawValue>, field: &'static str) -> R
     serde_json::from_str(raw.get()).map_err(|source| DecodeError::Decode { field, source })
 }
 
-/// Why a [`Defaulter`](super::Defaulter) or [`Validator`](super::Validator) refuses an object.
+/// Why a [`Defaulter`](super::Defaulter) or [`Validator`](super::Validator) rejects an object.
 ///
 /// Every error converts into a denial with `?`: the client gets 403 with the error's text. Use
 /// [`Rejection::invalid`] for field errors, which the client gets as 422 with one cause per field.
 pub enum Rejection {
     /// Field errors: 422 Invalid, one cause per field.
     Invalid(ErrorList),
-    /// A status of the API, as it is.
+    /// A Kubernetes Status, returned unchanged.
     Status(Box<ApiError>),
     /// 403 Forbidden with this message.
     Denied(String),
 }
 
 impl Rejection {
-    /// Refuses the object for these fields.
+    /// Rejects the object because of these fields.
     pub fn invalid(errors: ErrorList) -> Self {
         Self::Invalid(errors)
     }
 
-    /// Refuses the request with this message.
+    /// Denies the request with this message.
     pub fn denied(message: impl Into<String>) -> Self {
         Self::Denied(message.into())
     }
@@ -221,7 +221,7 @@ impl fmt::Debug for Rejection {
     }
 }
 
-/// The answer to an admission request.
+/// The response to an admission request.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct AdmissionResponse {
     allowed: bool,
@@ -237,17 +237,17 @@ impl AdmissionResponse {
         Self { allowed: true, ..Self::default() }
     }
 
-    /// Refuses the request: 403 Forbidden with this message.
+    /// Denies the request: 403 Forbidden with this message.
     pub fn denied(message: impl Into<String>) -> Self {
         Self::failed(&ApiError::new(403, "Forbidden", message))
     }
 
-    /// Refuses the request because the webhook could not answer it.
+    /// Denies the request because the webhook failed.
     pub fn errored(code: u16, message: impl Into<String>) -> Self {
         Self::failed(&ApiError::new(code, "", message))
     }
 
-    /// Refuses the request with a status of the API.
+    /// Denies the request with a Kubernetes Status.
     pub fn failed(error: &ApiError) -> Self {
         let mut status = error.to_value();
         if let Some(status) = status.as_object_mut() {
@@ -256,7 +256,7 @@ impl AdmissionResponse {
         Self { status: Some(status), ..Self::default() }
     }
 
-    /// Refuses the request for what a handler reported.
+    /// Denies the request with the rejection of a handler.
     pub fn rejected(request: &AdmissionRequest, rejection: Rejection) -> Self {
         match rejection {
             Rejection::Invalid(errors) => {
@@ -268,7 +268,7 @@ impl AdmissionResponse {
         }
     }
 
-    /// Allows the request and changes the object by JSON patch operations (RFC 6902).
+    /// Allows the request and changes the object with JSON patch operations (RFC 6902).
     pub fn patched(operations: Vec<Value>) -> Self {
         Self { patch: operations, ..Self::allowed() }
     }
@@ -304,7 +304,7 @@ impl AdmissionResponse {
         self.status.as_ref().and_then(|status| status["message"].as_str()).unwrap_or_default()
     }
 
-    /// The operations that change the object.
+    /// The JSON patch operations.
     pub fn patch(&self) -> &[Value] {
         &self.patch
     }
@@ -332,11 +332,11 @@ impl AdmissionResponse {
     }
 }
 
-/// Answers admission requests without a type: the lowest level. Most webhooks are a [`Defaulter`](super::Defaulter) or a
-/// [`Validator`](super::Validator).
+/// Handles admission requests without a type. Most webhooks are a [`Defaulter`](super::Defaulter) or a
+/// [`Validator`](super::Validator) instead.
 pub trait AdmissionHandler: Send + Sync + 'static {
-    /// How the API server calls it. `#[webhook]` writes this function. A handler without it can be served at a path with
-    /// [`Webhooks::admission`](super::Webhooks::admission), but not registered with a manager.
+    /// The webhook's declaration. `#[webhook]` generates this function. A handler without it can be served at a path
+    /// with [`Webhooks::admission`](super::Webhooks::admission), but not registered with a manager.
     fn webhook() -> Option<Declaration>
     where
         Self: Sized,
@@ -344,11 +344,11 @@ pub trait AdmissionHandler: Send + Sync + 'static {
         None
     }
 
-    /// Answers one request. A panic is answered with 500 and does not end the server.
+    /// Handles one request. A panic becomes a 500 response and does not stop the server.
     fn handle(&self, request: &AdmissionRequest) -> impl Future<Output = AdmissionResponse> + Send;
 }
 
-/// The versions of AdmissionReview that are understood.
+/// The supported versions of AdmissionReview.
 const VERSIONS: [&str; 2] = ["admission.k8s.io/v1", "admission.k8s.io/v1beta1"];
 
 /// A decoded AdmissionReview.
@@ -382,7 +382,8 @@ impl Review {
     }
 }
 
-/// The answer to a body that is not an AdmissionReview: a review as well, so that the API server reports the reason.
+/// The response to a body that is not an AdmissionReview. It is a review as well, so that the API server reports the
+/// reason.
 pub(super) fn encode_error(error: &ReviewError) -> Bytes {
     encode(VERSIONS[0], &AdmissionResponse::errored(400, Chain(error).to_string()).to_value(""))
 }

@@ -1,4 +1,4 @@
-//! The certificates of the webhook server: what exists, and what happens next.
+//! The certificates of the webhook server and their rotation.
 //!
 //! Owns [`Material`], the content of the one Secret that all replicas share, and [`next`], the decision about the next
 //! step. Both are pure: the caller passes the time and what the targets trust, and [`Rotator`] carries the step out.
@@ -34,10 +34,10 @@ const CA_LIFETIME: SignedDuration = SignedDuration::from_hours(10 * 365 * 24);
 const LEAF_LIFETIME: SignedDuration = SignedDuration::from_hours(90 * 24);
 /// How far certificates are dated back, for clocks that disagree.
 const BACKDATED: SignedDuration = SignedDuration::from_hours(1);
-/// How long all targets must have trusted the next CA before a leaf of it is served. API servers read webhook
-/// configurations through informers and see a change a little later.
+/// How long all targets must have trusted the next CA before its leaf is served. API servers read webhook
+/// configurations through informers and see a change with a delay.
 const PROPAGATION: SignedDuration = SignedDuration::from_secs(60);
-/// The longest time between two looks. Timers stop while a machine sleeps; the time of day does not.
+/// The longest time between two checks. Timers stop while a machine is suspended; the wall clock does not.
 const RECHECK: SignedDuration = SignedDuration::from_mins(5);
 
 /// When a certificate is valid.
@@ -50,7 +50,7 @@ pub struct Validity {
 }
 
 impl Validity {
-    /// Two thirds of the lifetime: a failed renewal has a third of it left to succeed.
+    /// Two thirds of the lifetime, which leaves one third for retries.
     fn renew_at(self) -> Timestamp {
         let lifetime = self.until.duration_since(self.from);
         self.from.saturating_add(lifetime * 2 / 3).unwrap_or(self.until)
@@ -68,7 +68,7 @@ pub struct Authority {
     pub validity: Validity,
 }
 
-/// A CA that signs nothing any more.
+/// A CA that no longer signs.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Retired {
     /// The certificate, as PEM.
@@ -97,7 +97,7 @@ pub struct Material {
     pub ca: Authority,
     /// The CA that is announced and not used yet.
     pub next: Option<Authority>,
-    /// The CA before, while leaves of it are valid.
+    /// The previous CA, while leaves signed by it are valid.
     pub previous: Option<Retired>,
     /// The certificate that is served.
     pub leaf: Leaf,
@@ -144,20 +144,20 @@ impl Material {
     }
 }
 
-/// What must be done next.
+/// The next step of the rotation.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Step {
-    /// There are no certificates: create the Secret, unless another replica does first.
+    /// There are no certificates: create the Secret, unless another replica has done so.
     Create,
-    /// The leaf is due, or is for other names: sign another one with the same CA.
+    /// The leaf is due for renewal, or has other DNS names: sign a new one with the same CA.
     Renew,
     /// A target does not have the bundle: apply it, and read the target back.
     Inject,
-    /// The CA is due: add its successor to the Secret.
+    /// The CA is due for renewal: add its successor to the Secret.
     Announce,
     /// All targets trust the next CA: sign a leaf with it.
     Switch,
-    /// No leaf of the previous CA is valid any more: drop it.
+    /// No leaf of the previous CA is valid: drop it.
     Retire,
     /// Nothing, until this time or a change.
     Wait(Timestamp),
@@ -178,7 +178,7 @@ impl Step {
     }
 }
 
-/// What the targets trust, as it was read from the API server.
+/// What the targets trust, as read from the API server.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Targets {
     /// The bundle of at least one target differs from [`Material::bundle`].
@@ -187,7 +187,7 @@ pub enum Targets {
     TrustSince(Timestamp),
 }
 
-/// Decides what to do next.
+/// Decides the next step.
 ///
 /// A leaf is renewed before anything else: it needs no change of the targets, so it works while they cannot be written.
 pub fn next(material: Option<&Material>, names: &[String], targets: Targets, now: Timestamp) -> Step {

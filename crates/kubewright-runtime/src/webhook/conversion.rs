@@ -87,12 +87,12 @@ pub enum ConversionError {
     /// The annotation with the hub's fields is damaged.
     #[error("annotation {CONVERSION_DATA} is not valid JSON; remove it to drop the fields that it keeps")]
     Annotation(#[source] serde_json::Error),
-    /// The hub's fields do not fit into an annotation.
+    /// The hub's fields exceed the size limit of annotations.
     #[error("{version} cannot represent {bytes} bytes of the object; at most {MAX_ANNOTATION} can be kept")]
     TooLarge {
         /// The version that lacks the fields.
         version: String,
-        /// The size of what must be kept.
+        /// The size of the fields to keep, in bytes.
         bytes: usize,
     },
 }
@@ -114,8 +114,7 @@ impl Conversion {
     ///
     /// # Panics
     ///
-    /// If the spoke's hub is another version than this one, or the version is registered already: both are mistakes in
-    /// the program that no input can cause.
+    /// If the spoke has another hub, or the version is already registered: both are programming errors.
     #[must_use]
     pub fn spoke<S: Spoke>(mut self) -> Self {
         let (spoke, hub) = (Kind::of::<S>(), Kind::of::<S::Hub>());
@@ -168,7 +167,7 @@ impl Conversion {
         let Some(kept) = kept else { return Ok(hub) };
         let mut kept: Map<String, Value> =
             serde_json::from_str(&kept).map_err(ConversionError::Annotation)?;
-        // What the spoke showed of the kept object, seen from the hub: everything else was hidden and is restored.
+        // The part of the kept object that the spoke represents, converted to the hub. Everything else is restored.
         kept.insert("apiVersion".to_owned(), self.hub.clone().into());
         kept.insert("kind".to_owned(), self.group_kind.1.clone().into());
         kept.insert("metadata".to_owned(), metadata);
@@ -265,7 +264,7 @@ pub(super) fn answer(conversions: &[Conversion], body: &[u8]) -> (Bytes, bool) {
     }
 }
 
-/// The answer to a review whose conversion did not return.
+/// The response to a review whose conversion panicked.
 pub(super) fn failed(body: &[u8], message: &str) -> Bytes {
     let review: Value = serde_json::from_slice(body).unwrap_or_default();
     let version = review["apiVersion"].as_str().unwrap_or("apiextensions.k8s.io/v1");
@@ -313,7 +312,7 @@ fn encode<K: Object + Serialize>(object: &K) -> Result<Value, ConversionError> {
     Ok(value)
 }
 
-/// The API server accepts changes of labels and annotations only: everything else is as it was.
+/// The API server accepts changes of labels and annotations only; all other metadata is kept.
 fn with_metadata(mut converted: Value, original: Value) -> Value {
     let mut metadata = original;
     if let Some(fields) = metadata.as_object_mut() {

@@ -1,11 +1,11 @@
-//! The JSON patch that turns the object of a request into what a defaulter made of it.
+//! Computes the JSON patch of a defaulter.
 //!
-//! The patch contains only what the defaulter changed: fields that the Rust type does not know stay as they are, because
-//! the comparison is between the decoded object before and after, and its result is carried over to the raw object.
+//! The patch contains only what the defaulter changed. Fields that the Rust type does not have are kept: the decoded
+//! objects before and after are compared, and the difference is applied to the raw object.
 
 use serde_json::Value;
 
-/// The operations that carry the change from `before` to `after` over to `raw`.
+/// The operations that apply the change from `before` to `after` to `raw`.
 pub(super) fn patch(raw: &Value, before: &Value, after: Value) -> Vec<Value> {
     if *before == after {
         return Vec::new();
@@ -29,7 +29,7 @@ fn carry_over(target: &mut Value, before: &Value, after: Value) {
             for (key, value) in after {
                 match (target.get_mut(&key), before.get(&key)) {
                     (Some(field), Some(was)) => carry_over(field, was, value),
-                    // The type wrote a field that the object did not have, and the defaulter left it alone.
+                    // The type serialized a field that the object did not have, and the defaulter did not change it.
                     (None, Some(was)) if *was == value => {}
                     _ => {
                         target.insert(key, value);
@@ -55,7 +55,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn fields_that_the_type_does_not_know_stay() {
+    fn fields_unknown_to_the_type_are_kept() {
         let raw = json!({ "spec": { "unknown": 1, "replicas": 1 }, "extra": true });
         let before = json!({ "spec": { "replicas": 1 } });
         let after = json!({ "spec": { "replicas": 2, "image": "a" } });

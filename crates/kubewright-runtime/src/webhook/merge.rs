@@ -1,11 +1,11 @@
-//! The three-way merge that restores what a version could not represent.
+//! The three-way merge that restores fields that a version cannot represent.
 
 use serde_json::Value;
 
-/// Takes from `kept` what `shown` hid and `edited` did not change.
+/// Restores the fields of `kept` that `shown` lacks and `edited` did not change.
 ///
-/// `kept` is the complete object as it was, `shown` is what remained of it in the other version, and `edited` is what came
-/// back. Where the edited object still equals what was shown, the kept value is right; everywhere else the edit is.
+/// `kept` is the complete object, `shown` is its conversion to the other version, and `edited` is the object that came
+/// back. Where `edited` equals `shown`, the value of `kept` is used; otherwise the edited value is.
 pub(super) fn restore(edited: &mut Value, shown: &Value, kept: &Value) {
     if edited == shown {
         edited.clone_from(kept);
@@ -42,7 +42,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn hidden_fields_come_back_and_edits_stay() {
+    fn hidden_fields_are_restored_and_edits_are_kept() {
         let kept =
             json!({ "a": 1, "hidden": 2, "nested": { "x": 1, "hidden": 3 }, "list": [{ "n": 1, "h": 4 }] });
         let shown = json!({ "a": 1, "nested": { "x": 1 }, "list": [{ "n": 1 }] });
@@ -64,7 +64,7 @@ mod tests {
     }
 
     #[test]
-    fn a_list_of_another_length_is_the_edit() {
+    fn a_list_of_another_length_is_taken_from_the_edit() {
         let kept = json!({ "list": [{ "n": 1, "h": 4 }] });
         let shown = json!({ "list": [{ "n": 1 }] });
         let mut edited = json!({ "list": [{ "n": 1 }, { "n": 2 }] });

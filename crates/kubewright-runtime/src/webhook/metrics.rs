@@ -85,7 +85,7 @@ impl WebhookMetrics {
     }
 }
 
-/// A request that is being served, also if the client disconnects.
+/// A request being served; counted until it is dropped, also if the client disconnects.
 pub(super) struct InFlight(Gauge);
 
 impl Drop for InFlight {

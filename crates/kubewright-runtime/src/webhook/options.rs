@@ -1,36 +1,37 @@
-//! How a manager serves its webhooks. The operator's entry point fills this from its flags.
+//! Options of the webhook server. The operator's entry point fills them from its flags.
 
 use std::path::PathBuf;
 
 use crate::serve::BindAddress;
 
-/// How a manager serves its webhooks.
+/// Options of the webhook server.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct WebhookOptions {
-    /// Where webhooks are served. If off, they are registered and not served: for tests that call them in the process.
+    /// The address of the webhook server. If off, webhooks are registered but not served, for tests that call them in
+    /// the process.
     pub bind_address: BindAddress,
-    /// Where the certificate comes from.
+    /// The source of the certificate.
     pub certificates: CertificateMode,
     /// Name of the Service in front of the replicas.
     pub service_name: String,
-    /// Namespace of the Service; the pod's namespace if none.
+    /// Namespace of the Service; defaults to the pod's namespace.
     pub service_namespace: Option<String>,
-    /// Name of the Secret with the certificates; `<operator>-webhook-cert` if none.
+    /// Name of the Secret with the certificates; defaults to `<operator>-webhook-cert`.
     pub secret_name: Option<String>,
-    /// DNS names of the certificate besides those of the Service.
+    /// Additional DNS names of the certificate.
     pub extra_names: Vec<String>,
     /// The DNS domain of the cluster.
     pub cluster_domain: String,
 }
 
-/// Where the certificate of the webhook server comes from.
+/// The source of the webhook server's certificate.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum CertificateMode {
     /// The replicas keep CA and certificate in one Secret, rotate them, and inject the CA. See
     /// [`certificates`](super::certificates).
     SelfSigned,
-    /// PEM files, which are read again when they change: those of cert-manager, for instance.
+    /// PEM files, which are reloaded when they change, such as those of cert-manager.
     Files {
         /// The certificate chain.
         certificate: PathBuf,
@@ -55,7 +56,7 @@ impl Default for WebhookOptions {
     }
 }
 
-/// The name of the Secret that keeps the certificates of an operator.
+/// The default name of the Secret with an operator's webhook certificates.
 pub fn secret_name(operator: &str) -> String {
     format!("{operator}-webhook-cert")
 }

@@ -15,8 +15,9 @@ use crate::kind::Object;
 
 /// Sets default values before an object is validated and stored: a mutating webhook.
 ///
-/// It is called on create and update; deletes pass. It must be idempotent, since the API server may call it twice for
-/// one request. For defaults that do not depend on other fields, prefer `default` in the schema: it needs no webhook.
+/// It is called on create and update, not on delete. It must be idempotent, because the API server may call it twice
+/// for one request. For defaults that do not depend on other fields, prefer `default` in the schema: it needs no
+/// webhook.
 ///
 /// ```
 /// use k8s_openapi::api::apps::v1::Deployment;
@@ -41,7 +42,7 @@ pub trait Defaulter: Send + Sync + 'static {
     /// The kind that it sets defaults for.
     type Object: Object;
 
-    /// How the API server calls it. `#[webhook]` writes this function; what it leaves out follows from
+    /// The webhook's declaration. `#[webhook]` generates this function; omitted values follow from
     /// [`Defaulter::Object`].
     fn webhook() -> Declaration
     where
@@ -89,7 +90,7 @@ pub trait Validator: Send + Sync + 'static {
     /// The kind that it validates.
     type Object: Object;
 
-    /// How the API server calls it. `#[webhook]` writes this function; what it leaves out follows from
+    /// The webhook's declaration. `#[webhook]` generates this function; omitted values follow from
     /// [`Validator::Object`].
     fn webhook() -> Declaration
     where
@@ -190,7 +191,7 @@ impl<'a> Validation<'a> {
         self
     }
 
-    /// Adds a warning, which kubectl prints. The object is not refused.
+    /// Adds a warning, which kubectl prints. The object is not rejected.
     pub fn warn(&mut self, warning: impl Into<String>) -> &mut Self {
         self.warnings.push(warning.into());
         self

@@ -1,4 +1,4 @@
-//! Leader election against the embedded server, on the paused clock.
+//! Leader election against the embedded API server, on a paused clock.
 
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
@@ -14,13 +14,13 @@ use crate::election_world::{Line, Replica, World};
 const LEASE_DURATION: Duration = Duration::from_secs(15);
 const RENEW_DEADLINE: Duration = Duration::from_secs(10);
 const RETRY_PERIOD: Duration = Duration::from_secs(2);
-/// The longest time between two tries of a contender: the retry period and the jitter.
+/// The longest time between two attempts of a standby: the retry period plus jitter.
 const TRY: Duration = Duration::from_millis(4400);
-/// How long a write and the pause after it take.
+/// The duration of a write and the pause after it.
 const WRITE: Duration = Duration::from_millis(100);
 
 #[tokio::test(start_paused = true)]
-async fn the_first_leads_and_the_second_knows_who_does() {
+async fn the_first_replica_leads_and_the_second_knows_the_leader() {
     let world = World::new();
     let mut first = world.replica("first", 1);
     first.leads().await;
@@ -37,7 +37,7 @@ async fn the_first_leads_and_the_second_knows_who_does() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_lease_looks_as_client_go_would_have_written_it() {
+async fn a_lease_has_the_fields_that_client_go_writes() {
     let world = World::new();
     let mut first = world.replica("first", 1);
     first.leads().await;
@@ -55,12 +55,12 @@ async fn a_lease_looks_as_client_go_would_have_written_it() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_leader_that_stands_still_is_overtaken_and_writes_nothing_after() {
+async fn a_paused_leader_loses_the_lease_and_writes_nothing_afterwards() {
     let world = Arc::new(World::new());
     let mut first = world.replica("first", 1);
     first.leads().await;
     let mut second = world.replica("second", 2);
-    // Each writes all the time, as soon as its fence lets it.
+    // Each replica writes continuously while its fence is open.
     let writes = Arc::new(Mutex::new(Vec::new()));
     for (name, fence) in [("first", first.fence.clone()), ("second", second.fence.clone())] {
         let (world, writes) = (world.clone(), writes.clone());
@@ -81,20 +81,20 @@ async fn a_leader_that_stands_still_is_overtaken_and_writes_nothing_after() {
     first.pause();
     second.leads().await;
     let overtaken = world.elapsed();
-    // The last renewal was sent a retry period before the pause at most.
+    // The last renewal was sent at most a retry period before the pause.
     assert!(overtaken + RETRY_PERIOD >= paused + LEASE_DURATION, "{overtaken:?}");
     assert!(overtaken <= paused + LEASE_DURATION + 2 * TRY, "{overtaken:?}");
     assert_eq!(first.fence.check(), Err(Fenced::Expired));
     assert_eq!(*second.leadership.borrow(), Leadership::Leading { transitions: 1 });
-    // The first still believes that it leads; only the fence knows better.
+    // The first replica still believes that it leads, but its fence is closed.
     assert_eq!(*first.leadership.borrow(), Leadership::Leading { transitions: 0 });
 
     sleep(Duration::from_secs(5)).await;
     let writes = writes.lock().unwrap().clone();
     let last = writes.iter().filter(|(_, name)| *name == "first").map(|(time, _)| *time).max().unwrap();
     let took_over = writes.iter().filter(|(_, name)| *name == "second").map(|(time, _)| *time).min().unwrap();
-    assert!(last + RETRY_PERIOD + WRITE > paused + RENEW_DEADLINE, "it wrote up to its deadline: {last:?}");
-    assert!(last <= paused + RENEW_DEADLINE, "and not after it: {last:?}");
+    assert!(last + RETRY_PERIOD + WRITE > paused + RENEW_DEADLINE, "it wrote until its deadline: {last:?}");
+    assert!(last <= paused + RENEW_DEADLINE, "it wrote after its deadline: {last:?}");
     assert!(took_over > last, "{took_over:?} > {last:?}");
 
     first.resume();
@@ -105,7 +105,7 @@ async fn a_leader_that_stands_still_is_overtaken_and_writes_nothing_after() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_clean_end_lets_the_next_one_lead_at_its_next_try() {
+async fn after_a_release_the_next_replica_leads_at_its_next_attempt() {
     let world = World::new();
     let mut first = world.replica("first", 1);
     first.leads().await;
@@ -132,7 +132,7 @@ async fn a_clean_end_lets_the_next_one_lead_at_its_next_try() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_leader_without_its_server_has_lost_at_the_renew_deadline() {
+async fn a_leader_without_a_connection_loses_at_the_renew_deadline() {
     for broken in [Line::Refusing, Line::Hanging] {
         let world = World::new();
         let mut first = world.replica("first", 1);
@@ -163,18 +163,18 @@ async fn a_leader_survives_an_outage_that_is_shorter_than_the_renew_deadline() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_standby_outlasts_an_outage() {
+async fn a_standby_survives_an_outage() {
     let world = World::new();
     let mut first = world.replica("first", 1);
     first.line.send_replace(Line::Hanging);
     sleep(Duration::from_mins(2)).await;
     assert_eq!(*first.leadership.borrow(), Leadership::Standby { leader: None });
     first.line.send_replace(Line::Up);
-    timeout(RENEW_DEADLINE + TRY, first.leads()).await.expect("nobody else contends");
+    timeout(RENEW_DEADLINE + TRY, first.leads()).await.expect("it is the only contender");
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_replica_whose_task_is_aborted_is_fenced_at_once_and_leaves_the_lease() {
+async fn an_aborted_replica_is_fenced_immediately_and_does_not_release_the_lease() {
     let world = World::new();
     let mut first = world.replica("first", 1);
     first.leads().await;
@@ -187,7 +187,7 @@ async fn a_replica_whose_task_is_aborted_is_fenced_at_once_and_leaves_the_lease(
 }
 
 #[tokio::test(start_paused = true)]
-async fn somebody_who_takes_the_lease_by_force_has_it_at_the_next_renewal() {
+async fn a_leader_loses_at_the_next_renewal_if_the_holder_is_overwritten() {
     let world = World::new();
     let mut first = world.replica("first", 1);
     first.leads().await;
@@ -197,7 +197,7 @@ async fn somebody_who_takes_the_lease_by_force_has_it_at_the_next_renewal() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_replica_in_go_is_waited_for_and_reported() {
+async fn a_leader_written_in_go_is_respected_and_reported() {
     let world = World::new();
     let lease: Lease = serde_json::from_value(serde_json::json!({
         "metadata": {"name": "lock"},
@@ -227,7 +227,7 @@ async fn a_replica_in_go_is_waited_for_and_reported() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn the_metrics_have_the_names_that_dashboards_ask_for() {
+async fn the_metrics_have_the_names_of_client_go() {
     let shown = |registry: &Registry| {
         let mut text = String::new();
         prometheus_client::encoding::text::encode(&mut text, registry).unwrap();
@@ -261,7 +261,7 @@ async fn the_metrics_have_the_names_that_dashboards_ask_for() {
     "#);
 }
 
-/// Three contend, one is cut off, one ends; who leads when, and every request.
+/// The requests of three contenders, of which one is cut off and one stops, and the order of leaders.
 fn trace(seed: u64) -> Vec<String> {
     let runtime =
         tokio::runtime::Builder::new_current_thread().enable_all().start_paused(true).build().unwrap();
@@ -275,10 +275,10 @@ fn trace(seed: u64) -> Vec<String> {
         let first = leading(&replicas).expect("one leads");
         replicas[first].line.send_replace(Line::Hanging);
         sleep(Duration::from_mins(1)).await;
-        let second = leading(&replicas).expect("another leads");
+        let second = leading(&replicas).expect("another replica leads");
         replicas[second].stop();
         sleep(Duration::from_mins(1)).await;
-        let third = leading(&replicas).expect("the last leads");
+        let third = leading(&replicas).expect("the last replica leads");
         let mut trace = world.trace();
         trace.push(format!("{first} {second} {third}"));
         trace
@@ -289,5 +289,5 @@ fn trace(seed: u64) -> Vec<String> {
 fn the_same_seeds_give_the_same_trace() {
     let once = trace(1);
     assert_eq!(once, trace(1));
-    assert_ne!(once, trace(100), "the seeds decide when contenders try");
+    assert_ne!(once, trace(100), "the seeds determine the retry times");
 }

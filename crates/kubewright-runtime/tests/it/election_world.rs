@@ -1,5 +1,5 @@
-//! What the tests of leader election start from: a server behind a line that can break, and replicas that can be made
-//! to stand still. Nothing here asserts.
+//! Setup for leader election tests: a server behind a connection that can break, and replicas that can be paused.
+//! Nothing here asserts.
 
 use std::pin::Pin;
 use std::sync::{Arc, Mutex};
@@ -21,7 +21,7 @@ use tower_service::Service;
 /// 2026-01-01T00:00:00Z in microseconds.
 const START: i64 = 1_767_225_600_000_000;
 
-/// How a line treats requests.
+/// How a connection treats requests.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Line {
     Up,
@@ -29,12 +29,12 @@ pub(crate) enum Line {
     Hanging,
 }
 
-/// A server, and the clock that all share.
+/// A server and the shared clock.
 pub(crate) struct World {
     server: ApiServer,
     clock: TokioClock,
     began: Instant,
-    /// Every request, when and by whom.
+    /// All requests, with time and replica.
     trace: Arc<Mutex<Vec<String>>>,
 }
 
@@ -47,13 +47,15 @@ impl World {
         };
         Self {
             server: ApiServer::new(options),
-            clock: TokioClock::starting_at(Timestamp::from_microsecond(START).expect("the start is a time")),
+            clock: TokioClock::starting_at(
+                Timestamp::from_microsecond(START).expect("the start is a valid time"),
+            ),
             began: Instant::now(),
             trace: Arc::default(),
         }
     }
 
-    /// A client of somebody who does not contend.
+    /// A client that is not a contender.
     pub(crate) fn client(&self) -> Client {
         Client::new(self.server.clone(), "default")
     }
@@ -70,7 +72,7 @@ impl World {
         self.trace.lock().expect("no test panics there").clone()
     }
 
-    /// A contender for the lease `lock`, over a line of its own.
+    /// A contender for the Lease `lock`, with its own connection.
     pub(crate) fn election(&self, identity: &str, seed: u64) -> (Election, watch::Sender<Line>) {
         let line = watch::Sender::new(Line::Up);
         let wire = Wire {
@@ -88,7 +90,7 @@ impl World {
             ..ElectionOptions::new("lock")
         };
         let election = Election::new(client, options, Arc::new(self.clock), rng);
-        (election.expect("the test's own options work"), line)
+        (election.expect("the options are valid"), line)
     }
 
     pub(crate) fn replica(&self, identity: &str, seed: u64) -> Replica {
@@ -97,7 +99,7 @@ impl World {
     }
 }
 
-/// A contender that runs.
+/// A running contender.
 pub(crate) struct Replica {
     pub(crate) fence: Fence,
     pub(crate) leadership: ordered_watch::Receiver<Leadership>,
@@ -113,7 +115,7 @@ impl Replica {
         let (stop, stopped) = oneshot::channel();
         let pause = Arc::<Mutex<Pause>>::default();
         let run = election.run(async move {
-            // Nobody who forgets the sender means to stop.
+            // A dropped sender is not a stop.
             if stopped.await.is_err() {
                 std::future::pending::<()>().await;
             }
@@ -124,15 +126,15 @@ impl Replica {
 
     pub(crate) async fn leads(&mut self) {
         let leading = self.leadership.wait_for(|now| matches!(now, Leadership::Leading { .. })).await;
-        leading.expect("the election goes on");
+        leading.expect("the election runs");
     }
 
-    /// Asks for a clean end.
+    /// Requests a graceful stop.
     pub(crate) fn stop(&mut self) {
         self.stop.take().expect("it is stopped once").send(()).expect("it runs");
     }
 
-    /// Does not let it take a step until it [resumes](Self::resume), as SIGSTOP would.
+    /// Pauses it until it is [resumed](Self::resume), like SIGSTOP.
     pub(crate) fn pause(&self) {
         self.pause.lock().expect("no test panics there").paused = true;
     }
@@ -172,7 +174,7 @@ impl<F: Future> Future for Pausable<F> {
     }
 }
 
-/// A replica's way to the server.
+/// The connection of a replica to the server.
 struct Wire {
     server: ApiServer,
     line: watch::Receiver<Line>,

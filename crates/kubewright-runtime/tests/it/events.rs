@@ -1,4 +1,4 @@
-//! Events on the embedded server: what kubectl would show, and what happens when the server does not answer.
+//! Events on the embedded API server, also when the server does not respond.
 
 use std::future::pending;
 use std::pin::Pin;
@@ -22,21 +22,21 @@ use tokio::time::Instant;
 
 const SOON: Duration = Duration::from_secs(5);
 
-/// What stands between the broadcaster and the server.
+/// The state of the connection between broadcaster and server.
 #[derive(Debug, Clone, Copy, PartialEq)]
 enum Way {
     Open,
-    /// No request is ever answered.
+    /// No request gets a response.
     Hangs,
-    /// No connection is made.
+    /// Connections fail.
     Broken,
-    /// Requests are served, their answers are lost.
+    /// Requests are served, but their responses are lost.
     Unheard,
-    /// Every request is answered with this code.
+    /// Every request gets this status code.
     Answers(u16),
 }
 
-/// The server, with a way to it, and the requests that were sent.
+/// A connection to the server that records its requests.
 #[derive(Clone)]
 struct Wire {
     server: ApiServer,
@@ -67,7 +67,7 @@ impl tower_service::Service<http::Request<kube::client::Body>> for Wire {
                     Err(std::io::Error::other("connection reset by peer"))
                 }
                 Way::Answers(code) => {
-                    // Any answer will do, with another code.
+                    // Any response, with another status code.
                     *request.uri_mut() = "/nowhere".parse().unwrap();
                     let mut answer = server.handle(request).await;
                     *answer.status_mut() = code.try_into().unwrap();
@@ -136,7 +136,7 @@ impl World {
         Api::all(self.client.clone()).list(&ListParams::default()).await.unwrap().items
     }
 
-    /// Waits until there are so many events.
+    /// Waits for `count` events.
     async fn eventually(&self, count: usize) -> Vec<Event> {
         let there = async || {
             let events = self.events().await;
@@ -145,7 +145,7 @@ impl World {
         eventually(SOON, there).await.unwrap()
     }
 
-    /// Ends the broadcaster. How long that took.
+    /// Stops the broadcaster. Returns how long that took.
     async fn stop(&mut self) -> Duration {
         let start = Instant::now();
         drop(self.stop.take());
@@ -154,7 +154,7 @@ impl World {
     }
 }
 
-/// What is logged in this thread, where the whole test runs.
+/// The log of this thread, in which the whole test runs.
 #[derive(Clone, Default)]
 struct Log(Arc<Mutex<Vec<u8>>>);
 
@@ -190,7 +190,7 @@ fn count(event: &Event) -> i32 {
 }
 
 #[tokio::test(start_paused = true)]
-async fn an_event_says_what_happened_to_what() {
+async fn an_event_has_all_fields() {
     let world = World::new();
     let page = world.page().await;
     let pod: Pod = world
@@ -230,7 +230,7 @@ async fn an_event_says_what_happened_to_what() {
     });
     assert_eq!(event, expected);
 
-    // The view that `kubectl describe` reads.
+    // What `kubectl describe` reads.
     let core: Api<k8s_openapi::api::core::v1::Event> = Api::default_namespaced(world.client.clone());
     let about = format!("involvedObject.uid={}", page.uid().unwrap());
     let described = core.list(&ListParams::default().fields(&about)).await.unwrap().items;
@@ -239,7 +239,7 @@ async fn an_event_says_what_happened_to_what() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn objects_outside_of_namespaces_and_dynamic_objects_have_events_too() {
+async fn cluster_scoped_and_dynamic_objects_can_have_events() {
     let world = World::new();
     let namespace = Api::<Namespace>::all(world.client.clone()).get("kube-system").await.unwrap();
     world.recorder.normal(&namespace, "Seen").action("See").note("it is there");
@@ -264,7 +264,7 @@ async fn objects_outside_of_namespaces_and_dynamic_objects_have_events_too() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_hundred_equal_events_are_one_object_that_counts() {
+async fn a_hundred_equal_events_are_one_event_with_a_count() {
     let world = World::new();
     let mut page = world.page().await;
     for version in 0..100 {
@@ -273,7 +273,7 @@ async fn a_hundred_equal_events_are_one_object_that_counts() {
         tokio::time::sleep(Duration::from_secs(1)).await;
     }
     let events = world.events().await;
-    assert_eq!((events.len(), count(&events[0])), (1, 2), "the first repetition is written at once");
+    assert_eq!((events.len(), count(&events[0])), (1, 2), "the first repetition is written immediately");
     assert_eq!(world.requests(), ["POST", "PATCH"]);
 
     let all = async || match count(&world.events().await[0]) {
@@ -300,7 +300,7 @@ async fn a_changed_note_is_a_new_event() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_recorder_that_ignores_notes_counts_on_the_first() {
+async fn a_recorder_that_ignores_notes_keeps_the_first_note() {
     let world = World::new();
     let page = world.page().await;
     let recorder = world.recorder.ignoring_notes();
@@ -309,23 +309,23 @@ async fn a_recorder_that_ignores_notes_counts_on_the_first() {
     }
     let events = world.eventually(1).await;
     assert_eq!((events[0].note.as_deref(), count(&events[0])), (Some("in 0 ms"), 3));
-    assert_eq!(events[0].action.as_deref(), Some("Synced"), "without an action, it is the reason");
+    assert_eq!(events[0].action.as_deref(), Some("Synced"), "the action defaults to the reason");
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_sentence_as_reason_is_logged() -> anyhow::Result<()> {
+async fn a_reason_with_several_words_is_logged() -> anyhow::Result<()> {
     let log = crate::operator::Log::keep()?;
     let world = World::new();
     let page = world.page().await;
     world.recorder.normal(&page, "the page is there").note("Created");
     world.recorder.normal(&page, "Created").note("the page is there");
-    let lines = log.saying("the reason of an event should be one CamelCase word");
+    let lines = log.saying("Event reason should be one CamelCase word");
     assert_eq!(lines.len(), 1, "{lines:?}");
     Ok(())
 }
 
 #[tokio::test(start_paused = true)]
-async fn equal_events_at_the_same_moment_are_one_write() {
+async fn equal_events_at_the_same_time_are_one_write() {
     let world = World::new();
     let page = world.page().await;
     for _ in 0..100 {
@@ -336,7 +336,7 @@ async fn equal_events_at_the_same_moment_are_one_write() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_controller_cannot_flood_an_object() {
+async fn events_per_object_are_rate_limited() {
     let world = World::new();
     let page = world.page().await;
     for reason in 0..60 {
@@ -359,7 +359,7 @@ async fn an_event_survives_an_outage() {
     world.set(Way::Answers(503));
     tokio::time::sleep(Duration::from_secs(30)).await;
     let tries = world.requests().len();
-    assert!((5..=7).contains(&tries), "{tries} tries in a minute");
+    assert!((5..=7).contains(&tries), "{tries} attempts in a minute");
     world.recorder.normal(&page, "Synced").action("Sync").note("");
     world.set(Way::Open);
     let there = async || match world.events().await.as_slice() {
@@ -370,7 +370,7 @@ async fn an_event_survives_an_outage() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_write_whose_answer_is_lost_is_not_written_twice() {
+async fn a_write_whose_response_is_lost_is_not_repeated() {
     let world = World::with_way(Way::Unheard);
     let page = world.page().await;
     world.recorder.normal(&page, "Synced").action("Sync").note("");
@@ -386,7 +386,7 @@ async fn a_write_whose_answer_is_lost_is_not_written_twice() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn what_the_server_refuses_is_told_once_and_not_sent_again() {
+async fn a_rejected_event_is_logged_once_and_not_sent_again() {
     let (log, _guard) = Log::start();
     let world = World::with_way(Way::Answers(403));
     let page = world.page().await;
@@ -396,11 +396,11 @@ async fn what_the_server_refuses_is_told_once_and_not_sent_again() {
     }
     assert_eq!(world.requests(), ["POST"]);
     let [line] = log.lines().try_into().unwrap();
-    assert!(line.starts_with("WARN  the API server refused an event event=default/page."), "{line}");
+    assert!(line.starts_with("WARN  API server rejected event event=default/page."), "{line}");
 }
 
 #[tokio::test(start_paused = true)]
-async fn an_event_in_a_namespace_that_ends_is_dropped_in_silence() {
+async fn an_event_in_a_terminating_namespace_is_dropped_without_a_log_line() {
     let (log, _guard) = Log::start();
     let world = World::new();
     let namespaces: Api<Namespace> = Api::all(world.client.clone());
@@ -421,19 +421,19 @@ async fn an_event_in_a_namespace_that_ends_is_dropped_in_silence() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn the_oldest_are_dropped_when_there_are_too_many_and_the_log_says_so() {
+async fn when_the_queue_is_full_the_oldest_events_are_dropped_and_logged() {
     let (log, _guard) = Log::start();
     let world = World::new();
-    // The broadcaster has not run yet: nothing was awaited.
+    // The broadcaster has not run yet, because nothing was awaited.
     for _ in 0..1500 {
         world.recorder.normal(&Pod::default(), "Synced").action("Sync").note("");
     }
     assert_eq!(count(&world.eventually(1).await[0]), 1000);
-    assert_eq!(log.lines(), ["WARN  events were not written dropped=500 suppressed=0"]);
+    assert_eq!(log.lines(), ["WARN  Events dropped dropped=500 suppressed=0"]);
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_recorder_does_not_wait_for_a_server_that_hangs() {
+async fn a_recorder_does_not_block_on_a_server_that_hangs() {
     let mut world = World::with_way(Way::Hangs);
     let page = world.page().await;
     let start = Instant::now();
@@ -442,14 +442,14 @@ async fn a_recorder_does_not_wait_for_a_server_that_hangs() {
     }
     assert_eq!(start.elapsed(), Duration::ZERO);
     tokio::time::sleep(Duration::from_secs(10)).await;
-    assert_eq!(world.requests().len(), 4, "so many writes are under way");
-    assert_eq!(world.stop().await, Duration::from_secs(1), "the end does not wait for it either");
-    // Nobody takes it any more, and nobody is held up by it.
+    assert_eq!(world.requests().len(), 4, "4 concurrent writes");
+    assert_eq!(world.stop().await, Duration::from_secs(1), "shutdown does not wait for it either");
+    // Events after shutdown are discarded without blocking.
     world.recorder.normal(&page, "Late").action("Sync").note("");
 }
 
 #[tokio::test(start_paused = true)]
-async fn the_end_writes_what_is_left() {
+async fn shutdown_flushes_pending_events() {
     let mut world = World::new();
     let page = world.page().await;
     world.recorder.normal(&page, "Synced").action("Sync").note("");
@@ -465,7 +465,7 @@ async fn the_end_writes_what_is_left() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn an_event_that_expired_is_written_anew() {
+async fn an_expired_event_is_created_again() {
     let world = World::new();
     let page = world.page().await;
     world.recorder.normal(&page, "Synced").action("Sync").note("");

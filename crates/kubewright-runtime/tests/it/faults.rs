@@ -1,4 +1,4 @@
-//! The connection of the tests fails as it is told to: without this, no other test would say much.
+//! Tests of the fault injection itself, on which other tests rely.
 
 use std::time::Duration;
 
@@ -15,7 +15,7 @@ fn maps(world: &World) -> Api<ConfigMap> {
 }
 
 #[tokio::test(start_paused = true)]
-async fn requests_are_remembered_as_they_were() -> Result<()> {
+async fn requests_are_recorded() -> Result<()> {
     let world = World::new();
     maps(&world).list(&ListParams::default().labels("app in (a,b)").limit(5)).await?;
     maps(&world).create(&PostParams::default(), &config_map("a")).await?;
@@ -36,13 +36,13 @@ async fn requests_are_remembered_as_they_were() -> Result<()> {
 }
 
 #[tokio::test(start_paused = true)]
-async fn requests_fail_as_often_as_told() -> Result<()> {
+async fn requests_fail_as_often_as_configured() -> Result<()> {
     let world = World::new();
     world.config_maps(&["a"]).await?;
     world.faults.next(1, Effect::Status(409, "Conflict"), |asked| asked.path.ends_with("/a"));
     world.faults.next(1, Effect::Refuse, |_| true);
     world.faults.next(1, Effect::Answer(502, "bad gateway".to_owned()), |_| true);
-    let kube::Error::Api(status) = maps(&world).get("a").await.unwrap_err() else { panic!("no answer") };
+    let kube::Error::Api(status) = maps(&world).get("a").await.unwrap_err() else { panic!("no response") };
     assert_eq!(status.reason, "Conflict");
     assert!(matches!(maps(&world).get("a").await.unwrap_err(), kube::Error::Service(_)));
     assert!(matches!(maps(&world).get("a").await.unwrap_err(), kube::Error::Api(_)));
@@ -56,7 +56,7 @@ async fn requests_fail_as_often_as_told() -> Result<()> {
 }
 
 #[tokio::test(start_paused = true)]
-async fn answers_come_late_or_never_or_are_lost() -> Result<()> {
+async fn responses_are_delayed_missing_or_lost() -> Result<()> {
     let world = World::new();
     let started = Instant::now();
     world.faults.next(1, Effect::Delay(Duration::from_secs(9)), |_| true);
@@ -71,7 +71,7 @@ async fn answers_come_late_or_never_or_are_lost() -> Result<()> {
 }
 
 #[tokio::test(start_paused = true)]
-async fn open_watches_meet_their_fate() -> Result<()> {
+async fn open_watches_can_be_stalled_cut_ended_and_expired() -> Result<()> {
     let world = World::new();
     world.namespace("other").await?;
     let open =
@@ -81,7 +81,7 @@ async fn open_watches_meet_their_fate() -> Result<()> {
     let (mut first, mut second) = (open().await?, open().await?);
     world.config_maps(&["a"]).await?;
     for watch in [&mut first, &mut second] {
-        // The server's own kube-root-ca.crt may be there first.
+        // The server's own kube-root-ca.crt may come first.
         loop {
             let event = soon("an event", watch.try_next()).await?;
             if matches!(event, Some(WatchEvent::Added(map)) if map.metadata.name.as_deref() == Some("a")) {
@@ -91,7 +91,7 @@ async fn open_watches_meet_their_fate() -> Result<()> {
     }
     assert_eq!((world.faults.watches(is_watch), world.faults.watches(|_| false)), (2, 0));
 
-    // What is stalled goes on where it was.
+    // A stalled watch resumes where it stopped.
     assert_eq!(world.faults.stall(is_watch), 2);
     world.config_maps(&["b"]).await?;
     assert!(tokio::time::timeout(Duration::from_mins(1), first.try_next()).await.is_err());
@@ -112,7 +112,7 @@ async fn open_watches_meet_their_fate() -> Result<()> {
     assert!(soon("the end", fourth.try_next()).await?.is_none());
     drop((third, fourth));
 
-    // The connection does not know how the watch is read: it is silent from the start.
+    // Mute works without an open watch: the watch is silent from the start.
     world.faults.next(1, Effect::Mute, Asked::is_watch);
     let mut fifth = open().await?;
     assert!(tokio::time::timeout(Duration::from_mins(1), fifth.try_next()).await.is_err());

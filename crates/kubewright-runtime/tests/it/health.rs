@@ -1,4 +1,4 @@
-//! Probes as a kubelet sends them.
+//! Health probes over HTTP.
 
 use anyhow::Result;
 use kubewright_runtime::health::{self, Checks};
@@ -6,7 +6,7 @@ use kubewright_runtime::health::{self, Checks};
 use crate::serve::{Running, get, local};
 
 #[tokio::test]
-async fn probes_are_answered_by_name_and_endpoint() -> Result<()> {
+async fn probes_are_served_by_endpoint_and_check_name() -> Result<()> {
     let (healthz, readyz) = (Checks::new("healthz"), Checks::new("readyz"));
     readyz.add("cache-sync", || Err("1 kind is not listed".to_owned()));
     let running = Running::start(local().await?, health::handler(healthz, readyz.clone()));

@@ -1,4 +1,4 @@
-//! What a program that listens is told of every reconcile. On the real clock: the listener is a real one.
+//! The journal as a listener receives it. These tests run on the real clock, because the listener is a socket.
 
 use std::net::SocketAddr;
 use std::sync::Arc;
@@ -19,7 +19,7 @@ use tokio::sync::{Semaphore, mpsc};
 use crate::operator::{Acts, KeyActs, Log, Running, owner, patch, touch};
 use crate::world::{Asked, Effect, Widget, World, config_map, eventually, soon, widget};
 
-/// Somebody who listens.
+/// A listener of the journal.
 struct Listener {
     socket: TcpListener,
     address: SocketAddr,
@@ -50,7 +50,7 @@ impl Connection {
         serde_json::from_str(&line).with_context(|| line.clone())
     }
 
-    /// The next record that this picks; what is told of queues and the like in between is passed over.
+    /// The next record that `pick` accepts; other records are skipped.
     async fn find<T>(&mut self, mut pick: impl FnMut(Record) -> Option<T>) -> Result<T> {
         loop {
             if let Some(found) = pick(self.next().await?) {
@@ -63,7 +63,7 @@ impl Connection {
         self.find(|record| if let Record::Started(it) = record { Some(it) } else { None }).await
     }
 
-    /// The end of a reconcile, and what it asked for.
+    /// The end of a reconcile, and its requests.
     async fn ended(&mut self, id: &str) -> Result<(Ended, Vec<Request>)> {
         let mut requests = Vec::new();
         let ended = self.find(|record| match record {
@@ -88,7 +88,7 @@ impl Connection {
     }
 }
 
-/// A manager that tells whoever listens at an address.
+/// A manager that writes its journal to an address.
 fn told(world: &World, address: SocketAddr) -> Result<Manager> {
     let options = ManagerOptions { seed: Some(1), journal: Some(address), ..ManagerOptions::new("test") };
     Ok(Manager::new(world.kube.clone(), options.namespaces(["default"]))?)
@@ -110,7 +110,7 @@ fn cause(why: Trigger, of: Option<(&str, &str)>, changed: &[&str]) -> Cause {
 }
 
 #[tokio::test]
-async fn a_reconcile_is_told_with_the_object_and_the_fields_that_caused_it() -> Result<()> {
+async fn a_started_record_has_the_causing_object_and_its_changed_fields() -> Result<()> {
     let world = World::new();
     world.widgets().await?;
     let a = world.api::<Widget>().create(&PostParams::default(), &widget("a", "red")).await?;
@@ -151,7 +151,7 @@ async fn a_reconcile_is_told_with_the_object_and_the_fields_that_caused_it() -> 
     assert_eq!(started.causes, [cause(Trigger::Deleted, Some(("ConfigMap", "child")), &[])]);
 
     running.end().await?;
-    // Everything was written before the manager ended, and then the line is closed.
+    // Everything was written before the manager stopped, and then the connection is closed.
     while let Some(line) = connection.0.next_line().await? {
         assert!(line.contains(r#""type":"queue""#), "{line}");
     }
@@ -159,7 +159,7 @@ async fn a_reconcile_is_told_with_the_object_and_the_fields_that_caused_it() -> 
 }
 
 #[tokio::test]
-async fn requests_are_told_with_the_reconcile_that_made_them() -> Result<()> {
+async fn a_request_record_has_the_id_of_its_reconcile() -> Result<()> {
     let world = World::new();
     world.widgets().await?;
     world.api::<Widget>().create(&PostParams::default(), &widget("a", "red")).await?;
@@ -177,7 +177,7 @@ async fn requests_are_told_with_the_reconcile_that_made_them() -> Result<()> {
             Ok(Outcome::done())
         })
     });
-    // Both at once: whose is whose must not be a matter of time.
+    // Run both concurrently: requests must not be matched by time.
     manager.controller(acts).concurrency(2).register()?;
     let running = Running::start(&manager);
     let mut connection = listener.accept().await?;
@@ -213,7 +213,7 @@ async fn requests_are_told_with_the_reconcile_that_made_them() -> Result<()> {
 }
 
 #[tokio::test]
-async fn a_request_without_an_answer_is_told_with_its_reason() -> Result<()> {
+async fn a_request_without_a_response_is_recorded_with_its_error() -> Result<()> {
     let world = World::new();
     let listener = Listener::bind().await?;
     let (manager, (ask, asked)) = (listener.manager(&world)?, mpsc::channel(2));
@@ -249,7 +249,7 @@ async fn a_request_without_an_answer_is_told_with_its_reason() -> Result<()> {
         _ => None,
     };
     let request = connection.find(of_it).await?;
-    assert_eq!(request.error.as_deref(), Some("given up before there was an answer"));
+    assert_eq!(request.error.as_deref(), Some("cancelled before the response"));
     assert!(request.ms >= 90.0, "{request:?}");
     running.stop.cancel();
     running.task.await??;
@@ -257,7 +257,7 @@ async fn a_request_without_an_answer_is_told_with_its_reason() -> Result<()> {
 }
 
 #[tokio::test]
-async fn it_is_told_how_each_reconcile_ended_and_what_follows() -> Result<()> {
+async fn an_ended_record_has_the_result_and_the_requeue_delay() -> Result<()> {
     let world = World::new();
     let listener = Listener::bind().await?;
     let (manager, (ask, asked)) = (listener.manager(&world)?, mpsc::channel(8));
@@ -307,7 +307,7 @@ async fn it_is_told_how_each_reconcile_ended_and_what_follows() -> Result<()> {
 }
 
 #[tokio::test]
-async fn it_is_told_how_many_keys_wait_and_run() -> Result<()> {
+async fn a_queue_record_has_the_queued_and_running_keys() -> Result<()> {
     let world = World::new();
     world.config_maps(&["a", "b", "c"]).await?;
     let listener = Listener::bind().await?;
@@ -316,7 +316,7 @@ async fn it_is_told_how_many_keys_wait_and_run() -> Result<()> {
     let acts = Acts::<ConfigMap>::new(move |_, _| {
         let gate = opened.clone();
         Box::pin(async move {
-            gate.acquire_owned().await.expect("it is not closed").forget();
+            gate.acquire_owned().await.expect("the semaphore is not closed").forget();
             Ok(Outcome::done())
         })
     });
@@ -335,7 +335,7 @@ async fn it_is_told_how_many_keys_wait_and_run() -> Result<()> {
 }
 
 #[tokio::test]
-async fn where_nobody_listens_reconciles_go_on() -> Result<()> {
+async fn reconciles_continue_without_a_listener() -> Result<()> {
     let world = World::new();
     world.config_maps(&["a"]).await?;
     let address = Listener::bind().await?.address;
@@ -354,7 +354,7 @@ async fn where_nobody_listens_reconciles_go_on() -> Result<()> {
 }
 
 #[tokio::test]
-async fn a_listener_that_does_not_read_holds_nobody_up() -> Result<()> {
+async fn a_listener_that_does_not_read_does_not_block_reconciles() -> Result<()> {
     const KEYS: usize = 10_000;
     let world = World::new();
     let listener = Listener::bind().await?;
@@ -376,7 +376,7 @@ async fn a_listener_that_does_not_read_holds_nobody_up() -> Result<()> {
 }
 
 #[tokio::test]
-async fn a_listener_that_comes_back_hears_what_happens_from_then_on() -> Result<()> {
+async fn a_listener_that_reconnects_receives_later_reconciles() -> Result<()> {
     let world = World::new();
     world.config_maps(&["a"]).await?;
     let listener = Listener::bind().await?;
@@ -396,7 +396,7 @@ async fn a_listener_that_comes_back_hears_what_happens_from_then_on() -> Result<
 }
 
 #[tokio::test]
-async fn the_log_says_why_where_each_reconcile_is_logged() -> Result<()> {
+async fn the_debug_log_has_the_causes_of_each_reconcile() -> Result<()> {
     let world = World::new();
     world.config_maps(&["a"]).await?;
     let (manager, log) = (crate::operator::manager(&world)?, Log::keep()?);
@@ -417,7 +417,7 @@ async fn the_log_says_why_where_each_reconcile_is_logged() -> Result<()> {
 }
 
 #[tokio::test]
-async fn the_log_says_why_of_what_failed_whatever_its_level() -> Result<()> {
+async fn the_log_of_a_failure_has_its_causes_at_any_level() -> Result<()> {
     let world = World::new();
     world.config_maps(&["a"]).await?;
     let (manager, log) = (crate::operator::manager(&world)?, Log::keep_from("info")?);

@@ -1,4 +1,4 @@
-//! A manager from its start to its end: in which order, with which errors, and what it leaves behind.
+//! The lifecycle of a manager: start order, errors, graceful shutdown.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -20,7 +20,7 @@ use tokio::time::Instant;
 use crate::operator::{Acts, Crowd, KeyActs, Notes, Running, manager, metric, options};
 use crate::world::{Asked, Faults, Widget, World, config_map, eventually, eventually_within, settle};
 
-/// The options of one of several replicas.
+/// The options of one replica of several.
 pub(crate) fn replica(identity: &str) -> ManagerOptions {
     let election = ElectionOptions {
         namespace: Some("default".to_owned()),
@@ -30,7 +30,7 @@ pub(crate) fn replica(identity: &str) -> ManagerOptions {
     ManagerOptions { leader_election: Some(election), ..options() }.namespaces(["default"])
 }
 
-/// Who holds the Lease.
+/// The holder of the Lease.
 pub(crate) async fn holder(world: &World) -> Option<String> {
     let lease = world.api::<Lease>().get_opt("test.example.org").await.ok().flatten();
     lease?.spec?.holder_identity.filter(|holder| !holder.is_empty())
@@ -41,12 +41,13 @@ pub(crate) fn is_lease(asked: &Asked) -> bool {
 }
 
 #[tokio::test(start_paused = true)]
-async fn it_starts_what_runs_everywhere_and_then_contends_and_then_leads() -> Result<()> {
+async fn components_of_every_replica_start_before_the_election_and_those_of_the_leader_after_it() -> Result<()>
+{
     let world = World::new();
     world.config_maps(&["a"]).await?;
     let manager = Manager::new(world.kube.clone(), replica("me"))?;
     let notes = Notes::new();
-    // At each start: how often the Lease was asked for before, and how often it was written.
+    // At each start: the number of requests for the Lease so far, and how many of them were writes.
     let seen = |notes: &Notes, faults: &Faults, what: &str| {
         let (asked, written) = (faults.count(is_lease), faults.count(|it| is_lease(it) && it.is_write()));
         notes.push(format!("{what}: {asked} {written}"));
@@ -59,7 +60,7 @@ async fn it_starts_what_runs_everywhere_and_then_contends_and_then_leads() -> Re
     let (noted, faults) = (notes.clone(), world.faults.clone());
     manager.task_without_leader("everywhere", move |cx| async move {
         seen(&noted, &faults, "everywhere");
-        // The cache runs already, so that this is answered by it, once it knows.
+        // The cache runs already, so it answers this once it has synced.
         let maps = cx.client().list::<ConfigMap>(&List::namespace("default")).await?;
         assert_eq!((maps.len(), faults.count(|it| it.path.ends_with("/configmaps"))), (1, 1));
         Ok(())
@@ -78,7 +79,7 @@ async fn it_starts_what_runs_everywhere_and_then_contends_and_then_leads() -> Re
 }
 
 #[tokio::test(start_paused = true)]
-async fn it_ends_with_what_reconciles_then_the_cache_then_events_and_the_lease_last() -> Result<()> {
+async fn controllers_stop_first_then_cache_and_events_and_the_lease_is_released_last() -> Result<()> {
     let world = World::new();
     world.config_maps(&["a"]).await?;
     let manager = Manager::new(world.kube.clone(), replica("me"))?;
@@ -91,10 +92,10 @@ async fn it_ends_with_what_reconciles_then_the_cache_then_events_and_the_lease_l
             cx.cancelled().await;
             notes.push("is asked to end");
             gate.notified().await;
-            // It still leads, and may finish what it began.
-            let map = map.expect("it is there");
+            // This replica still leads, so the reconcile may finish its writes.
+            let map = map.expect("the object exists");
             cx.client().patch(&*map, &Patch::merge(json!({"data": {"done": "yes"}}))).await?;
-            cx.events().normal(&*map, "Done").action("Finish").note("it is done");
+            cx.events().normal(&*map, "Done").action("Finish").note("done");
             notes.push("ends");
             Ok(Outcome::done())
         })
@@ -115,9 +116,9 @@ async fn it_ends_with_what_reconciles_then_the_cache_then_events_and_the_lease_l
     running.stop.cancel();
     tokio::time::sleep(Duration::from_secs(20)).await;
     assert_eq!(notes.all(), ["begins", "the task ends", "is asked to end"]);
-    assert_eq!(world.faults.watches(|_| true), 1, "who still reconciles still reads");
-    assert_eq!(holder(&world).await.as_deref(), Some("me"), "who still reconciles still leads");
-    assert!(world.faults.count(is_lease) > 5, "and renews");
+    assert_eq!(world.faults.watches(|_| true), 1, "the cache runs as long as a reconcile does");
+    assert_eq!(holder(&world).await.as_deref(), Some("me"), "the replica leads as long as a reconcile runs");
+    assert!(world.faults.count(is_lease) > 5, "the Lease is renewed");
 
     go.notify_one();
     running.end().await?;
@@ -140,7 +141,7 @@ async fn it_ends_with_what_reconciles_then_the_cache_then_events_and_the_lease_l
 }
 
 #[tokio::test(start_paused = true)]
-async fn the_end_waits_for_what_runs_and_drops_what_waits() -> Result<()> {
+async fn shutdown_waits_for_running_reconciles_and_drops_queued_keys() -> Result<()> {
     let world = World::new();
     world.config_maps(&["a", "b", "c"]).await?;
     let (manager, notes) = (manager(&world)?, Notes::new());
@@ -167,7 +168,7 @@ async fn the_end_waits_for_what_runs_and_drops_what_waits() -> Result<()> {
 }
 
 #[tokio::test(start_paused = true)]
-async fn what_does_not_end_in_time_is_dropped_and_named() -> Result<()> {
+async fn tasks_that_exceed_the_shutdown_timeout_are_dropped_and_named() -> Result<()> {
     let world = World::new();
     world.config_maps(&["a"]).await?;
     let options = ManagerOptions { health_probe_bind_address: "127.0.0.1:0".parse()?, ..replica("me") };
@@ -193,14 +194,17 @@ async fn what_does_not_end_in_time_is_dropped_and_named() -> Result<()> {
     let error = running.failed().await?;
     let took = asked_to_end.elapsed();
     assert!((Duration::from_secs(30)..Duration::from_secs(32)).contains(&took), "{took:?}");
-    assert_eq!(error.to_string(), "not everything ended within 30s: deaf, controller configmap");
-    assert_eq!(crowd.now(), 0, "what was running is dropped");
-    assert_eq!(holder(&world).await, None, "and only then the Lease is released");
+    assert_eq!(
+        error.to_string(),
+        "graceful shutdown timed out after 30s; still running: deaf, controller configmap"
+    );
+    assert_eq!(crowd.now(), 0, "running tasks are dropped");
+    assert_eq!(holder(&world).await, None, "then the Lease is released");
     Ok(())
 }
 
 #[tokio::test(start_paused = true)]
-async fn without_a_limit_the_end_waits_for_ever() -> Result<()> {
+async fn without_a_timeout_shutdown_waits_forever() -> Result<()> {
     let world = World::new();
     let options = ManagerOptions { graceful_shutdown_timeout: None, ..options() };
     let manager = Manager::new(world.kube.clone(), options)?;
@@ -242,7 +246,7 @@ async fn tasks_run_on_the_leader_or_everywhere() -> Result<()> {
     }
     tokio::time::sleep(Duration::from_mins(5)).await;
     assert_eq!(notes.take(), ["one runs", "one leads", "two runs"]);
-    // A Lease that was released is taken at the next try.
+    // A released Lease is acquired at the next attempt.
     let (second, first) = (replicas.pop().unwrap(), replicas.pop().unwrap());
     first.end().await?;
     eventually_within(Duration::from_secs(5), "the next leader", || notes.len() == 1).await;
@@ -251,7 +255,7 @@ async fn tasks_run_on_the_leader_or_everywhere() -> Result<()> {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_replica_that_waits_knows_everything_already() -> Result<()> {
+async fn a_standby_replica_has_a_warm_cache() -> Result<()> {
     let (first, second) = two_worlds();
     first.config_maps(&["a"]).await?;
     let (leader, standby) = (
@@ -278,7 +282,7 @@ async fn a_replica_that_waits_knows_everything_already() -> Result<()> {
     waiting.end().await
 }
 
-/// Two processes, each with a connection of its own to one server.
+/// Two processes, each with its own connection to one server.
 pub(crate) fn two_worlds() -> (World, World) {
     let first = World::new();
     let second = World::on(first.server.clone());
@@ -286,7 +290,7 @@ pub(crate) fn two_worlds() -> (World, World) {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_task_that_fails_ends_the_manager_and_is_named() -> Result<()> {
+async fn a_failing_task_stops_the_manager_and_is_named() -> Result<()> {
     let world = World::new();
     world.config_maps(&["a"]).await?;
     for leads in [false, true] {
@@ -311,15 +315,15 @@ async fn a_task_that_fails_ends_the_manager_and_is_named() -> Result<()> {
         });
         manager.controller(slow).register()?;
         let error = Running::start(&manager).failed().await?;
-        assert_eq!(error.to_string(), "backup failed: the disk is full");
+        assert_eq!(error.to_string(), "task backup failed: the disk is full");
         assert!(matches!(error, ManagerError::Task { name, .. } if name == "backup"));
-        assert_eq!(notes.all(), ["ended"], "what ran was waited for");
+        assert_eq!(notes.all(), ["ended"], "the running reconcile finished");
     }
     Ok(())
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_task_that_panics_ends_the_manager_and_is_named() -> Result<()> {
+async fn a_panicking_task_stops_the_manager_and_is_named() -> Result<()> {
     let world = World::new();
     for at_once in [false, true] {
         let manager = manager(&world)?;
@@ -338,7 +342,7 @@ async fn a_task_that_panics_ends_the_manager_and_is_named() -> Result<()> {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_task_that_ends_well_ends_nothing_else() -> Result<()> {
+async fn a_task_that_completes_does_not_stop_the_manager() -> Result<()> {
     let world = World::new();
     world.config_maps(&["a"]).await?;
     let (manager, notes) = (manager(&world)?, Notes::new());
@@ -356,7 +360,7 @@ async fn a_task_that_ends_well_ends_nothing_else() -> Result<()> {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_manager_runs_once_and_takes_nothing_after_its_end() -> Result<()> {
+async fn a_manager_runs_once_and_rejects_registrations_after_it_stopped() -> Result<()> {
     let world = World::new();
     let manager = manager(&world)?;
     let running = Running::start(&manager);
@@ -366,7 +370,7 @@ async fn a_manager_runs_once_and_takes_nothing_after_its_end() -> Result<()> {
     running.end().await?;
     let late = manager.controller(Acts::<ConfigMap>::noting(&Notes::new())).register();
     let late = late.unwrap_err().to_string();
-    assert_eq!(late, r#"cannot register "controller configmap": the manager has stopped"#);
+    assert_eq!(late, r#"cannot register "controller configmap": manager has stopped"#);
     let late = manager.task("task", |_| async { Ok(()) }).map(|_| ());
     assert!(matches!(late, Err(RegisterError::Stopped(name)) if name == "task"));
     let again = manager.run_until(async {}).await;
@@ -375,36 +379,36 @@ async fn a_manager_runs_once_and_takes_nothing_after_its_end() -> Result<()> {
 }
 
 #[tokio::test(start_paused = true)]
-async fn controllers_that_cannot_work_are_refused_with_advice() -> Result<()> {
+async fn invalid_controllers_are_rejected_with_advice() -> Result<()> {
     let world = World::new();
     let (manager, notes) = (manager(&world)?, Notes::new());
     manager.controller(Acts::<ConfigMap>::noting(&notes)).register()?;
     let twice = manager.controller(Acts::<ConfigMap>::noting(&notes)).register().unwrap_err();
     assert_eq!(
         twice.to_string(),
-        r#""configmap" is registered twice: give one of them another name, controllers with named()"#
+        r#""configmap" is already registered: choose another name, for a controller with named()"#
     );
     manager.controller(Acts::<ConfigMap>::noting(&notes)).named("other").register()?;
     let keys = || KeyActs::new(|_| Box::pin(async { Ok(Outcome::done()) }));
     let sourceless = manager.key_controller("keys", keys()).register().unwrap_err();
     assert_eq!(sourceless.to_string(), r#"controller "keys" has no source: add watches() or channel()"#);
-    // What was refused has not taken its name.
+    // A failed registration does not reserve the name.
     manager.key_controller("keys", keys()).watches::<Secret>(|_, _| Vec::new()).register()?;
     let nameless = manager.key_controller("", keys()).watches::<Secret>(|_, _| Vec::new()).register();
-    assert_eq!(nameless.unwrap_err().to_string(), "a controller has no name: give it one with named()");
+    assert_eq!(nameless.unwrap_err().to_string(), "controller has no name: set one with named()");
     Ok(())
 }
 
 #[tokio::test(start_paused = true)]
 #[should_panic(expected = "a key controller owns no objects; use watches()")]
-async fn keys_own_nothing() {
+async fn a_controller_of_keys_cannot_own_kinds() {
     let world = World::new();
     let keys = KeyActs::new(|_| Box::pin(async { Ok(Outcome::done()) }));
     drop(manager(&world).unwrap().key_controller("keys", keys).owns::<ConfigMap>());
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_kind_that_is_not_served_fails_after_its_time_and_says_what_to_do() -> Result<()> {
+async fn a_kind_that_is_not_served_fails_after_the_sync_timeout_with_advice() -> Result<()> {
     let world = World::new();
     for (timeout, seconds) in [(None, 120), (Some(Duration::from_secs(7)), 7)] {
         let manager = manager(&world)?;
@@ -429,7 +433,7 @@ async fn a_kind_that_is_not_served_fails_after_its_time_and_says_what_to_do() ->
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_kind_that_comes_to_be_served_in_time_is_reconciled() -> Result<()> {
+async fn a_crd_created_within_the_sync_timeout_is_reconciled() -> Result<()> {
     let world = World::new();
     let (manager, notes) = (manager(&world)?, Notes::new());
     manager.controller(Acts::<Widget>::noting(&notes)).register()?;
@@ -442,7 +446,7 @@ async fn a_kind_that_comes_to_be_served_in_time_is_reconciled() -> Result<()> {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_run_that_is_dropped_leaves_nothing_running() -> Result<()> {
+async fn dropping_the_run_future_stops_everything() -> Result<()> {
     let world = World::new();
     world.config_maps(&["a"]).await?;
     let (manager, crowd) = (Manager::new(world.kube.clone(), replica("me"))?, Crowd::default());
@@ -467,12 +471,12 @@ async fn a_run_that_is_dropped_leaves_nothing_running() -> Result<()> {
     assert_eq!((crowd.now(), world.faults.watches(|_| true)), (0, 0));
     world.faults.forget();
     tokio::time::sleep(Duration::from_mins(5)).await;
-    assert_eq!(world.faults.asked().len(), 0, "nobody renews the Lease");
+    assert_eq!(world.faults.asked().len(), 0, "the Lease is not renewed");
     Ok(())
 }
 
 #[tokio::test(start_paused = true)]
-async fn only_the_namespaces_that_are_named_are_watched() -> Result<()> {
+async fn only_the_configured_namespaces_are_watched() -> Result<()> {
     let world = World::new();
     for namespace in ["one", "two", "three"] {
         world.namespace(namespace).await?;
@@ -518,14 +522,14 @@ async fn only_the_namespaces_that_are_named_are_watched() -> Result<()> {
             "/api/v1/namespaces/two/configmaps",
         ]
     );
-    // What is not watched is asked of the server, and not taken for absent.
+    // Kinds and namespaces that are not watched are read from the server, not reported as missing.
     let elsewhere = manager.client().get::<ConfigMap>(&Key::namespaced("three", "a")).await?;
     assert_eq!(elsewhere.metadata.name.as_deref(), Some("a"));
     running.end().await
 }
 
 #[tokio::test(start_paused = true)]
-async fn without_an_election_a_manager_leads_from_the_start() -> Result<()> {
+async fn without_leader_election_a_manager_leads_from_the_start() -> Result<()> {
     let world = World::new();
     let manager = manager(&world)?;
     let running = Running::start(&manager);
@@ -536,10 +540,10 @@ async fn without_an_election_a_manager_leads_from_the_start() -> Result<()> {
 }
 
 #[tokio::test(start_paused = true)]
-async fn an_election_that_cannot_work_is_refused_at_once() -> Result<()> {
+async fn invalid_leader_election_options_are_rejected_immediately() -> Result<()> {
     let world = World::new();
     let mut options = replica("me");
-    let election = options.leader_election.as_mut().expect("a replica contends");
+    let election = options.leader_election.as_mut().expect("a replica has leader election");
     election.renew_deadline = election.lease_duration;
     let refused = Manager::new(world.kube.clone(), options).err();
     assert!(matches!(refused, Some(ManagerError::Election(_))), "{refused:?}");
@@ -547,7 +551,7 @@ async fn an_election_that_cannot_work_is_refused_at_once() -> Result<()> {
 }
 
 #[tokio::test]
-async fn one_that_only_describes_tells_what_is_registered_and_reaches_nothing() -> Result<()> {
+async fn a_describing_manager_returns_its_manifest_and_sends_no_requests() -> Result<()> {
     let (tell, told) = std::sync::mpsc::channel();
     let manager = Manager::describing(replica("me"), move |manifest| drop(tell.send(manifest)))?;
     let acts = Acts::<ConfigMap>::new(|_, _| Box::pin(async { Ok(Outcome::done()) }));

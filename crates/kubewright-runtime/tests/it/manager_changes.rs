@@ -13,7 +13,7 @@ use crate::manager::{replica, two_worlds};
 use crate::operator::{Acts, Notes, Running, manager, touch};
 use crate::world::{World, eventually, object, settle, soon, widget};
 
-/// Notes the kind and the name of every dynamic object, and what it owns.
+/// Records the kind, the name and the color of every dynamic object.
 struct Auditor(Notes);
 
 impl Reconciler for Auditor {
@@ -32,8 +32,7 @@ impl Reconciler for Auditor {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_controller_that_is_added_while_the_manager_runs_reconciles_what_exists_and_what_comes()
--> Result<()> {
+async fn a_controller_added_while_the_manager_runs_reconciles_existing_and_new_objects() -> Result<()> {
     let world = World::new();
     world.config_maps(&["a"]).await?;
     let (manager, notes) = (manager(&world)?, Notes::new());
@@ -47,7 +46,7 @@ async fn a_controller_that_is_added_while_the_manager_runs_reconciles_what_exist
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_removed_controller_finishes_its_reconcile_and_gives_its_name_back() -> Result<()> {
+async fn a_removed_controller_finishes_its_reconcile_and_releases_its_name() -> Result<()> {
     let world = World::new();
     world.config_maps(&["a"]).await?;
     let (manager, notes) = (manager(&world)?, Notes::new());
@@ -66,7 +65,7 @@ async fn a_removed_controller_finishes_its_reconcile_and_gives_its_name_back() -
     let running = Running::start(&manager);
     eventually("the reconcile", || notes.len() == 1).await;
     let taken = manager.controller(Acts::<ConfigMap>::noting(&notes)).register().unwrap_err();
-    assert!(taken.to_string().contains("registered twice"), "{taken}");
+    assert!(taken.to_string().contains("already registered"), "{taken}");
 
     soon("the end of the controller", first.remove()).await;
     assert!(first.is_ended());
@@ -82,7 +81,7 @@ async fn a_removed_controller_finishes_its_reconcile_and_gives_its_name_back() -
 }
 
 #[tokio::test(start_paused = true)]
-async fn what_is_removed_before_the_start_never_runs() -> Result<()> {
+async fn a_controller_or_task_removed_before_the_start_never_runs() -> Result<()> {
     let world = World::new();
     world.config_maps(&["a"]).await?;
     let (manager, notes) = (manager(&world)?, Notes::new());
@@ -101,7 +100,7 @@ async fn what_is_removed_before_the_start_never_runs() -> Result<()> {
 }
 
 #[tokio::test(start_paused = true)]
-async fn on_a_replica_that_does_not_lead_an_added_controller_waits_and_can_be_removed() -> Result<()> {
+async fn on_a_standby_replica_an_added_controller_waits_and_can_be_removed() -> Result<()> {
     let (first, second) = two_worlds();
     first.config_maps(&["a"]).await?;
     let leader = Manager::new(first.kube.clone(), replica("leader"))?;
@@ -125,7 +124,7 @@ async fn on_a_replica_that_does_not_lead_an_added_controller_waits_and_can_be_re
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_task_that_is_added_while_the_manager_runs_starts_at_once_and_can_be_removed() -> Result<()> {
+async fn a_task_added_while_the_manager_runs_starts_immediately_and_can_be_removed() -> Result<()> {
     let world = World::new();
     let (manager, notes) = (manager(&world)?, Notes::new());
     let running = Running::start(&manager);
@@ -145,12 +144,12 @@ async fn a_task_that_is_added_while_the_manager_runs_starts_at_once_and_can_be_r
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_kind_that_is_known_at_run_time_only_has_a_controller() -> Result<()> {
+async fn a_dynamic_kind_can_have_a_controller() -> Result<()> {
     let world = World::new();
     let (manager, notes) = (manager(&world)?, Notes::new());
     let running = Running::start(&manager);
     settle().await;
-    // The CRD comes after the operator was started.
+    // The CRD is created after the operator has started.
     world.widgets().await?;
     let kind = manager.client().kind(&Gvk::new("example.org", "v1", "Widget")).await?;
     let secrets = manager.client().kind(&Gvk::new("", "v1", "Secret")).await?;
@@ -185,7 +184,7 @@ async fn a_kind_that_is_known_at_run_time_only_has_a_controller() -> Result<()> 
 }
 
 #[tokio::test(start_paused = true)]
-async fn the_objects_of_another_cluster_reconcile_those_of_this_one() -> Result<()> {
+async fn objects_of_another_cluster_trigger_reconciles_of_local_objects() -> Result<()> {
     let (here, there) = (World::new(), World::new());
     here.config_maps(&["a", "b"]).await?;
     let (manager, notes) = (manager(&here)?, Notes::new());
@@ -223,12 +222,12 @@ async fn the_objects_of_another_cluster_reconcile_those_of_this_one() -> Result<
     soon("the end of the remote watches", remote.detach()).await;
     assert_eq!(there.faults.watches(|_| true), 0);
     assert_eq!(manager.readyz().answer("informer-sync-remote", None).await.status(), 404);
-    assert!(!running.task.is_finished(), "the manager runs on");
+    assert!(!running.task.is_finished(), "the manager still runs");
     running.end().await
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_cluster_that_is_attached_while_the_manager_runs_is_watched_at_once() -> Result<()> {
+async fn a_cluster_attached_while_the_manager_runs_is_watched_immediately() -> Result<()> {
     let (here, there) = (World::new(), World::new());
     there.config_maps(&["a"]).await?;
     let manager = manager(&here)?;
@@ -240,6 +239,6 @@ async fn a_cluster_that_is_attached_while_the_manager_runs_is_watched_at_once() 
     let found = remote.cache().get::<ConfigMap>(&Key::namespaced("default", "a"))?;
     assert!(found.is_some());
     let twice = manager.attach("remote", there.kube.clone(), CacheOptions::default());
-    assert!(twice.is_err(), "two clusters cannot have one name");
+    assert!(twice.is_err(), "cluster names must be unique");
     running.end().await
 }

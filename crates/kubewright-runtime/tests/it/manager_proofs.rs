@@ -1,5 +1,5 @@
-//! The promises that operators are built on, each with the worst that can happen to it: a leader that stands still,
-//! watches that break, restarts, storms of errors. Whole scenarios are the same for the same seed.
+//! The guarantees of the manager under faults: a paused leader, broken watches, restarts, storms of errors. Scenarios
+//! are deterministic for a seed.
 
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
@@ -24,12 +24,12 @@ use crate::operator::{Acts, Notes, Running, manager, metric, patch, touch};
 use crate::seeds::seeds;
 use crate::world::{Asked, Effect, Widget, World, config_map, settle, widget};
 
-/// How long a leader may write after it last renewed.
+/// The renew deadline: how long a leader may write after its last renewal.
 const RENEW: Duration = Duration::from_secs(10);
-/// How long the others wait for it.
+/// The lease duration: how long standby replicas wait.
 const LEASE: Duration = Duration::from_secs(15);
 
-/// A replica whose controller signs the ConfigMap `a` ten times a second, as long as it can.
+/// A replica whose controller annotates the ConfigMap `a` with its name ten times a second.
 fn signing(world: &World, name: &'static str) -> Result<Manager> {
     let manager = Manager::new(world.kube.clone(), replica(name))?;
     let acts = Acts::<ConfigMap>::new(move |map, cx| {
@@ -57,14 +57,14 @@ async fn signature(world: &World) -> Option<String> {
     map.metadata.annotations?.remove("signed")
 }
 
-/// Whether a replica leads, and signs.
+/// Checks that the replica `name` leads and writes.
 async fn signs(world: &World, name: &str) -> Result<()> {
     let seen = (holder(world).await, signature(world).await);
     ensure!(seen == (Some(name.to_owned()), Some(name.to_owned())), "{seen:?}");
     Ok(())
 }
 
-/// Two replicas, of which `one` leads, for a while already.
+/// Two replicas, of which `one` has led for a while.
 async fn contending() -> Result<(World, World, Running, Running)> {
     let (first, second) = two_worlds();
     first.config_maps(&["a"]).await?;
@@ -75,14 +75,14 @@ async fn contending() -> Result<(World, World, Running, Running)> {
     Ok((first, second, leader, standby))
 }
 
-/// When such a request was sent last.
+/// When a matching request was last sent.
 fn last(world: &World, matches: fn(&Asked) -> bool) -> Option<Instant> {
     world.faults.asked().into_iter().filter(matches).map(|asked| asked.at).next_back()
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_leader_that_cannot_renew_writes_up_to_its_deadline_and_not_after() -> Result<()> {
-    // Only what renews hangs: everything else of the old leader gets through, if it is sent.
+async fn a_leader_that_cannot_renew_stops_writing_at_the_renew_deadline() -> Result<()> {
+    // Only Lease requests hang: every other request of the old leader succeeds, if it is sent.
     let (first, second, leader, standby) = contending().await?;
     let renewed = last(&first, |asked| is_lease(asked) && asked.is_write()).expect("it leads");
     first.faults.every(Effect::Hang, is_lease);
@@ -93,30 +93,30 @@ async fn a_leader_that_cannot_renew_writes_up_to_its_deadline_and_not_after() ->
     eventually(Duration::from_mins(1), async || signs(&second, "two").await).await?;
 
     let end = last(&first, is_signature).expect("it wrote") - renewed;
-    assert!(end < RENEW, "the last write left {end:?} after the last renewal");
-    assert!(end + Duration::from_secs(1) > RENEW, "it wrote as long as it could: {end:?}");
+    assert!(end < RENEW, "the last write was sent {end:?} after the last renewal");
+    assert!(end + Duration::from_secs(1) > RENEW, "it wrote until shortly before the deadline: {end:?}");
     let begin = second.faults.asked().into_iter().find(is_signature).expect("it writes").at - renewed;
     assert!(begin >= LEASE, "the next leader wrote {begin:?} after the last renewal");
     standby.end().await
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_leader_whose_connection_hangs_gives_up_and_nothing_of_it_arrives_later() -> Result<()> {
+async fn a_leader_whose_connection_hangs_stops_and_its_writes_do_not_arrive_later() -> Result<()> {
     let (first, second, leader, standby) = contending().await?;
     let renewed = last(&first, |asked| is_lease(asked) && asked.is_write()).expect("it leads");
-    // What is sent arrives minutes later, unless the sender hangs up before.
+    // Requests arrive minutes later, unless the sender closes the connection before.
     first.faults.every(Effect::Delay(Duration::from_mins(3)), |_| true);
     let error = leader.failed().await?;
     assert!(matches!(error, ManagerError::LeadershipLost), "{error}");
     assert!(renewed.elapsed() < RENEW + Duration::from_secs(1));
     assert!(last(&first, Asked::is_write).expect("it wrote") - renewed < RENEW);
     eventually(Duration::from_mins(1), async || signs(&second, "two").await).await?;
-    // Longer than anything is on its way.
+    // Longer than any request is in flight.
     consistently(Duration::from_mins(4), async || signs(&second, "two").await).await?;
     standby.end().await
 }
 
-/// A process of its own, in that it does nothing unless it is given time.
+/// A simulated process: it makes progress only while it is given time.
 struct Process {
     runtime: tokio::runtime::Runtime,
 }
@@ -132,19 +132,19 @@ impl Process {
         self.runtime.block_on(what)
     }
 
-    /// Goes on for so long.
+    /// Runs the process for this time.
     fn runs(&self, time: Duration) {
         self.does(async { tokio::time::sleep(time).await });
     }
 
-    /// So much time has gone by when it goes on.
+    /// Advances its clock as if the process had been paused.
     fn stood_still(&self, time: Duration) {
         self.does(async { tokio::time::advance(time).await });
     }
 }
 
 #[test]
-fn a_leader_that_stood_still_writes_nothing_when_it_wakes() -> Result<()> {
+fn a_paused_leader_writes_nothing_when_it_resumes() -> Result<()> {
     let (one, two) = (Process::new()?, Process::new()?);
     let notes = one.does(async { Notes::new() });
     let go = Arc::new(Notify::new());
@@ -156,18 +156,18 @@ fn a_leader_that_stood_still_writes_nothing_when_it_wakes() -> Result<()> {
         let acts = Acts::<ConfigMap>::new(move |map, cx| {
             let (notes, gate) = (noted.clone(), gate.clone());
             Box::pin(async move {
-                let map = map.expect("it is there");
+                let map = map.expect("the object exists");
                 if cx.key().name() == "b" {
-                    // Due while the process stands still.
+                    // Due while the process is paused.
                     cx.client().patch(&*map, &sign("one")).await?;
                     return Ok(Outcome::requeue_after(Duration::from_secs(1)));
                 }
-                // In the middle of its work when the process stops, and with the next step ready when it wakes.
+                // Running when the process is paused, with its next step ready when it resumes.
                 notes.push("begins");
                 gate.notified().await;
-                notes.push("goes on");
+                notes.push("continues");
                 let written = cx.client().patch(&*map, &sign("one")).await;
-                let refused = written.expect_err("nothing may leave");
+                let refused = written.expect_err("the write is fenced");
                 cx.events().warning(&*map, "Refused").action("Sign").note("it could not be signed");
                 notes.push(&refused);
                 Err(refused.into())
@@ -181,7 +181,7 @@ fn a_leader_that_stood_still_writes_nothing_when_it_wakes() -> Result<()> {
     assert_eq!(one.does(holder(&first)).as_deref(), Some("one"));
     assert!(first.faults.count(|asked| asked.is_write() && asked.path.ends_with("/configmaps/b")) > 50);
 
-    // From here on the first process stands still, and the second one lives on.
+    // From here on the first process is paused, and the second one runs.
     let second = two.does(async { World::on(first.server.clone()) });
     let standby = two.does(async { anyhow::Ok(Running::start(&signing(&second, "two")?)) })?;
     two.runs(Duration::from_mins(1));
@@ -194,7 +194,7 @@ fn a_leader_that_stood_still_writes_nothing_when_it_wakes() -> Result<()> {
     one.runs(Duration::from_mins(1));
     let writes: Vec<String> =
         first.faults.asked().iter().filter(|asked| asked.is_write()).map(Asked::line).collect();
-    assert_eq!(writes, [""; 0], "nothing leaves, no event and no renewal either");
+    assert_eq!(writes, [""; 0], "no write is sent, not even an event or a renewal");
     let error = one.does(leader.failed())?;
     assert!(matches!(error, ManagerError::LeadershipLost), "{error}");
     assert_eq!(two.does(signature(&second)).as_deref(), Some("two"));
@@ -202,7 +202,7 @@ fn a_leader_that_stood_still_writes_nothing_when_it_wakes() -> Result<()> {
 }
 
 #[test]
-fn a_write_under_way_when_the_leader_stands_still_is_not_sent_when_it_wakes() -> Result<()> {
+fn a_pending_write_of_a_paused_leader_is_not_sent_when_it_resumes() -> Result<()> {
     let (one, two) = (Process::new()?, Process::new()?);
     let (first, leader) = one.does(async {
         let world = World::new();
@@ -212,7 +212,7 @@ fn a_write_under_way_when_the_leader_stands_still_is_not_sent_when_it_wakes() ->
     })?;
     one.runs(Duration::from_mins(1));
     assert_eq!(one.does(signature(&first)).as_deref(), Some("one"));
-    // The client works on the next write for two seconds before the request leaves, as it does for a new connection.
+    // The client delays the next write for two seconds before it sends the request, as for a new connection.
     first.faults.next(1, Effect::Delay(Duration::from_secs(2)), is_signature);
     one.runs(Duration::from_secs(1));
     let begun = last(&first, is_signature);
@@ -222,7 +222,7 @@ fn a_write_under_way_when_the_leader_stands_still_is_not_sent_when_it_wakes() ->
     two.runs(Duration::from_mins(1));
     assert_eq!(two.does(signature(&second)).as_deref(), Some("two"));
 
-    // When the first process wakes, the write is ready to leave before the election notices that the Lease is lost.
+    // When the first process resumes, the write is ready to be sent before the election detects the lost Lease.
     one.stood_still(Duration::from_mins(1));
     one.runs(Duration::from_mins(1));
     let error = one.does(leader.failed())?;
@@ -232,17 +232,18 @@ fn a_write_under_way_when_the_leader_stands_still_is_not_sent_when_it_wakes() ->
     two.does(standby.end())
 }
 
-/// How long a reconcile of [`paint`] takes.
+/// The duration of a reconcile of [`paint`].
 const MOMENT: Duration = Duration::from_secs(1);
 
-/// A controller that keeps a ConfigMap in the color of each Widget, whatever happens.
+/// Registers a controller that keeps a ConfigMap with the color of each Widget.
 fn paint(manager: &Manager, notes: &Notes) -> Result<()> {
     let notes = notes.clone();
     let acts = Acts::<Widget>::new(move |widget, cx| {
         notes.push(format!("{} {} {:?}", cx.key(), cx.id(), cx.causes()));
         Box::pin(async move {
-            // While a watch is stalled, the cache keeps Widgets that are deleted. The server's garbage collector deletes
-            // a child of such an owner at once, and that event runs this again. How long a run takes bounds how often.
+            // While a watch is stalled, the cache still has deleted Widgets. The garbage collector deletes the child of
+            // such an owner immediately, and that event triggers another reconcile. The duration of a reconcile limits
+            // how often.
             tokio::time::sleep(MOMENT).await;
             let Some(widget) = widget else {
                 let child: Key = cx.key().clone();
@@ -266,19 +267,19 @@ fn paint(manager: &Manager, notes: &Notes) -> Result<()> {
             Ok(Outcome::done())
         })
     });
-    // A write that is never answered must not hold its key for ever.
+    // A write without a response must not block its key forever.
     manager.controller(acts).owns::<ConfigMap>().concurrency(3).timeout(Duration::from_secs(5)).register()?;
     Ok(())
 }
 
-/// What is wrong with the world: nothing, once everything is painted.
+/// The differences between desired and actual state; empty once everything is painted.
 async fn unpainted(world: &World) -> Result<Vec<String>> {
     let mut expected: BTreeMap<String, String> = BTreeMap::new();
     let mut wrong = Vec::new();
     for widget in world.api::<Widget>().list(&ListParams::default()).await? {
         let name = widget.metadata.name.clone().unwrap_or_default();
         if widget.status.and_then(|status| status.phase).as_ref() != Some(&widget.spec.color) {
-            wrong.push(format!("the status of {name}"));
+            wrong.push(format!("wrong status of {name}"));
         }
         expected.insert(name, widget.spec.color);
     }
@@ -289,17 +290,17 @@ async fn unpainted(world: &World) -> Result<Vec<String>> {
         }
     }
     if expected != actual {
-        wrong.push(format!("{expected:?} is painted {actual:?}"));
+        wrong.push(format!("expected {expected:?}, got {actual:?}"));
     }
     Ok(wrong)
 }
 
-/// Something that happens to the objects or to the connection, by lot.
+/// Makes a random change to the objects, or injects a random fault into the connection.
 async fn strike(world: &World, rng: &mut fastrand::Rng) -> Result<()> {
     let api = world.api::<Widget>();
     let name = format!("w{}", rng.u8(..8));
     let color = ["red", "green", "blue"][rng.usize(..3)];
-    // An operator that loses its Lease ends. That is told elsewhere.
+    // An operator that loses its Lease stops, which other tests cover.
     let any = |asked: &Asked| !is_lease(asked);
     let write = |asked: &Asked| asked.is_write() && !is_lease(asked);
     match rng.u8(..16) {
@@ -324,11 +325,11 @@ async fn strike(world: &World, rng: &mut fastrand::Rng) -> Result<()> {
     Ok(())
 }
 
-/// How many things happen to one world. Few, so that many worlds fit into a run.
+/// The number of changes and faults per run. Small, so that many seeds fit into a test run.
 const STRIKES: usize = 30;
 
 #[tokio::test(start_paused = true)]
-async fn whatever_happens_to_the_watches_the_world_converges() -> Result<()> {
+async fn state_converges_after_random_faults() -> Result<()> {
     for seed in seeds(8) {
         let world = World::new();
         world.widgets().await?;
@@ -343,10 +344,10 @@ async fn whatever_happens_to_the_watches_the_world_converges() -> Result<()> {
         let painted = async || {
             let wrong = unpainted(&world).await?;
             ensure!(wrong.is_empty(), "{wrong:?}");
-            // And then there is nothing more to do.
+            // After that, no further reconcile or write happens.
             let runs = notes.len();
             world.faults.forget();
-            // Both counters only grow, so a check every ten seconds is enough. `consistently` checks far more often.
+            // Both counters only grow, so a check every ten seconds suffices. `consistently` polls far more often.
             for _ in 0..60 {
                 tokio::time::sleep(Duration::from_secs(10)).await;
                 let seen = (notes.len(), world.faults.count(Asked::is_write));
@@ -384,14 +385,14 @@ async fn a_restart_reconciles_ten_thousand_objects_once_each() -> Result<()> {
         let runs = runs.lock().unwrap().clone();
         assert_eq!(runs.len(), OBJECTS, "round {round}");
         assert!(runs.values().all(|runs| *runs == 1), "round {round}");
-        assert_eq!(world.faults.asked().len(), 1, "one watch brings them all");
+        assert_eq!(world.faults.asked().len(), 1, "one watch delivers all objects");
         running.end().await?;
     }
     Ok(())
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_storm_of_errors_backs_off() -> Result<()> {
+async fn persistent_errors_are_retried_with_backoff() -> Result<()> {
     const OBJECTS: usize = 200;
     let world = World::new();
     for number in 0..OBJECTS {
@@ -400,7 +401,7 @@ async fn a_storm_of_errors_backs_off() -> Result<()> {
     let manager = manager(&world)?;
     let acts = Acts::<ConfigMap>::new(|map, cx| {
         Box::pin(async move {
-            cx.client().patch(&*map.expect("it is there"), &sign("me")).await?;
+            cx.client().patch(&*map.expect("the object exists"), &sign("me")).await?;
             Ok(Outcome::done())
         })
     });
@@ -415,13 +416,13 @@ async fn a_storm_of_errors_backs_off() -> Result<()> {
         asked.push(now - before);
         before = now;
     }
-    // 5 ms doubled seventeen times are eleven minutes; then there is one try in 1000 s.
+    // 5 ms doubled seventeen times is eleven minutes; then there is one attempt in 1000 s.
     assert!(asked[0] <= 18 * OBJECTS, "{asked:?}");
     assert!(asked[1..].iter().all(|asked| *asked <= OBJECTS), "{asked:?}");
 
     world.faults.heal();
     let success = r#"controller_runtime_reconcile_total{controller="configmap",result="success"}"#;
-    // Each once more by its own event.
+    // Each object once more, because of the event of its own write.
     let all = f64::from(2 * u32::try_from(OBJECTS)?);
     let done = async || {
         let seen = metric(&manager, success);
@@ -461,8 +462,8 @@ async fn a_controller_that_always_panics_does_not_stop_the_others() -> Result<()
     running.end().await
 }
 
-/// Everything that happens in a scenario with two controllers, faults and requeues: each request and each reconcile,
-/// with its time, and the objects at the end.
+/// The trace of a scenario with two controllers, faults and requeues: every request and reconcile with its time, and
+/// the final objects.
 fn trace(seed: u64) -> Result<String> {
     Process::new()?.does(async {
         let start = Instant::now();
@@ -525,7 +526,7 @@ fn the_same_seed_gives_the_same_trace() -> Result<()> {
             panic!("seed {seed}: line {number} differs:\n{one}\n{other}");
         }
         assert_eq!(once.len(), again.len(), "seed {seed}");
-        assert_ne!(once, before, "seed {seed} gives the trace of the seed before it");
+        assert_ne!(once, before, "seed {seed} has the same trace as the previous seed");
         before = once;
     }
     Ok(())

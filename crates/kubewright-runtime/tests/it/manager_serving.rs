@@ -1,4 +1,4 @@
-//! What a manager serves: probes and metrics over sockets. These run on the real clock: sockets know no other.
+//! Health probes and metrics of a manager over sockets. These tests run on the real clock.
 
 use std::fmt::Debug;
 use std::net::SocketAddr;
@@ -31,7 +31,7 @@ use crate::world::{World, config_map};
 
 const DEADLINE: Duration = Duration::from_secs(30);
 
-/// Waits until something is so, by the real clock.
+/// Polls until `so` returns a value, on the real clock.
 async fn until<T: Debug>(mut so: impl AsyncFnMut() -> Result<Option<T>>) -> Result<T> {
     tokio::time::timeout(DEADLINE, async {
         loop {
@@ -44,7 +44,7 @@ async fn until<T: Debug>(mut so: impl AsyncFnMut() -> Result<Option<T>>) -> Resu
     .await?
 }
 
-/// kube's client on a server that answers no request before the gate is open.
+/// A client of a server that answers no request before the gate is open.
 fn gated(server: ApiServer, gate: watch::Receiver<bool>) -> kube::Client {
     let service = tower::service_fn(move |request: Request<kube::client::Body>| {
         let (server, mut gate) = (server.clone(), gate.clone());
@@ -62,7 +62,7 @@ fn probed() -> Result<ManagerOptions> {
 }
 
 #[tokio::test]
-async fn a_manager_is_healthy_at_once_and_ready_when_it_knows_everything() -> Result<()> {
+async fn a_manager_is_live_immediately_and_ready_when_its_cache_has_synced() -> Result<()> {
     let (open, gate) = watch::channel(false);
     let manager = Manager::new(gated(ApiServer::new(Options::default()), gate), probed()?)?;
     manager.controller(Acts::<ConfigMap>::noting(&Notes::new())).register()?;
@@ -94,7 +94,7 @@ async fn a_manager_is_healthy_at_once_and_ready_when_it_knows_everything() -> Re
 }
 
 #[tokio::test]
-async fn probes_are_answered_until_the_last_reconcile_has_ended() -> Result<()> {
+async fn probes_are_served_until_the_last_reconcile_has_finished() -> Result<()> {
     let world = World::new();
     world.config_maps(&["a"]).await?;
     let (manager, notes) = (Manager::new(world.kube.clone(), probed()?)?, Notes::new());
@@ -119,7 +119,7 @@ async fn probes_are_answered_until_the_last_reconcile_has_ended() -> Result<()> 
 }
 
 #[tokio::test]
-async fn a_port_that_is_taken_is_an_error_that_names_the_flag() -> Result<()> {
+async fn a_port_in_use_is_an_error_that_names_the_flag() -> Result<()> {
     let taken = tokio::net::TcpListener::bind("127.0.0.1:0").await?;
     let address = taken.local_addr()?;
     let world = World::new();
@@ -127,16 +127,16 @@ async fn a_port_that_is_taken_is_an_error_that_names_the_flag() -> Result<()> {
     let error = Running::start(&Manager::new(world.kube.clone(), options)?).failed().await?;
     assert!(matches!(error, ManagerError::Bind(_)));
     let text = error.to_string();
-    assert!(text.starts_with(&format!("--metrics-bind-address: {address} is in use;")), "{text}");
+    assert!(text.starts_with(&format!("--metrics-bind-address: {address} is already in use;")), "{text}");
     Ok(())
 }
 
 #[tokio::test]
-async fn the_metrics_have_controller_runtimes_names_and_the_right_values() -> Result<()> {
+async fn metrics_have_the_names_of_controller_runtime_and_correct_values() -> Result<()> {
     let world = World::new();
     world.config_maps(&["done", "fails", "later", "panics", "soon", "terminal", "times-out"]).await?;
     let metrics = Metrics::new();
-    // As an operator's entry point does it: the client counts where the manager does.
+    // The client and the manager share one registry, as in an operator's entry point.
     let counted = metrics.with_registry(ClientMetrics::register);
     let service = ObserveLayer::new(Some(counted)).layer(world.server.clone());
     let options = ManagerOptions {
@@ -207,7 +207,7 @@ async fn the_metrics_have_controller_runtimes_names_and_the_right_values() -> Re
     Ok(())
 }
 
-/// Prometheus may get the metrics, administrators everything.
+/// The user prometheus may get the metrics, administrators everything.
 struct Rules;
 
 impl Authorizer for Rules {
@@ -217,7 +217,7 @@ impl Authorizer for Rules {
     }
 }
 
-/// Asks over TLS with a token, trusting this certificate only.
+/// Gets the metrics over TLS with a token, trusting only this certificate.
 async fn scrape(
     address: SocketAddr,
     trusted: &CertificateDer<'static>,
@@ -243,7 +243,7 @@ async fn scrape(
 }
 
 #[tokio::test]
-async fn secure_metrics_are_for_those_whom_the_api_server_allows() -> Result<()> {
+async fn secure_metrics_require_authentication_and_authorization() -> Result<()> {
     let server = ApiServer::new(Options {
         authorization: Authorization::Custom(Arc::new(Rules)),
         ..Options::default()
@@ -270,12 +270,12 @@ async fn secure_metrics_are_for_those_whom_the_api_server_allows() -> Result<()>
     assert_eq!(scrape(address, &trusted, "curious").await?.0, 403);
     assert_eq!(scrape(address, &trusted, "bogus").await?.0, 401);
     assert_eq!(scrape(address, &trusted, "").await?.0, 401);
-    assert!(get(address, "/metrics").await.is_err(), "it is not served without TLS");
+    assert!(get(address, "/metrics").await.is_err(), "plain HTTP is not served");
     running.end().await
 }
 
 #[tokio::test]
-async fn secure_metrics_need_a_certificate_that_is_there_or_make_one() -> Result<()> {
+async fn secure_metrics_use_the_configured_certificate_or_generate_one() -> Result<()> {
     let world = World::new();
     let secure = || -> Result<ManagerOptions> {
         let metrics_bind_address = "127.0.0.1:0".parse()?;
@@ -295,7 +295,7 @@ async fn secure_metrics_need_a_certificate_that_is_there_or_make_one() -> Result
 
 #[cfg(unix)]
 #[tokio::test]
-async fn a_signal_ends_a_manager_and_a_second_one_does_not_wait() -> Result<()> {
+async fn a_signal_stops_a_manager_and_a_second_one_does_not_wait() -> Result<()> {
     let world = World::new();
     world.api().create(&PostParams::default(), &config_map("a")).await?;
     let signal = |name: &str| {

@@ -1,4 +1,4 @@
-//! Who may read the metrics, by the word of the embedded API server.
+//! Authentication and authorization of metrics requests by the embedded API server.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -15,7 +15,7 @@ use tower::ServiceExt as _;
 
 use crate::serve::{Running, get, local};
 
-/// Prometheus may get the metrics, administrators everything.
+/// The user prometheus may get the metrics, administrators everything.
 struct Rules;
 
 impl Authorizer for Rules {
@@ -25,7 +25,7 @@ impl Authorizer for Rules {
     }
 }
 
-/// A client on a server that knows two tokens, and how often it was asked.
+/// A client of a server with two tokens, and the number of requests that it received.
 fn cluster() -> (Client, Arc<AtomicUsize>) {
     let authorization = Authorization::Custom(Arc::new(Rules));
     let options = Options { seed: Some(1), authorization, ..Options::default() };
@@ -41,24 +41,24 @@ fn cluster() -> (Client, Arc<AtomicUsize>) {
     (Client::new(service, "default"), asked)
 }
 
-/// What the guard answers to a token: 200 if it lets it pass.
+/// The guard's response to a token; 200 if the request is allowed.
 async fn seen(guard: &Guard, token: &str) -> (u16, String) {
     let headers = HeaderMap::from_iter([(
         header::AUTHORIZATION,
-        format!("Bearer {token}").parse().expect("a token is a header"),
+        format!("Bearer {token}").parse().expect("the token is a valid header"),
     )]);
     match guard.check(&Method::GET, "/metrics", &headers).await {
         Ok(()) => (200, String::new()),
         Err(refusal) => {
             let status = refusal.status().as_u16();
-            let body = refusal.into_body().collect().await.expect("it is whole").to_bytes();
+            let body = refusal.into_body().collect().await.expect("the body is complete").to_bytes();
             (status, String::from_utf8_lossy(&body).into_owned())
         }
     }
 }
 
 #[tokio::test(start_paused = true)]
-async fn the_api_server_says_who_passes() {
+async fn requests_are_authorized_by_the_api_server() {
     let (client, _) = cluster();
     let guard = Guard::new(client);
     assert_eq!(seen(&guard, "scrape").await, (200, String::new()));
@@ -69,7 +69,7 @@ async fn the_api_server_says_who_passes() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn answers_are_remembered_for_their_time() {
+async fn review_results_are_cached_until_they_expire() {
     let (client, asked) = cluster();
     let guard = Guard::new(client);
     let asks = async |token: &str| {
@@ -77,12 +77,12 @@ async fn answers_are_remembered_for_their_time() {
         seen(&guard, token).await;
         asked.load(Ordering::SeqCst) - before
     };
-    // A review of the token and one of the access; then neither.
+    // One TokenReview and one SubjectAccessReview, then none.
     assert_eq!((asks("scrape").await, asks("scrape").await), (2, 0));
     assert_eq!((asks("curious").await, asks("curious").await), (2, 0));
     assert_eq!((asks("bogus").await, asks("bogus").await), (1, 0));
     tokio::time::advance(Duration::from_secs(30)).await;
-    // A refusal lasts half a minute, a token's owner a minute, a permission five.
+    // A denial is cached for 30 seconds, a token for a minute, a permission for five minutes.
     assert_eq!((asks("scrape").await, asks("curious").await, asks("bogus").await), (0, 1, 0));
     tokio::time::advance(Duration::from_secs(30)).await;
     assert_eq!((asks("scrape").await, asks("curious").await, asks("bogus").await), (1, 2, 1));
@@ -91,7 +91,7 @@ async fn answers_are_remembered_for_their_time() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn nobody_passes_while_the_api_server_cannot_be_asked() {
+async fn requests_are_denied_while_the_api_server_is_unavailable() {
     let (server, _) = cluster();
     let broken = Arc::new(std::sync::atomic::AtomicBool::new(true));
     let state = broken.clone();
@@ -106,13 +106,13 @@ async fn nobody_passes_while_the_api_server_cannot_be_asked() {
     });
     let guard = Guard::new(Client::new(service, "default"));
     assert_eq!(seen(&guard, "scrape").await, (500, "Authentication failed\n".to_owned()));
-    // The failure is not remembered.
+    // The failure is not cached.
     broken.store(false, Ordering::SeqCst);
     assert_eq!(seen(&guard, "scrape").await.0, 200);
 }
 
 #[tokio::test]
-async fn the_page_is_at_its_path_only_and_behind_the_guard() -> Result<()> {
+async fn metrics_are_served_at_their_path_only_and_behind_the_guard() -> Result<()> {
     let (client, _) = cluster();
     let metrics = Metrics::new();
     let open = Running::start(local().await?, metrics.handler(None));

@@ -1,4 +1,4 @@
-//! An operator under test: a manager that runs, reconcilers that are written down in the test, and what they noted.
+//! Helpers for tests with a running manager: reconcilers defined by closures, and notes that they record.
 
 use std::fmt::Display;
 use std::io;
@@ -23,7 +23,7 @@ use tracing_subscriber::fmt::MakeWriter;
 
 use crate::world::{START, World, soon};
 
-/// A manager that runs until it is told to end.
+/// A running manager.
 pub(crate) struct Running {
     pub(crate) task: tokio::task::JoinHandle<Result<(), ManagerError>>,
     pub(crate) stop: CancellationToken,
@@ -36,25 +36,25 @@ impl Running {
         Self { task: tokio::spawn(manager.clone().run_until(stopped)), stop }
     }
 
-    /// Ends it as SIGTERM does.
+    /// Stops it gracefully, like SIGTERM.
     pub(crate) async fn end(self) -> Result<()> {
         self.stop.cancel();
         soon("the end of the manager", self.task).await??;
         Ok(())
     }
 
-    /// Waits for an end that it comes to by itself, and says why.
+    /// Waits until it stops by itself, and returns its error.
     pub(crate) async fn failed(self) -> Result<ManagerError> {
         match self.task.await? {
-            Ok(()) => anyhow::bail!("the manager ended without an error"),
+            Ok(()) => anyhow::bail!("the manager stopped without an error"),
             Err(error) => Ok(error),
         }
     }
 }
 
-/// The options of the tests: a fixed seed, and the time of the test.
+/// Options with a fixed seed and the paused clock.
 pub(crate) fn options() -> ManagerOptions {
-    let start = jiff::Timestamp::from_microsecond(START).expect("the start of the tests is a moment");
+    let start = jiff::Timestamp::from_microsecond(START).expect("the start is a valid time");
     ManagerOptions {
         seed: Some(1),
         clock: Arc::new(TokioClock::starting_at(start)),
@@ -62,12 +62,12 @@ pub(crate) fn options() -> ManagerOptions {
     }
 }
 
-/// A manager of the default namespace only: elsewhere the server has objects of its own.
+/// A manager of the default namespace only, because the server creates objects in others.
 pub(crate) fn manager(world: &World) -> Result<Manager> {
     Ok(Manager::new(world.kube.clone(), options().namespaces(["default"]))?)
 }
 
-/// What a test noted, and when.
+/// Notes of a test, with their times.
 #[derive(Clone)]
 pub(crate) struct Notes {
     start: Instant,
@@ -87,7 +87,7 @@ impl Notes {
         self.notes.lock().unwrap().iter().map(|(_, note)| note.clone()).collect()
     }
 
-    /// What was noted since the last call of this.
+    /// The notes since the last call.
     pub(crate) fn take(&self) -> Vec<String> {
         std::mem::take(&mut *self.notes.lock().unwrap()).into_iter().map(|(_, note)| note).collect()
     }
@@ -101,13 +101,13 @@ impl Notes {
         self.notes.lock().unwrap().clone()
     }
 
-    /// When a note was made.
+    /// When a note was recorded.
     pub(crate) fn times(&self, note: &str) -> Vec<Duration> {
         let notes = self.notes.lock().unwrap();
         notes.iter().filter(|(_, it)| it == note).map(|(at, _)| *at).collect()
     }
 
-    /// The pauses between notes of one kind, in milliseconds.
+    /// The intervals between equal notes, in milliseconds.
     pub(crate) fn pauses(&self, note: &str) -> Vec<u128> {
         self.times(note).windows(2).map(|pair| pair[1].saturating_sub(pair[0]).as_millis()).collect()
     }
@@ -117,7 +117,7 @@ type Act<K> = dyn for<'a> Fn(Option<Arc<K>>, &'a Context) -> BoxFuture<'a, kubew
     + Send
     + Sync;
 
-/// A reconciler that does what the test says. It is given no object when that is gone.
+/// A reconciler defined by a closure. The object is `None` when it was deleted.
 pub(crate) struct Acts<K>(Box<Act<K>>);
 
 impl<K: Object> Acts<K> {
@@ -130,7 +130,7 @@ impl<K: Object> Acts<K> {
         Self(Box::new(act))
     }
 
-    /// Notes `name`, or `name gone`.
+    /// Records `name`, or `name gone`.
     pub(crate) fn noting(notes: &Notes) -> Self {
         let notes = notes.clone();
         Self::new(move |object, cx| {
@@ -160,7 +160,7 @@ impl<K: Object> Reconciler for Acts<K> {
     }
 }
 
-/// The same for keys that are no objects.
+/// A reconciler of keys, defined by a closure.
 pub(crate) struct KeyActs(Box<KeyAct>);
 
 type KeyAct = dyn for<'a> Fn(&'a Context) -> BoxFuture<'a, kubewright_runtime::Result<Outcome>> + Send + Sync;
@@ -183,18 +183,18 @@ impl KeyReconciler for KeyActs {
     }
 }
 
-/// A value of the metrics page, by its name with labels.
+/// A value of the metrics, by name and labels.
 pub(crate) fn metric(manager: &Manager, name: &str) -> Option<f64> {
     value(&manager.metrics().page(None).1, name)
 }
 
-/// A value of a metrics page, by its name with labels.
+/// A value of a metrics page, by name and labels.
 pub(crate) fn value(page: &str, name: &str) -> Option<f64> {
     let line = page.lines().find_map(|line| line.strip_prefix(name)?.strip_prefix(' '))?;
     line.parse().ok()
 }
 
-/// Merges a patch into an object in the default namespace.
+/// Applies a merge patch to an object in the default namespace.
 pub(crate) async fn patch<K>(world: &World, name: &str, patch: Value) -> Result<K>
 where
     K: Object + Resource<DynamicType = (), Scope = NamespaceResourceScope> + std::fmt::Debug,
@@ -203,7 +203,7 @@ where
     Ok(api.patch(name, &PatchParams::default(), &Patch::Merge(patch)).await?)
 }
 
-/// Changes something of an object that no spec is.
+/// Changes an annotation of an object, which does not change its generation.
 pub(crate) async fn touch<K>(world: &World, name: &str, value: &str) -> Result<K>
 where
     K: Object + Resource<DynamicType = (), Scope = NamespaceResourceScope> + std::fmt::Debug,
@@ -211,26 +211,26 @@ where
     patch(world, name, json!({"metadata": {"annotations": {"touched": value}}})).await
 }
 
-/// A reference to an owner.
+/// An owner reference.
 pub(crate) fn owner<K: Resource<DynamicType = ()>>(owner: &K, controller: bool) -> OwnerReference {
     let mut reference = owner.owner_ref(&()).expect("an object that is stored has a name and a uid");
     reference.controller = controller.then_some(true);
     reference
 }
 
-/// The log of this thread while it is held.
+/// Captures the log of this thread.
 pub(crate) struct Log {
     lines: Lines,
     _set: tracing::subscriber::DefaultGuard,
 }
 
 impl Log {
-    /// Everything that is logged from now on, on the runtime of a test.
+    /// Captures all log lines from now on.
     pub(crate) fn keep() -> Result<Self> {
         Self::keep_from("debug")
     }
 
-    /// The same from a level on.
+    /// Captures log lines of this level and above.
     pub(crate) fn keep_from(level: &str) -> Result<Self> {
         let lines = Lines::default();
         let options =
@@ -239,10 +239,10 @@ impl Log {
         Ok(Self { lines, _set: set })
     }
 
-    /// The lines that say this.
+    /// The lines that contain `what`.
     pub(crate) fn saying(&self, what: &str) -> Vec<String> {
         let bytes = self.lines.0.lock().unwrap().clone();
-        let text = String::from_utf8(bytes).expect("a log is text");
+        let text = String::from_utf8(bytes).expect("the log is UTF-8");
         text.lines().filter(|line| line.contains(what)).map(str::to_owned).collect()
     }
 }
@@ -269,11 +269,11 @@ impl<'w> MakeWriter<'w> for Lines {
     }
 }
 
-/// Counts how many are at something at once.
+/// Counts concurrent entries, and their maximum.
 #[derive(Clone, Default)]
 pub(crate) struct Crowd(Arc<Mutex<(usize, usize)>>);
 
-/// One who is at it, until dropped.
+/// One entry, until it is dropped.
 pub(crate) struct Present(Arc<Mutex<(usize, usize)>>);
 
 impl Crowd {

@@ -1,4 +1,4 @@
-//! The pages of `--pprof-bind-address`. These tests run on the real clock: sockets know no other.
+//! The endpoints of `--pprof-bind-address`. These tests run on the real clock.
 
 use anyhow::{Context as _, Result};
 use k8s_openapi::api::core::v1::ConfigMap;
@@ -18,7 +18,7 @@ async fn manager(world: &World) -> Result<Manager> {
 }
 
 #[tokio::test]
-async fn memory_statistics_have_the_process_and_the_caches() -> Result<()> {
+async fn memory_statistics_cover_the_process_and_the_caches() -> Result<()> {
     let world = World::new();
     let manager = manager(&world).await?;
     let running = Running::start(&manager);
@@ -40,7 +40,7 @@ async fn memory_statistics_have_the_process_and_the_caches() -> Result<()> {
     }
     let program = std::env::args().next().context("a program has a name")?;
     assert!(get(address, "/debug/pprof/cmdline").await?.1.starts_with(&program));
-    // No page pretends to be what it is not.
+    // Heap profiles are not supported.
     let (code, heap) = get(address, "/debug/pprof/heap").await?;
     assert_eq!(code, 501);
     assert!(heap.contains("/debug/memory"), "{heap}");
@@ -51,7 +51,7 @@ async fn memory_statistics_have_the_process_and_the_caches() -> Result<()> {
 
 #[cfg(not(feature = "profiling"))]
 #[tokio::test]
-async fn a_program_without_cpu_profiles_names_the_feature() -> Result<()> {
+async fn without_cpu_profiles_the_error_names_the_feature() -> Result<()> {
     let world = World::new();
     let manager = manager(&world).await?;
     let running = Running::start(&manager);
@@ -64,7 +64,7 @@ async fn a_program_without_cpu_profiles_names_the_feature() -> Result<()> {
 
 #[cfg(feature = "profiling")]
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_cpu_profile_has_the_code_that_ran() -> Result<()> {
+async fn a_cpu_profile_contains_the_running_code() -> Result<()> {
     use std::sync::Arc;
     use std::sync::atomic::{AtomicBool, Ordering};
 

@@ -1,15 +1,15 @@
-//! How many seeds, cases and schedules the randomized tests run, from the environment.
+//! The number of seeds, cases and schedules of randomized tests, from the environment.
 //!
 //! `KUBEWRIGHT_SEEDS` is a number of seeds, or a range such as `17..18` to repeat one. `KUBEWRIGHT_SCHEDULES` is the
-//! number of schedules of a shuttle test, and `PROPTEST_CASES` the number of cases of a property. A value that cannot
-//! be read fails the test: a soak run must not pass because it ran the defaults.
+//! number of schedules of a shuttle test, and `PROPTEST_CASES` the number of cases of a property test. An invalid value
+//! fails the test: a soak run must not pass with the defaults.
 
 use std::ops::Range;
 use std::str::FromStr;
 
 use proptest::prelude::ProptestConfig;
 
-/// The seeds of a test: `default` many, unless `KUBEWRIGHT_SEEDS` is set.
+/// The seeds of a test: `default` of them, unless `KUBEWRIGHT_SEEDS` is set.
 pub(crate) fn seeds(default: u64) -> Range<u64> {
     let Some(text) = variable("KUBEWRIGHT_SEEDS") else { return 0..default };
     let read = |text: &str| number("KUBEWRIGHT_SEEDS", text);
@@ -18,13 +18,13 @@ pub(crate) fn seeds(default: u64) -> Range<u64> {
     range
 }
 
-/// How a property is tested: with `default` many cases, unless `PROPTEST_CASES` is set.
+/// The configuration of a property test: `default` cases, unless `PROPTEST_CASES` is set.
 pub(crate) fn cases(default: u32) -> ProptestConfig {
     let cases = variable("PROPTEST_CASES").map_or(default, |text| number("PROPTEST_CASES", &text));
     ProptestConfig { cases, failure_persistence: None, ..ProptestConfig::default() }
 }
 
-/// How many schedules of a shuttle test are tried: `default` many, unless `KUBEWRIGHT_SCHEDULES` is set.
+/// The number of schedules of a shuttle test: `default`, unless `KUBEWRIGHT_SCHEDULES` is set.
 pub(crate) fn schedules(default: usize) -> usize {
     variable("KUBEWRIGHT_SCHEDULES").map_or(default, |text| number("KUBEWRIGHT_SCHEDULES", &text))
 }

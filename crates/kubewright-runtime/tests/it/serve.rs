@@ -1,4 +1,4 @@
-//! The server behind sockets. These tests run on the real clock: sockets know no other.
+//! The HTTP server over sockets. These tests run on the real clock.
 
 use std::net::SocketAddr;
 use std::sync::Arc;
@@ -20,7 +20,7 @@ use tokio::task::JoinHandle;
 
 const DEADLINE: Duration = Duration::from_secs(20);
 
-/// A server that runs.
+/// A running server.
 pub(crate) struct Running {
     pub(crate) address: SocketAddr,
     stop: oneshot::Sender<()>,
@@ -37,7 +37,7 @@ impl Running {
         Self { address, stop, task }
     }
 
-    /// Tells it to stop, and gives what to wait for.
+    /// Stops it, and returns its task.
     fn stop(self) -> JoinHandle<()> {
         let _ = self.stop.send(());
         self.task
@@ -49,7 +49,7 @@ pub(crate) async fn local() -> Result<Server> {
     Server::bind(&address, "--test-bind-address").await?.context("the address is on")
 }
 
-/// Asks without TLS: status and body.
+/// Sends a GET without TLS. Returns status and body.
 pub(crate) async fn get(address: SocketAddr, path: &str) -> Result<(u16, String)> {
     let client = legacy::Client::builder(TokioExecutor::new()).build_http::<Empty<Bytes>>();
     let uri: Uri = format!("http://{address}{path}").parse()?;
@@ -62,7 +62,7 @@ async fn read(response: Response<hyper::body::Incoming>) -> Result<(u16, String)
     Ok((status, String::from_utf8(body.to_vec())?))
 }
 
-/// Asks over TLS, trusting this certificate only: the version that was spoken, and the body.
+/// Sends a GET over TLS, trusting only this certificate. Returns the HTTP version and the body.
 async fn get_tls(
     address: SocketAddr,
     trusted: CertificateDer<'static>,
@@ -89,7 +89,7 @@ fn hello() -> Handler {
 }
 
 #[tokio::test]
-async fn paths_are_served_and_others_are_not_there() -> Result<()> {
+async fn known_paths_are_served_and_others_get_404() -> Result<()> {
     let running = Running::start(local().await?, hello());
     assert_eq!(get(running.address, "/hello?x=1").await?, (200, "hello".to_owned()));
     assert_eq!(get(running.address, "/hello/").await?, (404, "404 page not found\n".to_owned()));
@@ -98,7 +98,7 @@ async fn paths_are_served_and_others_are_not_there() -> Result<()> {
 }
 
 #[tokio::test]
-async fn a_handler_that_panics_answers_500_and_the_server_goes_on() -> Result<()> {
+async fn a_panicking_handler_returns_500_and_the_server_continues() -> Result<()> {
     let handler = Handler::new(|request| {
         assert!(request.uri().path() != "/at-once", "the test wants this");
         async move {
@@ -115,7 +115,7 @@ async fn a_handler_that_panics_answers_500_and_the_server_goes_on() -> Result<()
 }
 
 #[tokio::test]
-async fn a_self_signed_certificate_serves_http_1_also_to_those_who_know_http_2() -> Result<()> {
+async fn a_self_signed_certificate_serves_http_1_also_to_http_2_clients() -> Result<()> {
     let certificates = Certificates::self_signed(&["localhost", "127.0.0.1"], &SystemClock)?;
     let running = Running::start(local().await?.with_tls(certificates.clone()), hello());
     let hello = "hello".to_owned();
@@ -131,7 +131,7 @@ async fn a_self_signed_certificate_serves_http_1_also_to_those_who_know_http_2()
 }
 
 #[tokio::test]
-async fn a_running_server_shows_the_certificate_that_its_files_hold_now() -> Result<()> {
+async fn a_running_server_reloads_its_certificate_files() -> Result<()> {
     let folder = tempfile::tempdir()?;
     let (certificate, key) = (folder.path().join("tls.crt"), folder.path().join("tls.key"));
     let write = || -> Result<CertificateDer<'static>> {
@@ -155,7 +155,7 @@ async fn a_running_server_shows_the_certificate_that_its_files_hold_now() -> Res
 }
 
 #[tokio::test]
-async fn a_running_request_ends_before_the_server_does() -> Result<()> {
+async fn shutdown_waits_for_a_running_request() -> Result<()> {
     let (begun, go) = (Arc::new(Notify::new()), Arc::new(Notify::new()));
     let (tell, wait) = (begun.clone(), go.clone());
     let handler = Handler::new(move |_| {
@@ -182,7 +182,7 @@ async fn a_running_request_ends_before_the_server_does() -> Result<()> {
 }
 
 #[tokio::test]
-async fn a_request_that_outlives_the_drain_is_cut_off() -> Result<()> {
+async fn a_request_that_exceeds_the_drain_timeout_is_cancelled() -> Result<()> {
     let begun = Arc::new(Notify::new());
     let tell = begun.clone();
     let handler = Handler::new(move |_| {
@@ -193,26 +193,29 @@ async fn a_request_that_outlives_the_drain_is_cut_off() -> Result<()> {
     let asked = tokio::spawn(get(running.address, "/"));
     begun.notified().await;
     tokio::time::timeout(DEADLINE, running.stop()).await??;
-    asked.await?.expect_err("nobody answered");
+    asked.await?.expect_err("the connection was closed");
     Ok(())
 }
 
 #[tokio::test]
-async fn a_port_that_is_taken_names_the_flag_and_what_to_do() -> Result<()> {
+async fn the_error_for_a_port_in_use_names_the_flag_and_the_fix() -> Result<()> {
     let taken = local().await?;
     let address: BindAddress = taken.address().to_string().parse()?;
-    let error = Server::bind(&address, "--metrics-bind-address").await.expect_err("the port is taken");
+    let error = Server::bind(&address, "--metrics-bind-address").await.expect_err("the port is in use");
     assert!(matches!(error, BindError::InUse { .. }));
     let said = error.to_string();
-    assert!(said.starts_with(&format!("--metrics-bind-address: {address} is in use; stop what")), "{said}");
-    // TEST-NET-1 is on no machine.
-    let error = Server::bind(&"192.0.2.1:0".parse()?, "--x").await.expect_err("this address is not ours");
+    assert!(
+        said.starts_with(&format!("--metrics-bind-address: {address} is already in use; stop")),
+        "{said}"
+    );
+    // TEST-NET-1 is never a local address.
+    let error = Server::bind(&"192.0.2.1:0".parse()?, "--x").await.expect_err("the address is not local");
     assert!(matches!(error, BindError::Listen { .. }), "{error}");
     Ok(())
 }
 
 #[tokio::test]
-async fn every_interface_is_served_and_off_serves_none() -> Result<()> {
+async fn port_0_listens_on_every_interface_and_off_on_none() -> Result<()> {
     let server = Server::bind(&":0".parse()?, "--x").await?.context("the address is on")?;
     assert!(server.address().ip().is_unspecified());
     let running = Running::start(server, hello());

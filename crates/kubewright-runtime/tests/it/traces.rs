@@ -1,7 +1,7 @@
-//! Traces as a collector receives them.
+//! Traces as received by an OpenTelemetry collector.
 //!
-//! The exporter is configured by the environment of its process, and sets up the logs of the whole program. So the test
-//! starts itself again, as the operator, beside a receiver of OTLP on this machine.
+//! The exporter is configured by the environment of its process and sets up the logging of the whole program. So the
+//! test runs itself again as a child process, the operator, next to a local OTLP receiver.
 
 use std::collections::BTreeMap;
 use std::process::{Command, Stdio};
@@ -20,7 +20,7 @@ use crate::operator::{Running, options};
 use crate::serve;
 use crate::world::{World, eventually};
 
-/// Set for the process that is the operator.
+/// Set in the child process.
 const CHILD: &str = "KUBEWRIGHT_TEST_TRACED";
 
 /// Patches the object `good`, and fails for `bad`.
@@ -39,7 +39,7 @@ impl Reconciler for Patches {
     }
 }
 
-/// The operator: reconciles both objects and ends.
+/// The operator: reconciles both objects and stops.
 async fn operate() -> Result<()> {
     let exporter = traces::init(&logs::Options::default(), "guestbook")?;
     let world = World::new();
@@ -129,7 +129,7 @@ async fn reconciles_and_their_requests_are_exported() -> Result<()> {
     assert_eq!(patch.attributes["http.response.status_code"], "200");
     // The server can add its spans to the same trace.
     let parent = format!("00-{}-{}-01", hex(&patch.trace), hex(&patch.id));
-    assert!(printed.contains(&parent), "{parent} is not in {printed}");
+    assert!(printed.contains(&parent), "missing {parent} in {printed}");
     let bad = reconcile("bad")?;
     assert_eq!(bad.attributes["result"], "terminal");
     assert_eq!(bad.error.as_deref(), Some("it is bad"));
@@ -140,7 +140,7 @@ fn hex(bytes: &[u8]) -> String {
     bytes.iter().fold(String::new(), |text, byte| text + &format!("{byte:02x}"))
 }
 
-/// A message of protobuf. This reads as much of it as the test needs, so that no test needs a decoder.
+/// A protobuf message, with a minimal decoder.
 struct Message<'a>(&'a [u8]);
 
 enum Field<'a> {
@@ -191,11 +191,11 @@ fn varint(rest: &mut &[u8]) -> Result<u64> {
             return Ok(value);
         }
     }
-    bail!("a number is too long")
+    bail!("varint is too long")
 }
 
 fn take<'a>(rest: &mut &'a [u8], length: usize) -> Result<&'a [u8]> {
-    let (taken, left) = rest.split_at_checked(length).context("a message is cut off")?;
+    let (taken, left) = rest.split_at_checked(length).context("message is truncated")?;
     *rest = left;
     Ok(taken)
 }

@@ -1,14 +1,14 @@
-//! What flags mean.
+//! Tests of resolved flags.
 
 use super::*;
 use crate::Operator;
 
 fn settle(arguments: &[&str], watch_namespace: Option<&str>) -> Settings {
     let operator = Operator::new("guestbook", "1.2.3");
-    let flags = operator.parse([&["guestbook"], arguments].concat()).expect("these are right");
+    let flags = operator.parse([&["guestbook"], arguments].concat()).expect("the flags are valid");
     let environment =
         Environment { watch_namespace: watch_namespace.map(str::to_owned), ..Environment::default() };
-    flags.settle("guestbook", "guestbook.example.com", environment).expect("these are right")
+    flags.settle("guestbook", "guestbook.example.com", environment).expect("the flags are valid")
 }
 
 #[test]
@@ -45,7 +45,7 @@ fn the_defaults_are_those_of_kubebuilder() {
 }
 
 #[test]
-fn every_flag_arrives_where_it_belongs() {
+fn every_flag_sets_its_option() {
     let arguments = "--kubeconfig k --context c --namespace a,b --graceful-shutdown-timeout -1s \
                      --health-probe-bind-address=127.0.0.1:0 --metrics-bind-address=:8443 --metrics-secure=false --pprof-bind-address=127.0.0.1:6060 \
                      --metrics-cert-path certs --metrics-cert-name cert.pem --metrics-cert-key key.pem --log-level info,kube=warn --log-format text";
@@ -64,7 +64,7 @@ fn every_flag_arrives_where_it_belongs() {
 }
 
 #[test]
-fn an_election_takes_its_flags_only_if_there_is_one() {
+fn leader_election_flags_apply_only_with_leader_elect() {
     let lease = ["--leader-election-id=l", "--leader-election-namespace=n"];
     assert!(settle(&lease, None).manager.leader_election.is_none());
     assert!(settle(&["--leader-elect=false"], None).manager.leader_election.is_none());
@@ -88,7 +88,7 @@ fn an_election_takes_its_flags_only_if_there_is_one() {
 }
 
 #[test]
-fn a_flag_outweighs_the_environment() {
+fn a_flag_overrides_the_environment() {
     let namespaces = |arguments: &[&str], watch| settle(arguments, watch).manager.cache.namespaces;
     assert_eq!(namespaces(&[], Some("a, b")), ["a", "b"]);
     assert_eq!(namespaces(&["--namespace", "c"], Some("a,b")), ["c"]);
@@ -96,12 +96,12 @@ fn a_flag_outweighs_the_environment() {
     assert!(namespaces(&[], Some("")).is_empty(), "all namespaces");
     let flags = Operator::new("guestbook", "1.2.3").parse(["guestbook"]).unwrap();
     let environment = Environment { watch_namespace: Some("A".into()), ..Environment::default() };
-    let error = flags.settle("guestbook", "guestbook", environment).err().expect("this is no namespace");
-    assert_eq!(error.to_string(), "WATCH_NAMESPACE cannot be used");
+    let error = flags.settle("guestbook", "guestbook", environment).err().expect("the namespace is invalid");
+    assert_eq!(error.to_string(), "invalid WATCH_NAMESPACE");
 }
 
 #[test]
-fn zaps_flags_mean_the_same_as_ours() {
+fn zap_flags_are_equivalent_to_ours() {
     let logs = |arguments: &[&str]| {
         let logs = settle(arguments, None).logs;
         (logs.format, logs.level)
@@ -115,7 +115,7 @@ fn zaps_flags_mean_the_same_as_ours() {
 }
 
 #[test]
-fn webhooks_have_kubebuilders_flags_and_the_service_of_the_environment() {
+fn webhooks_have_kubebuilders_flags_and_the_service_from_the_environment() {
     let webhooks = |arguments: &[&str]| settle(arguments, None).manager.webhooks;
     let usual = webhooks(&[]);
     assert_eq!(usual.bind_address.to_string(), ":9443");

@@ -1,4 +1,4 @@
-//! The values of flags, read as Go reads them, and refused with what to write instead.
+//! Parsers of flag values, in Go's syntax.
 
 use std::str::FromStr;
 use std::time::Duration;
@@ -7,58 +7,58 @@ use clap::builder::{PossibleValuesParser, TypedValueParser};
 use jiff::SignedDuration;
 use kubewright_runtime::logs;
 
-/// How long to wait; for ever if none.
+/// A timeout; `None` waits forever.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Patience(pub(super) Option<Duration>);
 
 impl FromStr for Patience {
     type Err = String;
 
-    /// controller-runtime waits for ever where the time is negative.
+    /// Negative values wait forever, as in controller-runtime.
     fn from_str(text: &str) -> Result<Self, String> {
         let time = signed(text)?;
         Ok(Self(if time.is_negative() { None } else { Some(time.unsigned_abs()) }))
     }
 }
 
-/// A length of time.
+/// A non-negative duration.
 pub(super) fn duration(text: &str) -> Result<Duration, String> {
-    Duration::try_from(signed(text)?).map_err(|_| "a time cannot be negative here".to_owned())
+    Duration::try_from(signed(text)?).map_err(|_| "must not be negative".to_owned())
 }
 
-/// Go's durations: `15s`, `1m30s`, `500ms`, `1.5h`, and 0.
+/// A Go duration: `15s`, `1m30s`, `500ms`, `1.5h`, or 0.
 fn signed(text: &str) -> Result<SignedDuration, String> {
-    // Go takes a number without a unit only if it is 0. ISO 8601 has capital letters, and is nothing that Go takes.
+    // Go accepts only 0 without a unit, and no ISO 8601 durations.
     if text == "0" {
         return Ok(SignedDuration::ZERO);
     }
     let go = |text: &str| text.chars().all(|c| c.is_ascii_digit() || "+-.hmsnuµμ".contains(c));
     let parsed = if go(text) { text.parse().ok() } else { None };
-    parsed.ok_or_else(|| "write a number and a unit, such as 15s, 1m30s, 500ms or 2h".to_owned())
+    parsed.ok_or_else(|| "must be a number with a unit, such as 15s, 1m30s, 500ms or 2h".to_owned())
 }
 
-/// Go's bools.
+/// A Go bool.
 pub(super) fn boolean(text: &str) -> Result<bool, String> {
     match text {
         "1" | "t" | "T" | "true" | "TRUE" | "True" => Ok(true),
         "0" | "f" | "F" | "false" | "FALSE" | "False" => Ok(false),
-        _ => Err("write true or false".to_owned()),
+        _ => Err("must be true or false".to_owned()),
     }
 }
 
-/// Names of namespaces; none stands for all.
+/// Namespace names; empty means all.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(super) struct Namespaces(pub(super) Vec<String>);
 
-/// A word that cannot be the name of a namespace.
+/// An invalid namespace name.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub(crate) enum NamespacesError {
     #[error(
-        "{0:?} cannot be a namespace; write names of at most 63 small letters, digits and hyphens, with commas \
-         between them"
+        "invalid namespace {0:?}; use comma-separated names of at most 63 lowercase letters, digits and \
+         hyphens"
     )]
     Name(String),
-    #[error("WATCH_NAMESPACE cannot be used")]
+    #[error("invalid WATCH_NAMESPACE")]
     Environment(#[source] Box<Self>),
 }
 
@@ -77,7 +77,7 @@ impl FromStr for Namespaces {
             if !is_label(name) {
                 return Err(NamespacesError::Name(name.to_owned()));
             }
-            // Watched twice, everything in it would be there twice.
+            // A duplicate would be watched twice.
             if !names.iter().any(|known| known == name) {
                 names.push(name.to_owned());
             }
@@ -86,13 +86,13 @@ impl FromStr for Namespaces {
     }
 }
 
-/// A label of RFC 1123, which is what the API server wants.
+/// Whether a name is an RFC 1123 label, as the API server requires.
 fn is_label(name: &str) -> bool {
     let inside = |b: u8| b.is_ascii_lowercase() || b.is_ascii_digit() || b == b'-';
     name.len() <= 63 && name.bytes().all(inside) && !name.starts_with('-') && !name.ends_with('-')
 }
 
-/// Directives of what is logged. Read only to refuse them now: [`logs::init`] reads them again.
+/// Validates log level directives. [`logs::init`] parses them again.
 pub(super) fn log_level(text: &str) -> Result<String, logs::LogsError> {
     let options = logs::Options { level: Some(text.to_owned()), ..logs::Options::default() };
     logs::subscriber(&options, std::io::sink).map(|_| text.to_owned())
@@ -102,18 +102,18 @@ pub(super) fn log_format() -> impl TypedValueParser<Value = logs::Format> {
     PossibleValuesParser::new(["auto", "text", "json"]).try_map(|format| format.parse::<logs::Format>())
 }
 
-/// zap's levels: words, or how much more than `info` is to be logged.
+/// zap's levels: names, or a verbosity above `info`.
 pub(super) fn zap_log_level(text: &str) -> Result<String, String> {
     let level = match text.to_ascii_lowercase().as_str() {
         "debug" => "debug",
         "info" => "info",
         "warn" => "warn",
-        // Nothing is worse than an error here.
+        // `error` is the highest level here.
         "error" | "panic" => "error",
         number => match number.parse::<u8>() {
             Ok(1) => "debug",
             Ok(2..) => "trace",
-            _ => return Err("write debug, info, error, panic, or a number above 0".to_owned()),
+            _ => return Err("must be debug, info, error, panic, or a number above 0".to_owned()),
         },
     };
     Ok(level.to_owned())
@@ -131,7 +131,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn durations_are_gos() {
+    fn durations_have_gos_syntax() {
         let ms = |text: &str| duration(text).map(|time| time.as_millis());
         for (text, wanted) in [
             ("15s", 15_000),
@@ -149,7 +149,7 @@ mod tests {
     }
 
     #[test]
-    fn a_negative_patience_is_endless() {
+    fn a_negative_timeout_waits_forever() {
         assert_eq!("-1s".parse(), Ok(Patience(None)));
         assert_eq!("0".parse(), Ok(Patience(Some(Duration::ZERO))));
         assert_eq!("2m".parse(), Ok(Patience(Some(Duration::from_mins(2)))));
@@ -157,14 +157,14 @@ mod tests {
     }
 
     #[test]
-    fn bools_are_gos() {
+    fn bools_have_gos_syntax() {
         assert!(["1", "t", "T", "true", "TRUE", "True"].iter().all(|text| boolean(text) == Ok(true)));
         assert!(["0", "f", "F", "false", "FALSE", "False"].iter().all(|text| boolean(text) == Ok(false)));
         assert!(["", "yes", "tRUE", "2"].iter().all(|text| boolean(text).is_err()));
     }
 
     #[test]
-    fn namespaces_are_listed_with_commas_each_once() {
+    fn namespaces_are_comma_separated_and_deduplicated() {
         let names = |text: &str| text.parse::<Namespaces>().map(|names| names.0.join(" "));
         assert_eq!(names("a,b-2, c ,,a").as_deref(), Ok("a b-2 c"));
         assert_eq!(names("").as_deref(), Ok(""), "all");
@@ -174,7 +174,7 @@ mod tests {
     }
 
     #[test]
-    fn zaps_levels_have_their_counterparts() {
+    fn zap_levels_are_mapped_to_ours() {
         let level = |text: &str| zap_log_level(text).ok();
         for (zap, ours) in [
             ("debug", "debug"),

@@ -1,4 +1,4 @@
-//! Partial types of an operator's own kinds, on a server.
+//! Apply configurations of custom resources, against the embedded API server.
 
 use std::collections::BTreeMap;
 
@@ -26,7 +26,7 @@ use kubewright_apiserver::{ApiServer, Options};
 #[schemars(crate = "kubewright::schemars")]
 #[serde(crate = "kubewright::serde", rename_all = "camelCase")]
 struct LibrarySpec {
-    /// How many it may have.
+    /// The maximum number of books.
     most_books: u16,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     street: Option<String>,
@@ -85,7 +85,7 @@ struct LibraryStatus {
     lent_out: i32,
 }
 
-/// A number that is a text on the wire.
+/// A number that is serialized as a string.
 mod as_text {
     use kubewright::serde::{Deserialize as _, Deserializer, Serializer, de::Error as _};
 
@@ -113,7 +113,7 @@ fn whole() -> LibrarySpecApply {
 }
 
 #[test]
-fn every_field_has_its_name_on_the_wire_and_the_rest_is_left_out() {
+fn fields_have_their_serialized_names_and_unset_ones_are_omitted() {
     let expected = json!({
         "mostBooks": 500,
         "street": "Main St",
@@ -132,14 +132,14 @@ fn every_field_has_its_name_on_the_wire_and_the_rest_is_left_out() {
 }
 
 #[tokio::test]
-async fn two_managers_share_an_object_and_each_finds_its_own() {
+async fn two_field_managers_share_an_object_and_each_extracts_its_fields() {
     let kube = kube::Client::new(ApiServer::new(Options::default()), "default");
     let client = Client::new(kube);
     client.create(&Library::crd()).await.unwrap();
     let (a, b) = (client.field_owner("a"), client.field_owner("b"));
     let named = || LibraryApply::new("city").namespace("default");
     let of_a = named().spec(whole().address(AddressApply::default().town("Ulm").zip("89073")));
-    // Of a list with keys another has an item, and of a map an entry.
+    // Another field manager has an item of a keyed list and an entry of a map.
     let of_b = named().label("by", "b").spec(
         LibrarySpecApply::default()
             .readers([ReaderApply::default().name("Bob")])

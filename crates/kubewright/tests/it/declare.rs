@@ -1,4 +1,4 @@
-//! What attributes declare arrives in the program that has them, from wherever they may stand.
+//! Declarations of attributes on all kinds of items.
 
 use std::path::Path;
 
@@ -127,7 +127,7 @@ fn rule(path: &str) -> Rule {
     rules.remove(0)
 }
 
-/// Without their place.
+/// The rules of an item, without their location.
 fn rules(path: &str) -> Vec<Rule> {
     let of_path = |declared: Declared| match declared {
         Declared::Rule(rule) if rule.item.path == format!("it::declare::{path}") => {
@@ -143,23 +143,23 @@ fn texts<const N: usize>(texts: [&str; N]) -> Vec<String> {
 }
 
 #[test]
-fn a_rule_arrives_from_every_item_that_may_have_one() {
+fn rules_can_be_declared_on_every_kind_of_item() {
     let verbs = |path| rule(path).verbs.join(", ");
     assert_eq!(verbs("method"), "get");
     assert_eq!(verbs("associated"), "*");
     assert_eq!(verbs("on_function"), "update");
     assert_eq!(verbs("inner::OnTrait"), "patch");
     assert_eq!(verbs("inner::on_module"), "delete");
-    // What is not compiled declares nothing.
+    // Code that is not compiled declares nothing.
     assert_eq!(rules("inner::NotCompiled"), []);
-    // The items are what they were.
+    // The attributes do not change the items.
     assert_eq!(OnStruct(OnStruct::<u8>::associated(7)).method(), 7);
     drop((on_function(), validator(), WithService, inner::on_trait(Defaulter)));
 }
 
 #[test]
-fn a_rule_says_what_stands_in_the_attribute() {
-    // Two on the struct and one on its impl, in the order of the lines.
+fn a_rule_has_the_values_of_its_attribute() {
+    // Two on the struct and one on its impl, in source order.
     let [first, second, third] = <[Rule; 3]>::try_from(rules("OnStruct")).unwrap();
     assert_eq!(
         first,
@@ -186,7 +186,7 @@ fn a_rule_says_what_stands_in_the_attribute() {
 }
 
 #[test]
-fn a_declaration_knows_the_line_of_its_attribute() {
+fn a_declaration_has_the_line_of_its_attribute() {
     let source =
         std::fs::read_to_string(Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/it/declare.rs")).unwrap();
     let lines: Vec<&str> = source.lines().collect();
@@ -201,7 +201,7 @@ fn a_declaration_knows_the_line_of_its_attribute() {
 }
 
 #[test]
-fn a_webhook_says_what_stands_in_the_attribute() {
+fn a_webhook_has_the_values_of_its_attribute() {
     let elsewhere = all().into_iter().filter_map(|declared| match declared {
         Declared::Webhook(webhook) => Some(Webhook { item: Item::default(), ..*webhook }),
         _ => None,
@@ -255,7 +255,7 @@ fn a_webhook_says_what_stands_in_the_attribute() {
 }
 
 #[test]
-fn the_attribute_on_a_handler_is_read_where_the_handler_is_registered() {
+fn the_attribute_of_a_handler_is_used_when_it_is_registered() {
     let handlers: Vec<(String, String)> = all()
         .into_iter()
         .filter_map(|declared| match declared {

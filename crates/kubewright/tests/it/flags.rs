@@ -1,4 +1,4 @@
-//! What the command line of an operator says.
+//! The command line of an operator.
 
 use clap::error::ErrorKind;
 use kubewright::Operator;
@@ -8,13 +8,13 @@ fn operator() -> Operator {
 }
 
 fn answer(arguments: &[&str]) -> clap::Error {
-    operator().parse([&["guestbook"], arguments].concat()).expect_err("there is something to say")
+    operator().parse([&["guestbook"], arguments].concat()).expect_err("parsing does not return flags")
 }
 
 fn error(argument: &str) -> String {
     let error = answer(&[argument]);
     assert_eq!(error.exit_code(), 2, "{error}");
-    // What to do next is the same for all.
+    // The remaining lines are the same for all errors.
     let text = error.to_string();
     text.lines().next().unwrap_or_default().to_owned()
 }
@@ -54,21 +54,25 @@ fn a_wrong_value_says_what_to_write() {
 }
 
 #[test]
-fn a_bool_takes_its_value_behind_an_equals_sign_only() {
+fn a_bool_takes_its_value_after_an_equals_sign_only() {
     assert!(operator().parse(["guestbook", "--leader-elect", "--metrics-secure"]).is_ok());
     assert!(operator().parse(["guestbook", "--leader-elect=f", "--metrics-secure=0"]).is_ok());
     let error = error_of(&["--leader-elect", "false"]);
-    assert_eq!(error, ErrorKind::UnknownArgument, "as Go: the second word is no value of the first");
+    assert_eq!(
+        error,
+        ErrorKind::UnknownArgument,
+        "as in Go, a bool takes its value after an equals sign only"
+    );
 }
 
 #[test]
-fn two_names_of_one_flag_are_refused_together() {
+fn two_names_of_one_flag_conflict() {
     assert_eq!(error_of(&["--log-level=debug", "--zap-log-level=debug"]), ErrorKind::ArgumentConflict);
     assert_eq!(error_of(&["--log-format=json", "--zap-encoder=json"]), ErrorKind::ArgumentConflict);
 }
 
 #[test]
-fn what_an_operator_does_not_have_yet_has_no_flag() {
+fn unsupported_features_have_no_flag() {
     for flag in ["--enable-http2"] {
         assert_eq!(error_of(&[flag]), ErrorKind::UnknownArgument, "{flag}");
     }
@@ -79,7 +83,7 @@ fn error_of(arguments: &[&str]) -> ErrorKind {
 }
 
 #[test]
-fn a_program_with_flags_of_its_own_keeps_its_help() {
+fn a_program_with_its_own_flags_keeps_its_description() {
     /// Paints guestbooks
     #[derive(Debug, clap::Parser)]
     struct Cli {

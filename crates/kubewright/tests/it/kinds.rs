@@ -1,7 +1,6 @@
-//! Kinds of an operator's own, with nothing but the facade.
+//! A custom resource with only the facade as a dependency.
 //!
-//! The derives of kube, serde and schemars expand to the names of crates, and an operator that has kinds lists those
-//! crates. This is what it takes to not list them.
+//! The derives of kube, serde and schemars refer to crates by name. These attributes redirect them to the facade.
 
 use kubewright::serde::{Deserialize, Serialize};
 use kubewright::{CustomResource, CustomResourceExt as _, Key, Kind, KubeSchema, Scope, schemars};
@@ -29,7 +28,7 @@ struct GuestbookSpec {
 }
 
 #[test]
-fn a_kind_can_be_made_with_the_crates_of_the_facade() {
+fn a_kind_can_be_derived_with_the_crates_of_the_facade() {
     let kind = Kind::of::<Guestbook>();
     assert_eq!((kind.plural(), kind.scope()), ("guestbooks", Scope::Namespaced));
     let book = Guestbook::new("visitors", GuestbookSpec { page_count: 3 });

@@ -1,4 +1,4 @@
-//! The facade as an operator's author sees it.
+//! Tests of the facade.
 
 mod apply;
 mod declare;

@@ -1,4 +1,4 @@
-//! `object!` on a server: what is sent, what a field manager owns afterwards, and what is refused at run time.
+//! `object!` against the embedded API server: requests, field ownership, and errors at run time.
 
 use std::collections::BTreeMap;
 
@@ -42,7 +42,7 @@ struct Book {
     title: String,
 }
 
-/// Of an operator's own, and a string on the wire.
+/// An operator's own enum, serialized as a string.
 #[derive(Serialize)]
 #[serde(crate = "kubewright::serde")]
 enum PullPolicy {
@@ -113,7 +113,7 @@ fn literals_expressions_options_and_computed_keys_become_json() {
 }
 
 #[test]
-fn what_rustc_cannot_see_is_checked_when_the_object_is_made() {
+fn values_unknown_at_compile_time_are_checked_at_run_time() {
     let with = |container: Value, policy: PullPolicy| {
         object! { Deployment {
             metadata: { name: "web", namespace: "default" },
@@ -126,7 +126,7 @@ fn what_rustc_cannot_see_is_checked_when_the_object_is_made() {
                 did you mean `image`?; spec.template.spec.containers[1].imagePullPolicy: unknown value \"Allways\"; \
                 did you mean \"Always\"?";
     assert_eq!(wrong.clone().check().unwrap_err().to_string(), text);
-    // Also where nobody asks.
+    // Serialization checks it too.
     assert_eq!(serde_json::to_value(&wrong).unwrap_err().to_string(), text);
     assert!(wrong.complete().is_err());
     let labels = json!({ "a": 1 });
@@ -139,7 +139,7 @@ fn what_rustc_cannot_see_is_checked_when_the_object_is_made() {
 }
 
 #[tokio::test]
-async fn a_field_manager_owns_what_is_written_and_nothing_else() {
+async fn a_field_manager_owns_exactly_the_written_fields() {
     let client = client();
     let (a, b) = (client.field_owner("a"), client.field_owner("b"));
     let wanted = web(3, Some(5));
@@ -152,7 +152,7 @@ async fn a_field_manager_owns_what_is_written_and_nothing_else() {
         object::<Deployment>(wanted).unwrap()
     });
 
-    // A part that another field manager owns.
+    // Another field manager takes over a field.
     let replicas =
         object! { Deployment { metadata: { name: "web", namespace: "default" }, spec: { replicas: 5, .. } } };
     let stored = b.apply(&replicas).await.unwrap();
@@ -160,14 +160,14 @@ async fn a_field_manager_owns_what_is_written_and_nothing_else() {
     assert_eq!(ApplyObject::extract(&stored, "b").unwrap(), replicas);
     assert!(ApplyObject::extract(&stored, "a").unwrap().fields()["spec"].get("replicas").is_none());
 
-    // A field that is no longer written is given up, and has its default again.
+    // A field that is omitted is released and gets its default again.
     let grace = |web: Deployment| web.spec.unwrap().template.spec.unwrap().termination_grace_period_seconds;
     assert_eq!(grace(stored), Some(5));
     assert_eq!(grace(a.apply(&web(5, None)).await.unwrap()), Some(30));
 }
 
 #[tokio::test]
-async fn an_object_has_an_owner_a_status_and_can_be_created() {
+async fn an_object_can_have_an_owner_and_a_status_and_be_created() {
     let client = client();
     let owner = client.apply(&web(1, None)).await.unwrap();
     let mut map = object! { ConfigMap { metadata: { name: "pages", namespace: "default" }, data: { "a.md": "hello" } } };
@@ -187,7 +187,7 @@ async fn an_object_has_an_owner_a_status_and_can_be_created() {
 }
 
 #[tokio::test]
-async fn a_wrong_object_is_not_sent() {
+async fn an_invalid_object_is_not_sent() {
     let client = client();
     let selector = json!({ "app": ["web"] });
     let wrong = object! { Service {
@@ -201,7 +201,7 @@ async fn a_wrong_object_is_not_sent() {
 }
 
 #[tokio::test]
-async fn a_custom_resource_is_read_as_its_type() {
+async fn a_custom_resource_is_decoded_as_its_type() {
     let client = client();
     client.create(&Shelf::crd()).await.unwrap();
     let title = "Emma";

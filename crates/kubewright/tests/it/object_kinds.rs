@@ -1,11 +1,11 @@
-//! Every built-in kind can be named in `object!`.
+//! Every built-in kind can be used in `object!`.
 
 use std::collections::BTreeSet;
 
 use kubewright::object::ApplyObject;
 use kubewright::{Object, object};
 
-/// What the type of an object says of its kind.
+/// The group, version and kind of an object's type, and its name.
 fn kind<K: Object>(object: &ApplyObject<K>) -> (String, Option<&str>) {
     let kind = format!("{}/{} {}", K::group(&()), K::version(&()), K::kind(&()));
     (kind, object.metadata.name.as_deref())
@@ -19,7 +19,7 @@ macro_rules! every {
 }
 
 #[test]
-fn every_builtin_kind_with_metadata_can_be_named() {
+fn every_builtin_kind_with_metadata_can_be_used() {
     let named = every! {
         admissionregistration::v1::MutatingAdmissionPolicy,
         admissionregistration::v1::MutatingAdmissionPolicyBinding,

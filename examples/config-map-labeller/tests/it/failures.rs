@@ -79,7 +79,10 @@ async fn a_port_in_use_is_reported_with_its_flag() -> Result<()> {
     let kubeconfig = kubeconfig_flag(&cluster.kubeconfig());
     let probes = format!("--health-probe-bind-address={address}");
     let error = run(&[&kubeconfig, &probes], &[]).await?.error()?;
-    assert!(error.starts_with(&format!("--health-probe-bind-address: {address} is in use; ")), "{error}");
+    assert!(
+        error.starts_with(&format!("--health-probe-bind-address: {address} is already in use; ")),
+        "{error}"
+    );
     Ok(())
 }
 
@@ -95,7 +98,9 @@ async fn a_missing_certificate_is_reported_with_its_path() -> Result<()> {
     ];
     let error = run(&arguments, &[]).await?.error()?;
     assert!(
-        error.starts_with("the metrics cannot be served over TLS: cannot read nowhere/cert.pem"),
+        error.starts_with(
+            "failed to load the certificate of the metrics server: cannot read nowhere/cert.pem"
+        ),
         "{error}"
     );
     Ok(())
@@ -105,7 +110,7 @@ async fn a_missing_certificate_is_reported_with_its_path() -> Result<()> {
 async fn leader_election_outside_of_a_pod_needs_a_namespace() -> Result<()> {
     let cluster = Cluster::start().await?;
     let error = run(&[&kubeconfig_flag(&cluster.kubeconfig()), "--leader-elect"], &[]).await?.error()?;
-    assert!(error.contains("give --leader-election-namespace"), "{error}");
+    assert!(error.contains("set --leader-election-namespace"), "{error}");
     Ok(())
 }
 
@@ -114,12 +119,12 @@ async fn an_invalid_environment_variable_is_reported() -> Result<()> {
     let ended = run(&[], &[("WATCH_NAMESPACE", "Team_A")]).await?;
     assert_eq!(ended.status, Some(1));
     assert!(
-        ended.last().starts_with("error: WATCH_NAMESPACE cannot be used: \"Team_A\" cannot be"),
+        ended.last().starts_with("error: invalid WATCH_NAMESPACE: invalid namespace \"Team_A\""),
         "{ended:#?}"
     );
     let ended = run(&[], &[("RUST_LOG", "info,kube=wran")]).await?;
     assert_eq!(ended.status, Some(1));
-    assert!(ended.last().starts_with("error: RUST_LOG has \"kube=wran\""), "{ended:#?}");
+    assert!(ended.last().starts_with("error: invalid directive \"kube=wran\" in RUST_LOG"), "{ended:#?}");
     Ok(())
 }
 

@@ -126,7 +126,7 @@ impl Ended {
     pub(crate) fn error(&self) -> Result<String> {
         ensure!(self.status == Some(1), "{self:#?}");
         let line: Value = serde_json::from_str(self.last()).with_context(|| format!("{self:#?}"))?;
-        ensure!(line["level"] == "error" && line["msg"] == "the operator failed", "{line}");
+        ensure!(line["level"] == "error" && line["msg"] == "Failed to run operator", "{line}");
         Ok(line["error"].as_str().context("no error in the log line")?.to_owned())
     }
 }

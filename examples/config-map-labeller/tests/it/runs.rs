@@ -42,8 +42,8 @@ async fn probes_and_metrics_are_served() -> Result<()> {
     cluster.create("default", "first", 1).await?;
     let metrics = ["--metrics-bind-address=127.0.0.1:0", "--metrics-secure=false"];
     let mut operator = Program::on(&cluster.kubeconfig(), &metrics, &[])?;
-    let probes = operator.address("serving health probes").await?;
-    let metrics = operator.address("serving metrics").await?;
+    let probes = operator.address("Starting health probe server").await?;
+    let metrics = operator.address("Starting metrics server").await?;
     cluster.labelled("default", "first", "1").await?;
     assert_eq!(get(probes, "/healthz").await?, (200, "ok".to_owned()));
     assert_eq!(get(probes, "/readyz").await?, (200, "ok".to_owned()));
@@ -59,7 +59,7 @@ async fn probes_and_metrics_are_served() -> Result<()> {
 async fn metrics_use_tls_by_default() -> Result<()> {
     let cluster = Cluster::start().await?;
     let mut operator = Program::on(&cluster.kubeconfig(), &["--metrics-bind-address=127.0.0.1:0"], &[])?;
-    let line = operator.logs("serving metrics").await?;
+    let line = operator.logs("Starting metrics server").await?;
     assert_eq!(line["secure"], true);
     let address = line["address"].as_str().context("no address in the log line")?.parse()?;
     assert!(get(address, "/metrics").await.is_err(), "plain HTTP is rejected");
@@ -75,7 +75,7 @@ async fn only_the_selected_namespaces_are_watched() -> Result<()> {
     }
     let watched = [("WATCH_NAMESPACE", "team-a,team-b")];
     let mut operator = Program::on(&cluster.kubeconfig(), &[], &watched)?;
-    assert_eq!(operator.logs("starting").await?["namespaces"], "team-a,team-b");
+    assert_eq!(operator.logs("Starting manager").await?["namespaces"], "team-a,team-b");
     for namespace in ["team-a", "team-b"] {
         cluster.labelled(namespace, "there", "1").await?;
         cluster.create(namespace, "new", 1).await?;
@@ -92,7 +92,7 @@ async fn log_lines_contain_the_controller_and_the_object() -> Result<()> {
     let cluster = Cluster::start().await?;
     cluster.create("default", "first", 3).await?;
     let mut operator = Program::on(&cluster.kubeconfig(), &["--namespace=default"], &[])?;
-    let starting = operator.logs("starting").await?;
+    let starting = operator.logs("Starting manager").await?;
     assert_eq!(starting["operator"], "config-map-labeller");
     assert_eq!(starting["version"], env!("CARGO_PKG_VERSION"));
     assert_eq!(starting["server"], format!("https://{}/", cluster.address()));

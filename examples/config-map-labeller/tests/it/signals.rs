@@ -35,7 +35,7 @@ async fn another_replica_takes_over_when_the_leader_stops() -> Result<()> {
     cluster.labelled("default", "first", "1").await?;
     let holder = cluster.holder().await?;
     let mut other = Program::on(&cluster.kubeconfig(), &ELECTION, &[])?;
-    other.logs("serving health probes").await?;
+    other.logs("Starting health probe server").await?;
     leader.signal(Signal::TERM)?;
     leader.end().await?.succeeded()?;
     cluster.create("default", "second", 2).await?;
@@ -66,7 +66,7 @@ async fn a_second_signal_exits_without_waiting_for_running_reconciles() -> Resul
     operator.logs("Shutdown signal received; a second one exits immediately").await?;
     operator.signal(Signal::TERM)?;
     let error = operator.end().await?.error()?;
-    assert_eq!(error, "ended by a second signal before everything had ended");
+    assert_eq!(error, "graceful shutdown interrupted by a second signal");
     assert_eq!(cluster.label("default", "second").await?, None);
     Ok(())
 }

@@ -1,4 +1,4 @@
-//! The protocol as a table: what happened and when on the left, what comes of it on the right.
+//! The protocol as a table: time and event on the left, the resulting action on the right.
 
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
@@ -12,7 +12,7 @@ fn lease(json: serde_json::Value) -> Event {
     Event::Read(Box::new(serde_json::from_value(json).expect("the test's own lease is well-formed")))
 }
 
-/// A record of `holder`'s that was renewed at midnight and so many seconds.
+/// A record of `holder`, renewed at the given number of seconds after midnight.
 fn held_by(holder: &str, renewed: u32, version: u32) -> Event {
     lease(serde_json::json!({
         "metadata": {"name": "lock", "namespace": "default", "resourceVersion": version.to_string()},
@@ -26,7 +26,7 @@ fn held_by(holder: &str, renewed: u32, version: u32) -> Event {
     }))
 }
 
-/// A contender called `me`, and what it did.
+/// A contender `me`, with its actions.
 struct Script {
     contender: Contender,
     asked: Option<Request>,
@@ -51,7 +51,7 @@ impl Script {
         Self { contender: Contender::new(settings, rng), asked: None, version: 100, lines: String::new() }
     }
 
-    /// Tells the contender that `event` happened `seconds` after midnight.
+    /// Passes `event`, which happened `seconds` after midnight, to the contender.
     fn at(&mut self, seconds: f64, event: Event) -> &mut Self {
         let what = match &event {
             Event::Read(lease) => format!("read {}", describe(lease)),
@@ -82,7 +82,7 @@ impl Script {
         self
     }
 
-    /// The server stores what the contender asked for.
+    /// The server stores the pending write.
     fn stored(&mut self, seconds: f64) -> &mut Self {
         let Some(Request::Create(mut lease) | Request::Update(mut lease)) = self.asked.take() else {
             panic!("nothing to store:\n{}", self.lines)
@@ -92,7 +92,7 @@ impl Script {
         self.at(seconds, Event::Written(lease))
     }
 
-    /// As a leader since midnight, by a Lease that it made.
+    /// The leader since midnight, with a Lease that it created.
     fn leading() -> Self {
         let mut script = Self::new();
         script.at(0.0, Event::Wake).at(0.0, Event::NotFound).stored(0.5);
@@ -118,7 +118,7 @@ fn describe(lease: &Lease) -> String {
 }
 
 #[test]
-fn a_lease_that_is_not_there_is_created() {
+fn a_missing_lease_is_created() {
     let mut script = Script::new();
     script.at(0.0, Event::Wake).at(0.25, Event::NotFound).stored(0.5).at(2.5, Event::Wake);
     insta::assert_snapshot!(script.lines, @r#"
@@ -130,7 +130,7 @@ fn a_lease_that_is_not_there_is_created() {
 }
 
 #[test]
-fn a_creation_that_another_did_first_is_tried_again_later() {
+fn a_create_that_conflicts_is_retried_later() {
     let mut script = Script::new();
     script.at(0.0, Event::Wake).at(0.0, Event::NotFound).at(0.0, Event::Conflict).at(3.0, Event::Wake);
     script.at(3.0, held_by("other", 1, 1));
@@ -144,9 +144,9 @@ fn a_creation_that_another_did_first_is_tried_again_later() {
 }
 
 #[test]
-fn a_lease_is_taken_over_when_it_was_seen_unchanged_for_its_whole_duration() {
+fn a_lease_that_is_unchanged_for_its_whole_duration_is_acquired() {
     let mut script = Script::new();
-    // Its times are long ago by our clock, which says nothing.
+    // Its timestamps are old by our clock; they are not compared.
     script.at(100.0, Event::Wake).at(100.0, held_by("other", 0, 1));
     script.at(114.9, Event::Wake).at(114.999, held_by("other", 0, 1));
     script.at(115.0, Event::Wake).at(115.0, held_by("other", 0, 1)).stored(115.5);
@@ -162,7 +162,7 @@ fn a_lease_is_taken_over_when_it_was_seen_unchanged_for_its_whole_duration() {
 }
 
 #[test]
-fn each_renewal_by_the_other_starts_the_count_again() {
+fn each_renewal_by_the_holder_restarts_the_lease_duration() {
     let mut script = Script::new();
     script.at(0.0, Event::Wake).at(0.0, held_by("other", 0, 1));
     script.at(14.0, Event::Wake).at(14.0, held_by("other", 13, 2));
@@ -181,7 +181,7 @@ fn each_renewal_by_the_other_starts_the_count_again() {
 }
 
 #[test]
-fn a_label_that_somebody_adds_is_no_sign_of_life() {
+fn a_label_change_does_not_count_as_a_renewal() {
     let mut script = Script::new();
     script.at(0.0, Event::Wake).at(0.0, held_by("other", 0, 1));
     script.at(15.0, Event::Wake).at(15.0, held_by("other", 0, 9));
@@ -194,7 +194,7 @@ fn a_label_that_somebody_adds_is_no_sign_of_life() {
 }
 
 #[test]
-fn a_released_lease_is_taken_at_once() {
+fn a_released_lease_is_acquired_immediately() {
     let mut script = Script::new();
     script.at(0.0, Event::Wake).at(0.0, held_by("", 0, 1)).stored(0.0);
     insta::assert_snapshot!(script.lines, @r#"
@@ -205,7 +205,7 @@ fn a_released_lease_is_taken_at_once() {
 }
 
 #[test]
-fn a_takeover_that_another_won_is_a_wait_like_any_other() {
+fn a_lost_race_for_the_lease_is_retried_after_the_usual_delay() {
     let mut script = Script::new();
     script.at(0.0, Event::Wake).at(0.0, held_by("", 0, 1)).at(0.0, Event::Conflict);
     script.at(3.0, Event::Wake).at(3.0, held_by("other", 1, 2));
@@ -219,7 +219,7 @@ fn a_takeover_that_another_won_is_a_wait_like_any_other() {
 }
 
 #[test]
-fn a_lease_that_names_us_from_before_is_renewed() {
+fn a_lease_that_already_names_this_replica_is_renewed() {
     let mut script = Script::new();
     script.at(0.0, Event::Wake).at(0.0, held_by("me", 0, 1)).stored(0.0);
     insta::assert_snapshot!(script.lines, @r#"
@@ -231,7 +231,7 @@ fn a_lease_that_names_us_from_before_is_renewed() {
 }
 
 #[test]
-fn a_lease_that_vanished_is_not_free_before_its_holder_would_have_expired() {
+fn a_deleted_lease_is_not_free_before_its_holder_would_have_expired() {
     let mut script = Script::new();
     script.at(0.0, Event::Wake).at(0.0, held_by("other", 0, 1));
     script.at(14.0, Event::Wake).at(14.0, Event::NotFound);
@@ -273,7 +273,7 @@ fn a_conflict_makes_a_leader_read_and_renew() {
 }
 
 #[test]
-fn a_leader_whose_lease_was_deleted_makes_it_again() {
+fn a_leader_recreates_its_deleted_lease() {
     let mut script = Script::leading();
     script.at(2.5, Event::Wake).at(2.5, Event::NotFound).at(2.5, Event::NotFound).stored(2.5);
     insta::assert_snapshot!(script.lines, @r#"
@@ -285,7 +285,7 @@ fn a_leader_whose_lease_was_deleted_makes_it_again() {
 }
 
 #[test]
-fn a_leader_that_reads_anothers_name_has_lost() {
+fn a_leader_that_reads_another_holder_has_lost() {
     for other in ["other", ""] {
         let mut script = Script::leading();
         script.at(2.5, Event::Wake).at(2.5, Event::Conflict).at(2.5, held_by(other, 1, 9));
@@ -294,7 +294,7 @@ fn a_leader_that_reads_anothers_name_has_lost() {
 }
 
 #[test]
-fn a_leader_that_cannot_renew_has_lost_at_the_renew_deadline() {
+fn a_leader_that_cannot_renew_loses_at_the_renew_deadline() {
     let mut script = Script::leading();
     script.at(2.5, Event::Wake).at(7.5, Event::Failed).at(8.0, Event::Failed);
     script.at(10.0, Event::Wake);
@@ -307,7 +307,7 @@ fn a_leader_that_cannot_renew_has_lost_at_the_renew_deadline() {
 }
 
 #[test]
-fn a_renewal_that_is_answered_past_the_deadline_does_not_save_the_leader() {
+fn a_renewal_response_after_the_deadline_does_not_keep_leadership() {
     let mut script = Script::leading();
     script.at(2.5, Event::Wake).stored(10.0);
     insta::assert_snapshot!(script.lines, @r#"
@@ -317,7 +317,7 @@ fn a_renewal_that_is_answered_past_the_deadline_does_not_save_the_leader() {
 }
 
 #[test]
-fn a_takeover_that_is_answered_too_late_is_no_leadership() {
+fn an_acquisition_response_after_the_deadline_does_not_give_leadership() {
     let mut script = Script::new();
     script.at(0.0, Event::Wake).at(0.0, Event::NotFound).stored(10.0).at(13.0, Event::Wake);
     insta::assert_snapshot!(script.lines, @r#"
@@ -329,7 +329,7 @@ fn a_takeover_that_is_answered_too_late_is_no_leadership() {
 }
 
 #[test]
-fn a_leader_that_is_cancelled_gives_the_lease_up() {
+fn a_cancelled_leader_releases_the_lease() {
     let mut script = Script::leading();
     script.at(2.0, Event::Cancelled).at(2.0, held_by("me", 0, 101)).stored(2.25);
     insta::assert_snapshot!(script.lines, @r#"
@@ -340,7 +340,7 @@ fn a_leader_that_is_cancelled_gives_the_lease_up() {
 }
 
 #[test]
-fn a_release_goes_on_when_a_late_renewal_came_first() {
+fn a_release_is_retried_after_a_conflict_with_a_late_renewal() {
     let mut script = Script::leading();
     script
         .at(2.5, Event::Wake)
@@ -359,7 +359,7 @@ fn a_release_goes_on_when_a_late_renewal_came_first() {
 }
 
 #[test]
-fn a_release_that_fails_or_is_not_needed_ends() {
+fn a_failed_or_unneeded_release_ends_the_election() {
     for event in [Event::Failed, Event::NotFound, held_by("other", 1, 9)] {
         let mut script = Script::leading();
         script.at(2.0, Event::Cancelled).at(3.0, event);
@@ -381,7 +381,7 @@ fn a_release_takes_no_longer_than_the_renew_deadline() {
 }
 
 #[test]
-fn a_contender_whose_takeover_is_under_way_undoes_it_when_cancelled() {
+fn a_contender_cancelled_while_acquiring_releases_the_lease() {
     let mut script = Script::new();
     script
         .at(0.0, Event::Wake)
@@ -397,7 +397,7 @@ fn a_contender_whose_takeover_is_under_way_undoes_it_when_cancelled() {
 }
 
 #[test]
-fn a_contender_that_stands_by_or_must_not_release_ends_at_once() {
+fn a_standby_or_a_leader_that_must_not_release_ends_immediately() {
     let mut standby = Script::new();
     standby.at(0.0, Event::Wake).at(0.0, held_by("other", 0, 1)).at(1.0, Event::Cancelled);
     let mut keeps = Script::with(|options| options.release_on_cancel = false);
@@ -408,7 +408,7 @@ fn a_contender_that_stands_by_or_must_not_release_ends_at_once() {
 }
 
 #[test]
-fn contenders_wait_between_one_retry_period_and_one_and_a_jitter_factor_more() {
+fn standbys_wait_between_1_and_2_2_retry_periods() {
     let mut script = Script::new();
     let (mut shortest, mut longest) = (f64::MAX, 0_f64);
     for _ in 0..1000 {
@@ -425,8 +425,8 @@ fn contenders_wait_between_one_retry_period_and_one_and_a_jitter_factor_more() {
 }
 
 #[test]
-fn a_record_that_client_go_wrote_is_understood() {
-    // As a controller-runtime manager in Go leaves it.
+fn a_record_written_by_client_go_is_understood() {
+    // As written by a controller-runtime manager in Go.
     let written = serde_json::json!({
         "apiVersion": "coordination.k8s.io/v1",
         "kind": "Lease",
@@ -455,7 +455,7 @@ fn a_record_that_client_go_wrote_is_understood() {
         Some("guestbook-6d4cf56db6-x2x7l_0f0e9a46-8f9f-4d07-8d6a-6e3f2f8f5b0b")
     );
     assert_eq!(script.contender.transitions(), 3);
-    // The duration is the one in the record, not our own.
+    // The duration is the one in the record, not ours.
     script.at(136.0, Event::Wake).at(136.0, lease(written.clone()));
     script.at(137.0, Event::Wake).at(137.0, lease(written));
     insta::assert_snapshot!(script.lines, @r#"
@@ -467,7 +467,7 @@ fn a_record_that_client_go_wrote_is_understood() {
     137: read "guestbook-6d4cf56db6-x2x7l_0f0e9a46-8f9f-4d07-8d6a-6e3f2f8f5b0b" v812 for 137 s, acquired 23:00:00, renewed 23:59:59.123456, transitions 3 -> update "me" v812 for 15 s, acquired 00:02:17, renewed 00:02:17, transitions 4, until 142
     "#);
 
-    // What we make of it has every field that client-go reads, and keeps what is not ours.
+    // Our update has every field that client-go reads and keeps all other fields.
     let Some(Request::Update(ours)) = script.asked.take() else { panic!("the lease is taken over") };
     insta::assert_snapshot!(serde_json::to_string_pretty(&ours).unwrap(), @r#"
     {

@@ -8,7 +8,7 @@ use super::*;
 
 const MINUTE: Duration = Duration::from_mins(1);
 
-/// A correlator, its time, and the server's Events by name.
+/// A correlator with its clock, and the server's Events by name.
 struct World {
     correlator: Correlator,
     rng: fastrand::Rng,
@@ -46,11 +46,11 @@ impl World {
         self.correlator.done(write.id, outcome, self.now, &mut self.rng)
     }
 
-    /// What the server does with a write.
+    /// The server's response to a write.
     fn serve(&mut self, write: &Write) -> Outcome {
         match &write.request {
             Request::Create(_) if self.events.contains_key(&write.name) => {
-                assert!(write.retried, "names are never used twice");
+                assert!(write.retried, "names are unique");
                 Outcome::Exists
             }
             Request::Create(event) => {
@@ -60,8 +60,8 @@ impl World {
             }
             Request::Patch(series) => match self.events.get_mut(&write.name) {
                 Some(count) => {
-                    assert!(series.count > 1, "the server refuses a series of one");
-                    assert!(series.count >= *count, "a count never goes back");
+                    assert!(series.count > 1, "the server rejects a series with count 1");
+                    assert!(series.count >= *count, "a count never decreases");
                     *count = series.count;
                     Outcome::Written
                 }
@@ -70,7 +70,7 @@ impl World {
         }
     }
 
-    /// Answers every write that is due. How many there were.
+    /// Answers every write that is due. Returns their number.
     fn settle(&mut self) -> usize {
         let mut writes = 0;
         while let Some(write) = self.next() {
@@ -87,7 +87,7 @@ impl World {
 }
 
 #[test]
-fn the_first_repetition_is_written_at_once_and_later_ones_at_the_end() {
+fn the_first_repetition_is_written_immediately_and_later_ones_at_the_end() {
     let mut world = World::new();
     world.see("web", "R");
     assert_eq!(world.settle(), 1);
@@ -105,7 +105,7 @@ fn the_first_repetition_is_written_at_once_and_later_ones_at_the_end() {
     world.wait(MINUTE);
     assert_eq!(world.settle(), 1);
     assert_eq!(world.counts(), [100]);
-    // The series has ended: nothing of it is kept, and the next is a new Event.
+    // The series has ended: it is dropped, and the next occurrence creates a new Event.
     assert!(world.correlator.series.is_empty() && world.correlator.ids.is_empty());
     assert!(world.correlator.seen.is_empty() && world.correlator.wake_at().is_none());
     world.see("web", "R");
@@ -114,7 +114,7 @@ fn the_first_repetition_is_written_at_once_and_later_ones_at_the_end() {
 }
 
 #[test]
-fn a_series_that_goes_on_is_written_every_half_hour() {
+fn a_continuing_series_is_written_every_half_hour() {
     let mut world = World::new();
     world.see("web", "R");
     world.see("web", "R");
@@ -131,7 +131,7 @@ fn a_series_that_goes_on_is_written_every_half_hour() {
 }
 
 #[test]
-fn repetitions_while_a_write_is_under_way_are_one_more_write() {
+fn repetitions_during_a_write_are_sent_in_one_more_write() {
     let mut world = World::new();
     world.see("web", "R");
     let create = world.next().unwrap();
@@ -162,13 +162,13 @@ fn a_write_is_tried_twelve_times_about_ten_seconds_apart() {
     }
     world.wait(RETRY * 2);
     assert!(world.next().is_none());
-    // What others record is not held up.
+    // Other series are not delayed.
     world.see("other", "R");
     assert_eq!(world.settle(), 1);
 }
 
 #[test]
-fn what_is_refused_is_forgotten_when_it_ends_and_tried_again_if_it_goes_on() {
+fn a_rejected_series_is_dropped_when_it_ends_and_retried_if_it_continues() {
     let mut world = World::new();
     world.see("web", "R");
     let write = world.next().unwrap();
@@ -197,12 +197,12 @@ fn an_event_that_expired_is_created_again_with_its_count() {
     world.settle();
     world.events.clear();
     world.see("web", "R");
-    assert_eq!(world.settle(), 2, "a patch that finds nothing, and a creation");
+    assert_eq!(world.settle(), 2, "a patch with NotFound, then a create");
     assert_eq!(world.counts(), [2]);
 }
 
 #[test]
-fn different_events_have_different_names_on_a_clock_that_stands_still() {
+fn different_events_have_different_names_even_if_the_clock_stands_still() {
     let mut world = World::new();
     for reason in ["A", "B", "C"] {
         world.see("web", reason);
@@ -212,7 +212,7 @@ fn different_events_have_different_names_on_a_clock_that_stands_still() {
 }
 
 #[test]
-fn creations_about_one_object_are_limited_and_repetitions_are_not() {
+fn creates_per_object_are_limited_and_repetitions_are_not() {
     let mut world = World::new();
     for reason in 0..40 {
         world.see("web", &format!("R{reason}"));
@@ -230,7 +230,7 @@ fn creations_about_one_object_are_limited_and_repetitions_are_not() {
 }
 
 #[test]
-fn losses_are_told_once_a_minute() {
+fn losses_are_reported_once_a_minute() {
     let mut world = World::new();
     assert_eq!(world.correlator.report(world.now), None);
     world.correlator.lost(3);
@@ -245,7 +245,7 @@ fn losses_are_told_once_a_minute() {
 }
 
 #[test]
-fn the_oldest_series_makes_room() {
+fn the_least_recently_seen_series_is_dropped_when_full() {
     let mut world = World::new();
     for object in 0..SERIES {
         world.see(&format!("pod-{object}"), "R");
@@ -255,13 +255,13 @@ fn the_oldest_series_makes_room() {
     world.see("one-more", "R");
     assert_eq!(world.correlator.series.len(), SERIES);
     assert_eq!(world.settle(), SERIES);
-    assert!(world.events.keys().any(|name| name.starts_with("pod-0.")), "it was seen lately");
+    assert!(world.events.keys().any(|name| name.starts_with("pod-0.")), "it was seen recently");
     assert!(!world.events.keys().any(|name| name.starts_with("pod-1.")));
     assert_eq!(world.correlator.report(world.now), Some(Losses { dropped: 1, suppressed: 0 }));
 }
 
 #[test]
-fn at_the_end_everything_is_tried_once() {
+fn a_flush_tries_every_write_once() {
     let mut world = World::new();
     for _ in 0..5 {
         world.see("counted", "R");
@@ -276,7 +276,7 @@ fn at_the_end_everything_is_tried_once() {
 
     world.correlator.flush();
     let write = world.next().unwrap();
-    assert!(world.answer(&write, Outcome::Failed), "there is no time to try again");
+    assert!(world.answer(&write, Outcome::Failed), "no retry during shutdown");
     assert_eq!(world.settle(), 1);
     assert_eq!(world.correlator.unwritten(), 3);
 }
@@ -285,11 +285,11 @@ fn at_the_end_everything_is_tried_once() {
 enum Step {
     See(u8, u8),
     Wait(u64),
-    /// Takes one write and answers it: as it is, unheard though it got through, or lost on the way.
+    /// Takes one write and answers it: successfully, with the response lost, or with the request lost.
     Serve,
     Unheard,
     Lost,
-    /// Takes one write and leaves it under way.
+    /// Takes one write and leaves it in flight.
     Write,
 }
 
@@ -307,7 +307,7 @@ fn step() -> impl Strategy<Value = Step> {
 proptest! {
     #![proptest_config(ProptestConfig { failure_persistence: None, ..ProptestConfig::default() })]
 
-    /// Whatever is lost, late or doubled: in the end the server's counts add up to what was seen.
+    /// Invariant: whatever is lost, late or duplicated, the server's counts finally add up to what was recorded.
     #[test]
     fn nothing_is_lost_and_nothing_is_counted_twice(steps in proptest::collection::vec(step(), 0..200)) {
         let mut world = World::new();
@@ -324,7 +324,7 @@ proptest! {
                 Step::Write => under_way.extend(world.next()),
                 Step::Serve | Step::Unheard | Step::Lost => {
                     let Some(write) = under_way.pop().or_else(|| world.next()) else { continue };
-                    // After twelve failures a write is given up, which is another test's matter.
+                    // A write is given up after twelve failures; another test covers that.
                     let fails = failures < 11 && !matches!(step, Step::Serve);
                     failures += u32::from(fails);
                     let mut outcome = Outcome::Failed;

@@ -1,8 +1,8 @@
-//! Carries out the steps of [`next`] against the API server, on every replica.
+//! Performs the steps of [`next`] against the API server, on every replica.
 //!
-//! Owns the Secret and the `caBundle` of the targets, and nothing else of them. Replicas race: a write of the Secret has
-//! a precondition, and the loser adopts what the winner wrote. A failure is retried, reported to readiness and logged; it
-//! never ends the task.
+//! Owns the Secret and only the `caBundle` of the targets. Replicas may race: a write of the Secret has a precondition,
+//! and the loser adopts the winner's Secret. A failure is logged, reported to readiness and retried; it never ends the
+//! task.
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -23,13 +23,13 @@ use crate::error::Chain;
 use crate::events::Recorder;
 use crate::{Clock, Key, List};
 
-/// The pause after the first failure. It doubles with each further one.
+/// The delay after the first failure. It doubles with each further one.
 const FIRST_PAUSE: Duration = Duration::from_secs(1);
 const LONGEST_PAUSE: Duration = Duration::from_secs(30);
-/// The longest time between two rounds, also if no watch reports anything.
+/// The longest time between two rounds, also without a watch event.
 const RECHECK: Duration = Duration::from_mins(5);
 
-/// Which certificates a webhook server has, and where they are kept.
+/// Options of the certificate rotation.
 #[derive(Debug, Clone)]
 pub struct RotatorOptions {
     /// The Secret that the replicas share.
@@ -69,7 +69,7 @@ impl RotatorOptions {
     }
 }
 
-/// Why the webhook server is not ready. Clones share it.
+/// The readiness of the webhook server. Clones share it.
 #[derive(Debug, Clone)]
 pub struct Readiness(Arc<Mutex<Result<(), String>>>);
 
@@ -84,12 +84,12 @@ impl Readiness {
     }
 }
 
-/// A round failed. The next one tries again.
+/// A round failed. It is retried.
 #[derive(Debug, thiserror::Error)]
 enum RoundError {
     #[error("failed to read Secret {0}")]
     ReadSecret(Key, #[source] client::Error),
-    #[error("Secret {0}")]
+    #[error("invalid Secret {0}")]
     Secret(Key, #[source] SecretError),
     #[error("failed to write Secret {0}")]
     WriteSecret(Key, #[source] client::Error),
@@ -97,22 +97,22 @@ enum RoundError {
     ReadTargets(&'static str, #[source] client::Error),
     #[error("failed to inject the CA into {0}")]
     Inject(Target, #[source] client::Error),
-    #[error("the certificate of Secret {0} cannot be served")]
+    #[error("invalid certificate in Secret {0}")]
     Serve(Key, #[source] CertificateError),
     #[error(transparent)]
     Issue(#[from] IssueError),
-    #[error("no webhook configuration or CRD names Service {0}; apply config/webhook")]
+    #[error("no webhook configuration or CRD references Service {0}; apply config/webhook")]
     NoTarget(Service),
 }
 
-/// Keeps the certificates of a webhook server. One runs on every replica.
+/// Manages the certificates of a webhook server. One runs on every replica.
 pub struct Rotator {
     client: Client,
     options: RotatorOptions,
     serving: Certificates,
     clock: Arc<dyn Clock>,
     readiness: Readiness,
-    /// The leaf that is served, as PEM.
+    /// The served leaf, as PEM.
     loaded: String,
     /// Since when all targets have had this bundle.
     trusted: Option<(String, Timestamp)>,
@@ -161,7 +161,7 @@ impl Rotator {
         self.readiness.clone()
     }
 
-    /// Works until it is dropped.
+    /// Runs until it is dropped.
     pub async fn run(mut self) {
         let mut changes = self.changes();
         let mut failures = 0;
@@ -174,7 +174,7 @@ impl Rotator {
                     let wait = until.duration_since(self.clock.now());
                     Duration::try_from(wait).unwrap_or_default().min(RECHECK)
                 }
-                // A step that does not help, for example since another controller undoes it, must not spin.
+                // Do not spin if a step has no effect, for example because another controller reverts it.
                 Ok(step) if last.as_ref() == Some(&step) => {
                     failures += 1;
                     backoff(failures)
@@ -226,7 +226,7 @@ impl Rotator {
         }
     }
 
-    /// Reads everything, does one step, and returns it.
+    /// Reads the current state, performs one step, and returns it.
     async fn round(&mut self) -> Result<Step, RoundError> {
         let (names, now) = (self.options.names(), self.clock.now());
         let stored = self.client.get_opt::<Secret>(&self.options.secret).await;
@@ -317,7 +317,7 @@ impl Rotator {
         }
     }
 
-    /// Reports changes of the Secret and of possible targets. Without the permission to watch, rounds come by time only.
+    /// Watches the Secret and possible targets. Without permission to watch, rounds run periodically only.
     fn changes(&self) -> BoxStream<'static, ()> {
         let namespace = self.options.secret.namespace().unwrap_or_default();
         let secret = List::namespace(namespace).field("metadata.name", self.options.secret.name());
@@ -325,7 +325,7 @@ impl Rotator {
         let secrets = secrets.map(|events| events.map(|_| ()).boxed());
         let targets = targets::changes(&self.client, self.options.targets);
         let all: Vec<BoxStream<'static, ()>> = secrets.into_iter().chain(targets).collect();
-        // A stream that ended must not end the others, or wake the loop for ever.
+        // A stream that ended must neither end the others nor wake the loop repeatedly.
         stream::select_all(all).chain(stream::pending()).boxed()
     }
 }

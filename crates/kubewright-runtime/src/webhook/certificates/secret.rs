@@ -1,7 +1,7 @@
 //! The Secret that the replicas share.
 //!
-//! Owns its keys. What cannot be read is an error and never overwritten: a Secret of that name may belong to someone
-//! else.
+//! Owns its keys. A Secret that cannot be parsed is an error and is never overwritten, because it may belong to another
+//! component.
 
 use std::collections::BTreeMap;
 
@@ -17,17 +17,17 @@ const LEAF: (&str, &str) = ("tls.crt", "tls.key");
 /// When each certificate is valid, and for which names.
 const STATE: &str = "state.json";
 
-/// The Secret does not hold certificates of a webhook server.
+/// The Secret does not contain webhook certificates.
 #[derive(Debug, thiserror::Error)]
 pub enum SecretError {
     /// A key is absent.
-    #[error("the Secret has no {0}; delete it to have new certificates created")]
+    #[error("key {0} is missing; delete the Secret to recreate the certificates")]
     Absent(&'static str),
-    /// A value is not text.
-    #[error("{0} of the Secret is not text; delete the Secret to have new certificates created")]
+    /// A value is not UTF-8.
+    #[error("key {0} is not UTF-8; delete the Secret to recreate the certificates")]
     NotText(&'static str),
-    /// The state cannot be read.
-    #[error("{STATE} of the Secret cannot be read; delete the Secret to have new certificates created")]
+    /// The state cannot be parsed.
+    #[error("key {STATE} is invalid; delete the Secret to recreate the certificates")]
     State(#[source] serde_json::Error),
 }
 
@@ -71,7 +71,7 @@ impl Material {
         data
     }
 
-    /// Reads the `data` of the Secret. None if it is empty, as a manifest may create it.
+    /// Parses the `data` of the Secret. `None` if it is empty, as a manifest may create it.
     pub fn from_data(data: &BTreeMap<String, Vec<u8>>) -> Result<Option<Self>, SecretError> {
         if data.is_empty() {
             return Ok(None);

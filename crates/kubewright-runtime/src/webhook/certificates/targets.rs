@@ -1,7 +1,7 @@
 //! The objects whose `caBundle` must contain the CA: webhook configurations and CRDs that name the operator's Service.
 //!
-//! They are found by the Service and not by their name, so that prefixes of kustomize and Helm do not matter and none is
-//! forgotten. Injection is a server-side apply that owns `caBundle` only.
+//! They are found by the Service and not by name, so that name prefixes of kustomize and Helm do not matter. Injection
+//! is a server-side apply that owns `caBundle` only.
 
 use std::fmt;
 use std::sync::Arc;
@@ -18,7 +18,7 @@ use crate::client::{Client, Error, Patch};
 use crate::kind::{Kind, Object};
 use crate::{Key, List};
 
-/// A Service in front of the replicas.
+/// The Service in front of the replicas.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Service {
     /// Namespace.
@@ -33,7 +33,7 @@ impl fmt::Display for Service {
     }
 }
 
-/// Which object must trust the CA.
+/// An object that must trust the CA.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Target {
     kind: Kind,
@@ -46,10 +46,10 @@ impl fmt::Display for Target {
     }
 }
 
-/// A target and what it trusts now.
+/// A target and its current trust.
 pub(super) struct Found {
     pub(super) target: Target,
-    /// The webhooks that name the Service; of a CRD, its conversion under an empty name.
+    /// The webhooks that reference the Service; for a CRD, its conversion webhook under an empty name.
     clients: Vec<(String, Option<Vec<u8>>)>,
 }
 
@@ -111,7 +111,7 @@ pub(super) async fn find(
     Ok(found)
 }
 
-/// Applies the bundle to the client configurations that name the Service.
+/// Applies the bundle to the client configurations that reference the Service.
 pub(super) async fn inject(client: &Client, found: &Found, bundle: &str) -> Result<(), Error> {
     let Target { kind, name } = &found.target;
     let bundle = serde_json::to_value(ByteString(bundle.as_bytes().to_vec())).expect("bytes are JSON");
@@ -129,7 +129,7 @@ pub(super) async fn inject(client: &Client, found: &Found, bundle: &str) -> Resu
     client.write_patch(kind, &Key::cluster(name), &Patch::apply(wanted)?.force(), None).await.map(|_| ())
 }
 
-/// Reports that some configuration or CRD changed.
+/// Watches webhook configurations and CRDs.
 pub(super) fn changes(client: &Client, kinds: TargetKinds) -> Vec<BoxStream<'static, ()>> {
     fn watch<K: Object>(client: &Client, wanted: bool) -> Option<BoxStream<'static, ()>> {
         if !wanted {

@@ -1,4 +1,4 @@
-//! Rotations under a model of a cluster: replicas that lag and crash, targets that lag, and a clock that jumps.
+//! Rotations in a simulated cluster: replicas that lag and crash, targets that lag, and a clock that jumps.
 
 use proptest::prelude::*;
 use rustls::client::danger::ServerCertVerifier as _;
@@ -45,9 +45,9 @@ struct World {
 
 #[derive(Debug, Clone)]
 enum Event {
-    /// A replica does its next step. If it crashes, the Secret was written and nothing else happened.
+    /// A replica performs its next step. If it crashes, only the Secret was written.
     Work { replica: usize, crash: bool },
-    /// A replica sees the Secret as it is now.
+    /// A replica reads the current Secret.
     Notice(usize),
     /// A target is overwritten, for example by a GitOps tool that applies a manifest with an empty bundle.
     Overwrite(usize),
@@ -85,7 +85,7 @@ impl World {
             (Step::Wait(_), _) => {}
             (Step::Inject, Some(material)) => {
                 let bundle = material.bundle();
-                // A crash in the middle leaves one target behind.
+                // A crash in between leaves one target without the bundle.
                 self.targets[0].clone_from(&bundle);
                 if !crash {
                     self.targets[1] = bundle;
@@ -104,7 +104,7 @@ impl World {
         }
     }
 
-    /// Every leaf that is served and not expired is trusted by every target that has a bundle of ours.
+    /// Checks that every served, unexpired leaf is trusted by every target that has our bundle.
     fn check(&self) -> Result<(), TestCaseError> {
         for material in self.serving.iter().flatten() {
             if self.now >= material.leaf.validity.until {
@@ -135,7 +135,7 @@ proptest! {
     #![proptest_config(ProptestConfig { cases: 48, ..ProptestConfig::default() })]
 
     #[test]
-    fn no_target_ever_refuses_a_leaf_that_is_served(events in prop::collection::vec(event(), 1..60)) {
+    fn every_target_trusts_every_served_leaf(events in prop::collection::vec(event(), 1..60)) {
         let mut world = World::new();
         for event in events {
             match event {
@@ -151,7 +151,7 @@ proptest! {
     }
 }
 
-/// Works until there is nothing to do, letting waits shorter than a recheck pass.
+/// Runs until there is nothing to do, skipping waits shorter than a recheck.
 fn settle(world: &mut World) {
     for _ in 0..20 {
         world.work(0, false);
@@ -200,7 +200,7 @@ fn a_leaf_is_renewed_at_two_thirds_and_for_other_names() {
     let before = due.saturating_sub(SignedDuration::from_secs(1)).expect("a time");
     assert!(matches!(next(Some(&material), &names(), trusted, before), Step::Wait(_)));
     assert_eq!(next(Some(&material), &names(), trusted, due), Step::Renew);
-    // Renewal needs no target.
+    // Renewal does not depend on the targets.
     assert_eq!(next(Some(&material), &names(), Targets::Differ, due), Step::Renew);
     assert_eq!(next(Some(&material), &["other".to_owned()], trusted, before), Step::Renew);
 }
@@ -219,7 +219,7 @@ fn a_bundle_holds_ca_certificates_only() {
 }
 
 #[test]
-fn the_secret_is_read_as_it_was_written() {
+fn the_secret_round_trips() {
     let first = Material::create(&names(), start()).expect("certificates");
     let announced = first.after(&Step::Announce, &names(), start()).expect("certificates");
     let switched = announced.after(&Step::Switch, &names(), start()).expect("certificates");
@@ -229,5 +229,5 @@ fn the_secret_is_read_as_it_was_written() {
     assert_eq!(Material::from_data(&std::collections::BTreeMap::new()).expect("empty"), None);
     let foreign = std::collections::BTreeMap::from([("password".to_owned(), b"x".to_vec())]);
     let error = Material::from_data(&foreign).expect_err("not ours").to_string();
-    assert_eq!(error, "the Secret has no state.json; delete it to have new certificates created");
+    assert_eq!(error, "key state.json is missing; delete the Secret to recreate the certificates");
 }

@@ -95,10 +95,7 @@ async fn a_second_index_of_the_same_name_is_rejected() -> Result<()> {
     running.cache.index("node", node)?;
     let error = running.cache.index::<Pod>("node", |_| Vec::new()).unwrap_err();
     assert!(matches!(error, RegisterError::IndexTaken { .. }));
-    assert_eq!(
-        error.to_string(),
-        "v1, Kind=Pod has two indexes named \"node\": give one of them another name"
-    );
+    assert_eq!(error.to_string(), "v1, Kind=Pod already has an index named \"node\": choose another name");
     // Another type may use the name, and the first index is kept.
     running.cache.index::<ConfigMap>("node", |_| Vec::new())?;
     soon("the lists", running.cache.synced()).await?;

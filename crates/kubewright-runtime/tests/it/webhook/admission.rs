@@ -109,7 +109,7 @@ const VALIDATE: &str = "/validate-apps-v1-deployment";
 const MUTATE: &str = "/mutate-apps-v1-deployment";
 
 #[tokio::test]
-async fn a_defaulter_answers_with_a_patch_of_what_it_changed() {
+async fn a_defaulter_returns_a_patch_of_its_changes() {
     let mut object = deployment(&Value::Null);
     object["spec"].as_object_mut().expect("a spec").remove("replicas");
     let (status, answer) = post(&webhooks(), MUTATE, &review("CREATE", &json!({ "object": object }))).await;
@@ -124,7 +124,7 @@ async fn a_defaulter_answers_with_a_patch_of_what_it_changed() {
     let patch: Value = serde_json::from_slice(&patch).expect("JSON");
     assert_eq!(patch, json!([{ "op": "add", "path": "/spec/replicas", "value": 1 }]));
 
-    // Nothing to change, nothing to patch; and deletes have no object.
+    // Without a change there is no patch, and deletes have no object.
     let (_, answer) =
         post(&webhooks(), MUTATE, &review("CREATE", &json!({ "object": deployment(&json!(2)) }))).await;
     assert_eq!(answer["response"]["patch"], Value::Null);
@@ -133,7 +133,7 @@ async fn a_defaulter_answers_with_a_patch_of_what_it_changed() {
 }
 
 #[tokio::test]
-async fn all_field_errors_are_in_one_answer() {
+async fn all_field_errors_are_in_one_response() {
     let request = review("CREATE", &json!({ "object": deployment(&json!(10)) }));
     let (_, answer) = post(&webhooks(), VALIDATE, &request).await;
     assert_eq!(
@@ -163,7 +163,7 @@ async fn all_field_errors_are_in_one_answer() {
 }
 
 #[tokio::test]
-async fn updates_have_old_and_new_and_deletes_the_old_object() {
+async fn updates_have_both_objects_and_deletes_have_the_old_one() {
     let (old, new) = (deployment(&json!(3)), deployment(&json!(2)));
     let request = review("UPDATE", &json!({ "object": new, "oldObject": old }));
     let (_, answer) = post(&webhooks(), VALIDATE, &request).await;
@@ -205,7 +205,7 @@ async fn an_object_that_does_not_fit_the_type_is_a_bad_request() {
 }
 
 #[tokio::test]
-async fn what_is_not_a_review_is_answered_with_the_reason() {
+async fn an_invalid_review_gets_a_response_with_the_reason() {
     let webhooks = webhooks();
     let (status, answer) = post(&webhooks, VALIDATE, &json!({ "kind": "Pod", "apiVersion": "v1" })).await;
     assert_eq!(status, 200);
@@ -278,12 +278,12 @@ async fn a_handler_that_panics_or_hangs_fails_its_own_request() {
         r#"controller_runtime_webhook_latency_seconds_count{webhook="/moody"} 3"#,
         "controller_runtime_webhook_panics_total 1",
     ] {
-        assert!(page.contains(line), "{line} is not in\n{page}");
+        assert!(page.contains(line), "missing {line} in\n{page}");
     }
 }
 
 #[tokio::test]
-async fn a_review_of_v1beta1_is_answered_in_its_version() {
+async fn a_v1beta1_review_gets_a_v1beta1_response() {
     let mut request = review("CREATE", &json!({ "object": deployment(&json!(2)) }));
     request["apiVersion"] = "admission.k8s.io/v1beta1".into();
     let (_, answer) = post(&webhooks(), MUTATE, &request).await;

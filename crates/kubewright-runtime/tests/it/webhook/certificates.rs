@@ -1,4 +1,4 @@
-//! Certificates that several replicas share, on the embedded API server.
+//! Certificates shared by several replicas, on the embedded API server.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -16,7 +16,7 @@ use serde_json::{Value, json};
 use tokio::task::JoinHandle;
 
 const START: &str = "2026-01-01T00:00:00Z";
-/// Longer than every pause of a rotation.
+/// Longer than every delay of a rotation.
 const LIMIT: Duration = Duration::from_mins(10);
 
 /// A replica of the operator.
@@ -111,9 +111,9 @@ async fn replicas_share_one_ca_and_one_leaf() {
     let [ours, other] = bundles(&client).await;
     let expected = ByteString(material(&client).await.bundle().into_bytes());
     assert_eq!(ours.as_ref(), Some(&expected));
-    assert_eq!(other, None, "webhooks of other Services are left alone");
+    assert_eq!(other, None, "webhooks of other Services are not changed");
 
-    // A replica that starts later adopts what is there.
+    // A replica that starts later adopts the existing certificates.
     let late = Replica::start(&client, &clock);
     late.ready().await;
     assert_eq!(late.serving.certificate(), served);
@@ -172,7 +172,7 @@ async fn a_ca_is_replaced_while_replicas_serve_and_crash() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn what_is_missing_is_the_reason_of_readiness() {
+async fn readiness_names_what_is_missing() {
     let (client, clock) = cluster();
     let replica = Replica::start(&client, &clock);
     let reason = async |part: &str| {
@@ -188,7 +188,7 @@ async fn what_is_missing_is_the_reason_of_readiness() {
     let namespace: k8s_openapi::api::core::v1::Namespace =
         serde_json::from_value(json!({ "metadata": { "name": "system" } })).expect("a Namespace");
     client.create(&namespace).await.expect("created");
-    reason("no webhook configuration or CRD names Service system/webhook-service").await;
+    reason("no webhook configuration or CRD references Service system/webhook-service").await;
     let validating: ValidatingWebhookConfiguration =
         serde_json::from_value(configuration("ValidatingWebhookConfiguration", "v"))
             .expect("a configuration");

@@ -1,4 +1,4 @@
-//! Conversion through a hub, with nothing lost.
+//! Lossless conversion through a hub.
 
 use kube::CustomResource;
 use kubewright_runtime::webhook::{BoxError, CONVERSION_DATA, Conversion, RegisterError, Spoke, Webhooks};
@@ -88,14 +88,14 @@ fn hub() -> Value {
 }
 
 #[test]
-fn what_a_spoke_lacks_comes_back_after_an_edit() {
+fn fields_that_a_spoke_lacks_are_restored_after_an_edit() {
     let mut spoke = conversion().convert(hub(), V2).expect("a v2");
     assert_eq!(spoke["apiVersion"], V2);
     assert_eq!(spoke["spec"], json!({ "schedule": "5 *", "volumes": ["data"] }));
     let kept = spoke["metadata"]["annotations"][CONVERSION_DATA].as_str().expect("an annotation");
     assert!(kept.contains("\"priority\":7"), "{kept}");
 
-    // A client that knows v2 only changes the schedule.
+    // A client that only knows v2 changes the schedule.
     spoke["spec"]["schedule"] = "5 3".into();
     let back = conversion().convert(spoke, V1).expect("a v1");
     let mut expected = hub();
@@ -113,7 +113,7 @@ fn an_object_that_the_spoke_can_represent_has_no_annotation() {
 }
 
 #[test]
-fn metadata_is_as_it_was() {
+fn metadata_is_kept() {
     let spoke = conversion().convert(hub(), V2).expect("a v2");
     for field in ["name", "namespace", "uid", "managedFields"] {
         assert_eq!(spoke["metadata"][field], hub()["metadata"][field], "{field}");
@@ -145,7 +145,7 @@ async fn a_review_converts_several_objects_in_order() {
 }
 
 #[tokio::test]
-async fn one_bad_object_fails_its_review_with_its_name() {
+async fn one_invalid_object_fails_its_review_and_is_named() {
     let webhooks = Webhooks::new();
     webhooks.conversion(conversion()).expect("no other conversion");
     let bad = json!({

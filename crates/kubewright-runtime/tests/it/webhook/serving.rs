@@ -1,5 +1,5 @@
-//! A manager that serves its webhooks over TLS, with certificates that it keeps itself. The API server calls it through the
-//! Service, as in a cluster: a Pod on loopback stands for each replica.
+//! A manager that serves its webhooks over TLS with self-signed certificates. The API server calls it through the
+//! Service, as in a cluster, with one Pod on loopback per replica.
 
 use std::net::SocketAddr;
 use std::time::Duration;
@@ -112,7 +112,7 @@ fn manager(client: &Client) -> Manager {
 }
 
 #[tokio::test]
-async fn a_manager_issues_a_certificate_injects_its_ca_and_answers_the_api_server() {
+async fn a_manager_issues_a_certificate_injects_its_ca_and_serves_the_api_server() {
     let client = cluster().await;
     let stop = CancellationToken::new();
     let (first, second) = (manager(&client), manager(&client));
@@ -122,7 +122,7 @@ async fn a_manager_issues_a_certificate_injects_its_ca_and_answers_the_api_serve
         route(&client, name, manager.addresses().await.webhook.expect("webhooks are served")).await;
     }
     let full = json!({ "key": "value" });
-    // Until the CA is injected, the API server trusts neither replica and refuses the write.
+    // Until the CA is injected, the API server trusts neither replica and rejects the write.
     eventually(LIMIT, async || client.create(&config_map("full", &full)).await.map(|_| ()))
         .await
         .expect("the webhook answers");
@@ -167,7 +167,7 @@ async fn a_webhook_is_registered_once_and_before_the_start() {
     let task = tokio::spawn(manager.clone().run_until(stop.clone().cancelled_owned()));
     manager.addresses().await;
     let late = manager.defaulter(late::Defaults).unwrap_err();
-    assert_eq!(late.to_string(), "cannot register \"mconfigmap-v1.kb.io\": the manager already started");
+    assert_eq!(late.to_string(), "cannot register \"mconfigmap-v1.kb.io\": manager already started");
     stop.cancel();
     task.await.expect("no panic").expect("no failure");
 }
