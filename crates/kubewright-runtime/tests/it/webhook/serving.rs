@@ -9,7 +9,7 @@ use k8s_openapi::api::core::v1::{ConfigMap, Namespace, Pod, Secret, Service};
 use kubewright_apiserver::{ApiServer, Options};
 use kubewright_runtime::webhook::{Rejection, Validation, Validator, WebhookOptions};
 use kubewright_runtime::{
-    Client, Key, Manager, ManagerError, ManagerOptions, Object, RegisterError, eventually,
+    Client, Key, Manager, ManagerError, ManagerOptions, Object, Patch, RegisterError, eventually,
 };
 use serde_json::{Value, json};
 use tokio_util::sync::CancellationToken;
@@ -93,8 +93,7 @@ async fn route(client: &Client, name: &str, address: SocketAddr) {
             "conditions": [{ "type": "Ready", "status": "True" }],
         },
     });
-    let patch = Patch::merge(status).expect("a patch");
-    client.status().patch(&*pod, &patch).await.expect("patched");
+    client.status().patch(&pod, &Patch::merge(status)).await.expect("patched");
 }
 
 fn manager(client: &Client) -> Manager {
