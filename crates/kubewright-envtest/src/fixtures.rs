@@ -156,7 +156,7 @@ impl Environment {
     /// # }
     /// ```
     pub async fn fixtures(&self, folder: impl AsRef<Path>) -> Result<(), FixturesError> {
-        let update = std::env::var_os(UPDATE).is_some_and(|value| value != "" && value != "0");
+        let update = std::env::var_os(UPDATE).is_some_and(|value| !value.is_empty() && value != "0");
         check(self, folder.as_ref(), update).await
     }
 }

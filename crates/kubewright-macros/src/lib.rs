@@ -75,7 +75,7 @@ pub fn rbac(arguments: TokenStream, item: TokenStream) -> TokenStream {
 /// "update"]`. Enum values such as `fail` may be written without quotes.
 #[proc_macro_attribute]
 pub fn webhook(arguments: TokenStream, item: TokenStream) -> TokenStream {
-    webhook::expand(arguments.into(), item.into()).into()
+    webhook::expand(arguments.into(), &item.into()).into()
 }
 
 /// For a struct `T` with named fields, generates `TApply` with the same fields, all optional, and a setter

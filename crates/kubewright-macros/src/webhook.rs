@@ -83,11 +83,11 @@ impl Handler {
     }
 }
 
-pub(crate) fn expand(arguments: TokenStream, item: TokenStream) -> TokenStream {
+pub(crate) fn expand(arguments: TokenStream, item: &TokenStream) -> TokenStream {
     let expanded = Arguments::read(arguments, &SHAPE).and_then(|arguments| {
-        if arguments.key("url").is_some() { at_url(arguments, &item) } else { on_handler(arguments, &item) }
+        if arguments.key("url").is_some() { at_url(arguments, item) } else { on_handler(arguments, item) }
     });
-    expanded.unwrap_or_else(|error| refused(&error, &item))
+    expanded.unwrap_or_else(|error| refused(&error, item))
 }
 
 /// A webhook that is served outside of the cluster.
@@ -220,10 +220,10 @@ fn check_combinations(arguments: &mut Arguments, handler: Option<Handler>) {
         Some(Handler::Validator) => Some(("Validator", false)),
         Some(Handler::Admission) | None => None,
     };
-    if let (Some((name, mutating)), Some(key)) = (typed, arguments.key("mutating")) {
-        if arguments.is_false("mutating") == mutating {
-            arguments.wrong(key, format!("a `{name}` has `mutating = {mutating}`: leave it out"));
-        }
+    if let (Some((name, mutating)), Some(key)) = (typed, arguments.key("mutating"))
+        && arguments.is_false("mutating") == mutating
+    {
+        arguments.wrong(key, format!("a `{name}` has `mutating = {mutating}`: leave it out"));
     }
     let required = [
         ("name", "name = \"mguestbook-v1.kb.io\""),

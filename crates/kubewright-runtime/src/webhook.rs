@@ -86,7 +86,7 @@ pub(crate) fn complete<H, K: Object>(declared: Declaration, mutating: bool) -> D
     let kind = Kind::of::<K>();
     let mut declared = Declaration { mutating, ..declared };
     if declared.item.path.is_empty() {
-        declared.item.path = std::any::type_name::<H>().to_owned();
+        std::any::type_name::<H>().clone_into(&mut declared.item.path);
     }
     declared.for_kind(borrowed(kind.gvk()), kind.plural(), kind.scope() == Scope::Namespaced)
 }

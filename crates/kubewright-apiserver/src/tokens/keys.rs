@@ -83,7 +83,7 @@ pub struct SigningKey {
 }
 
 enum Pair {
-    Ecdsa(EcdsaKeyPair),
+    Ecdsa(Box<EcdsaKeyPair>),
     Rsa(Box<RsaKeyPair>),
 }
 
@@ -125,6 +125,10 @@ impl SigningKey {
         Self::rsa(RsaKeyPair::from_pkcs8(der).map_err(|_| KeyError::Unsupported)?)
     }
 
+    #[expect(
+        clippy::redundant_closure_for_method_calls,
+        reason = "the methods are not general over lifetimes"
+    )]
     fn from_sec1(der: &[u8]) -> Result<Self, KeyError> {
         let (private, public) = yasna::parse_der(der, |reader| {
             reader.read_sequence(|reader| {
@@ -148,7 +152,7 @@ impl SigningKey {
     fn ecdsa(pair: EcdsaKeyPair, algorithm: Algorithm) -> Result<Self, KeyError> {
         let curve = if algorithm == Algorithm::Es256 { P256 } else { P384 };
         let info = key_info(EC, Some(curve), pair.public_key().as_ref());
-        Ok(Self { pair: Pair::Ecdsa(pair), public: PublicKey::from_key_info(&info)? })
+        Ok(Self { pair: Pair::Ecdsa(Box::new(pair)), public: PublicKey::from_key_info(&info)? })
     }
 
     fn rsa(pair: RsaKeyPair) -> Result<Self, KeyError> {

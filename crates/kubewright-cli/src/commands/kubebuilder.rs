@@ -66,8 +66,8 @@ pub(crate) struct Webhook {
     #[arg(num_args = 0..=1, require_equals = true, default_missing_value = "true")]
     legacy: Option<bool>,
 
-    #[arg(long, value_name = "VERSION", hide = true)]
-    webhook_version: Option<String>,
+    #[arg(long = "webhook-version", value_name = "VERSION", hide = true)]
+    api_version: Option<String>,
 
     #[command(flatten)]
     global: Global,
@@ -111,7 +111,7 @@ impl Webhook {
         note(
             ui,
             "webhook-version",
-            self.webhook_version.is_some(),
+            self.api_version.is_some(),
             "webhooks are admissionregistration.k8s.io/v1",
         );
         self.global.note(ui);

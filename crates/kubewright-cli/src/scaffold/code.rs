@@ -48,8 +48,7 @@ fn function(name: &str, parameters: &[&str], result: &str) -> String {
     if line.len() + 6 <= 100 {
         return line;
     }
-    let parameters: String = parameters.iter().map(|parameter| format!("        {parameter},\n")).collect();
-    format!("async fn {name}(\n{parameters}    ) -> {result}")
+    format!("async fn {name}(\n        {},\n    ) -> {result}", parameters.join(",\n        "))
 }
 
 /// The head of a reconciler's function.
@@ -125,7 +124,12 @@ pub(super) fn register(module: &str, manager: &str) -> String {
 /// A constant with a text.
 pub(super) fn text_constant(name: &str, text: &str) -> String {
     let (name, text) = (format!("const {name}: &str ="), format!("\"{text}\";"));
-    if name.len() + 1 + text.len() <= 100 { format!("{name} {text}") } else { format!("{name}\n    {text}") }
+    // rustfmt leaves a text in the first line if it is too long for the second one, too.
+    if name.len() + 1 + text.len() <= 100 || text.len() + 4 > 100 {
+        format!("{name} {text}")
+    } else {
+        format!("{name}\n    {text}")
+    }
 }
 
 /// A constant with the text of a sample.

@@ -65,12 +65,11 @@ pub(crate) fn add(project: &ProjectFile, request: &Request) -> Result<Changed> {
         .resources
         .iter()
         .position(|known| is_called(known, &request.group, &request.version, &request.kind));
-    let at = match known {
-        Some(at) => at,
-        None => {
-            changed.after.resources.push(foreign_entry(project, request)?);
-            project.resources.len()
-        }
+    let at = if let Some(at) = known {
+        at
+    } else {
+        changed.after.resources.push(foreign_entry(project, request)?);
+        project.resources.len()
     };
     let entry = &changed.after.resources[at];
     if request.sorts.conversion {

@@ -143,7 +143,9 @@ mod tests {
             { "addresses": [{ "ip": "10.0.0.3" }], "ports": [{ "name": "other", "port": 81, "protocol": "UDP" }] },
         ]))
         .unwrap();
-        let shape: Vec<(&str, Vec<(String, bool)>, i32)> = slices(&subsets)
+        type Shape<'a> = (&'a str, Vec<(String, bool)>, i32);
+        let built = slices(&subsets);
+        let shape: Vec<Shape<'_>> = built
             .iter()
             .map(|slice| {
                 let ready =

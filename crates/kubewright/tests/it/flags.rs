@@ -73,7 +73,8 @@ fn two_names_of_one_flag_conflict() {
 
 #[test]
 fn unsupported_features_have_no_flag() {
-    for flag in ["--enable-http2"] {
+    {
+        let flag = "--enable-http2";
         assert_eq!(error_of(&[flag]), ErrorKind::UnknownArgument, "{flag}");
     }
 }

@@ -97,12 +97,13 @@ fn an_approved_certificate_authenticates_its_user_with_all_groups() {
     let path = |name: &str| folder.path().join(name).display().to_string();
     fs::write(path("jane.crt"), STANDARD.decode(certificate).unwrap()).unwrap();
     fs::write(path("jane.key"), key.serialize_pem()).unwrap();
-    // Flags replace the administrator's certificate of the kubeconfig.
-    let whoami = format!(
-        "--client-certificate {} --client-key {} auth whoami -o \
-         jsonpath={{.status.userInfo.username}},{{.status.userInfo.groups}}",
-        path("jane.crt"),
-        path("jane.key")
-    );
-    assert_eq!(cluster.kubectl(&whoami).result(), r#"jane,["dev","ops","system:authenticated"]"#);
+    cluster
+        .kubectl(&format!(
+            "config set-credentials jane --client-certificate={} --client-key={} --embed-certs",
+            path("jane.crt"),
+            path("jane.key")
+        ))
+        .result();
+    let whoami = "--user jane auth whoami -o jsonpath={.status.userInfo.username},{.status.userInfo.groups}";
+    assert_eq!(cluster.kubectl(whoami).result(), r#"jane,["dev","ops","system:authenticated"]"#);
 }

@@ -23,7 +23,7 @@ impl Defaulter for MarkdownViewDefaulter {
     async fn default(&self, view: &mut MarkdownView, _: &AdmissionRequest) -> Result<(), Rejection> {
         // The schema has a default for an absent image, not for an empty one.
         if view.spec.viewer_image.is_empty() {
-            view.spec.viewer_image = "peaceiris/mdbook:latest".to_owned();
+            "peaceiris/mdbook:latest".clone_into(&mut view.spec.viewer_image);
         }
         Ok(())
     }

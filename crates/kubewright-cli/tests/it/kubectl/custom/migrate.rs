@@ -8,7 +8,8 @@ fn objects_are_rewritten_in_the_storage_version_and_the_old_version_can_be_remov
     let cluster = with_guide();
     let migrate = |arguments: &str| {
         let line = format!("migrate {arguments} --kubeconfig {}", cluster.kubeconfig().display());
-        run(&mut command(&line)).result()
+        let ended = run(&mut command(&line));
+        format!("{}{}status {}", ended.stdout, ended.stderr, ended.status)
     };
     insta::assert_snapshot!(migrate("--dry-run"), @"");
     let swapped = DEFINITION
