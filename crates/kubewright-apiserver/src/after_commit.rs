@@ -12,14 +12,14 @@ use kubewright_apimachinery::object::Fields as _;
 
 use crate::delete::{FOREGROUND, ORPHAN};
 use crate::gc::locate;
-use crate::resources::Served;
+use crate::resources::Resource;
 use crate::server::{Controllers, Inner};
-use crate::storage::Version;
+use crate::storage::StoredObject;
 
 /// One step.
 enum Step {
     /// The addresses of a Service changed.
-    ServiceAddresses { key: Arc<str>, before: Option<Arc<Version>>, after: Option<Arc<Version>> },
+    ServiceAddresses { key: Arc<str>, before: Option<Arc<StoredObject>>, after: Option<Arc<StoredObject>> },
     /// The owner with this uid is gone.
     OwnerGone(Box<str>),
     /// An object waits for its dependents.
@@ -47,11 +47,11 @@ pub(crate) struct AfterCommit {
 
 impl AfterCommit {
     /// Adds what follows the commit of an object.
-    pub(crate) fn written(&mut self, server: &Inner, served: &Served, version: &Arc<Version>) {
+    pub(crate) fn written(&mut self, server: &Inner, served: &Resource, version: &Arc<StoredObject>) {
         self.extension_step(served, version);
         // Committed while its CustomResourceDefinition was being deleted, too late to be deleted with the others.
-        if server.definition_goes(served) && !version.attributes.deleting {
-            server.take_along(served, version, self);
+        if server.is_crd_terminating(served) && !version.attributes.deleting {
+            server.delete_instance(served, version, self);
             return;
         }
         if server.controllers == Controllers::None {
@@ -77,9 +77,9 @@ impl AfterCommit {
     }
 
     /// Adds what follows the removal of an object.
-    pub(crate) fn removed(&mut self, server: &Inner, served: &Served, version: &Arc<Version>) {
+    pub(crate) fn removed(&mut self, server: &Inner, served: &Resource, version: &Arc<StoredObject>) {
         self.extension_step(served, version);
-        if let Some(custom) = served.custom().filter(|_| server.definition_goes(served)) {
+        if let Some(custom) = served.custom().filter(|_| server.is_crd_terminating(served)) {
             self.steps.push_back(Step::EmptyDefinition(custom.definition.name.clone()));
         }
         if server.controllers == Controllers::None {
@@ -103,10 +103,10 @@ impl AfterCommit {
     /// Adds that the IPAddress objects of a Service must follow its addresses.
     pub(crate) fn service_addresses(
         &mut self,
-        served: &Served,
+        served: &Resource,
         key: &str,
-        before: Option<&Arc<Version>>,
-        after: Option<&Arc<Version>>,
+        before: Option<&Arc<StoredObject>>,
+        after: Option<&Arc<StoredObject>>,
     ) {
         if served.storage.as_ref() == "services" {
             let (before, after) = (before.cloned(), after.cloned());
@@ -114,13 +114,13 @@ impl AfterCommit {
         }
     }
 
-    fn extension_step(&mut self, served: &Served, version: &Version) {
+    fn extension_step(&mut self, served: &Resource, version: &StoredObject) {
         if let Some((_, group)) = version.key.split_once('.').filter(|_| served.defines_resources()) {
             self.steps.push_back(Step::SettleDefinitions(group.to_owned()));
         }
     }
 
-    fn role_step(&mut self, served: &Served) {
+    fn role_step(&mut self, served: &Resource) {
         if served.storage.as_ref() == crate::auth::Kind::ClusterRole.storage() {
             self.steps.push_back(Step::AggregateRoles);
         }

@@ -7,10 +7,10 @@
 
 mod aggregation;
 mod authorize;
-mod grants;
+mod escalation;
 mod impersonation;
 mod rbac;
-mod rights;
+mod rbac_index;
 mod rule;
 
 use std::collections::BTreeMap;
@@ -21,7 +21,7 @@ use kubewright_apimachinery::status::{ApiError, Qualified};
 
 pub(crate) use impersonation::Modes;
 pub(crate) use rbac::Rbac;
-pub(crate) use rights::Kind;
+pub(crate) use rbac_index::Kind;
 
 /// The group whose members may do everything.
 pub const MASTERS: &str = "system:masters";

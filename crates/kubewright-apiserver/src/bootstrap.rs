@@ -11,7 +11,7 @@ use kubewright_apimachinery::time;
 use kubewright_apis::{facts, selectable};
 use serde_json::Value;
 
-use crate::resources::{Registry, Served};
+use crate::resources::{Registry, Resource};
 use crate::server::{Controllers, Inner};
 use crate::storage::{Attributes, Change, Expect, Write};
 use crate::write::{attributes, stored_form};
@@ -59,7 +59,7 @@ static OBJECTS: LazyLock<Objects> = LazyLock::new(|| {
     objects
 });
 
-fn prepare(served: &Served, text: &'static str) -> Option<Prepared> {
+fn prepare(served: &Resource, text: &'static str) -> Option<Prepared> {
     const METADATA: &str = "\"metadata\":{";
     const TRANSITION: &str = "\"lastTransitionTime\":\"";
     // What differs in more than that is filled in each time.
@@ -89,7 +89,7 @@ fn prepare(served: &Served, text: &'static str) -> Option<Prepared> {
 
 /// The key of an object and what can be searched for in it. `metadata` is its text from the first field of its
 /// metadata on: for most objects that is all that must be read, and the first server of a process reads them all.
-fn searchable(served: &Served, text: &str, metadata: &str) -> Option<(String, Attributes)> {
+fn searchable(served: &Resource, text: &str, metadata: &str) -> Option<(String, Attributes)> {
     if selectable::has_own(served.stored()) {
         let object = read(text)?;
         let key = served.key(object.str_at("metadata.namespace"), object.str_at("metadata.name"));
@@ -199,7 +199,7 @@ fn read(text: &str) -> Option<Value> {
     json::parse(text.as_bytes(), ParseOptions::default()).ok().map(|read| read.value)
 }
 
-fn find_path<'a>(registry: &'a Registry, path: &str) -> Option<&'a Arc<Served>> {
+fn find_path<'a>(registry: &'a Registry, path: &str) -> Option<&'a Arc<Resource>> {
     let parts: Vec<&str> = path.split('/').collect();
     match parts[..] {
         ["api", version, plural] => registry.find("", version, plural),

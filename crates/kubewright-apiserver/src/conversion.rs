@@ -27,9 +27,9 @@ pub(crate) use managed::{Memo, take_missing};
 use crate::admission::Cluster;
 use crate::custom::Custom;
 use crate::output;
-use crate::resources::Served;
+use crate::resources::Resource;
 use crate::server::Inner;
-use crate::storage::Version;
+use crate::storage::StoredObject;
 use crate::webhook_client::{SharedTarget, Target};
 
 /// The conversion webhook of a CustomResourceDefinition.
@@ -93,8 +93,8 @@ impl Inner {
     /// Converts stored versions of a custom resource with its webhook, so that they can be read as `served`.
     pub(crate) async fn convert_versions(
         &self,
-        served: &Served,
-        versions: &[Arc<Version>],
+        served: &Resource,
+        versions: &[Arc<StoredObject>],
     ) -> Result<(), ApiError> {
         let Some((custom, converter)) = with_converter(served) else { return Ok(()) };
         // On the heap: most requests convert nothing and need not carry the room for it.
@@ -103,13 +103,13 @@ impl Inner {
 
     async fn convert_pending(
         &self,
-        served: &Served,
+        served: &Resource,
         custom: &Custom,
         converter: &Converter,
-        versions: &[Arc<Version>],
+        versions: &[Arc<StoredObject>],
     ) -> Result<(), ApiError> {
         let api_version = served.gvk().api_version();
-        let mut pending: Vec<(&Arc<Version>, Value)> = Vec::new();
+        let mut pending: Vec<(&Arc<StoredObject>, Value)> = Vec::new();
         for version in versions.iter().filter(|version| output::converted(served, version).is_none()) {
             let mut object = version.object();
             if object.str_at("apiVersion") == api_version
@@ -122,10 +122,10 @@ impl Inner {
         // Objects may be stored in several versions.
         while let Some((_, first)) = pending.first() {
             let from = first.str_at("apiVersion").to_owned();
-            let same = |(_, object): &(&Arc<Version>, Value)| object.str_at("apiVersion") == from;
+            let same = |(_, object): &(&Arc<StoredObject>, Value)| object.str_at("apiVersion") == from;
             let (group, rest): (Vec<_>, Vec<_>) = pending.into_iter().partition(same);
             pending = rest;
-            let (group, objects): (Vec<&Arc<Version>>, Vec<Value>) = group.into_iter().unzip();
+            let (group, objects): (Vec<&Arc<StoredObject>>, Vec<Value>) = group.into_iter().unzip();
             let converted = self.convert_objects(custom, converter, &objects, &api_version).await?;
             for (version, object) in group.into_iter().zip(&converted) {
                 output::keep_converted(served, version, Bytes::from(json::to_vec(object)));
@@ -135,7 +135,11 @@ impl Inner {
     }
 
     /// An object of `served` in the storage version, where a webhook converts it. Other objects stay as they are.
-    pub(crate) async fn in_storage_version(&self, served: &Served, object: Value) -> Result<Value, ApiError> {
+    pub(crate) async fn in_storage_version(
+        &self,
+        served: &Resource,
+        object: Value,
+    ) -> Result<Value, ApiError> {
         let Some((custom, _)) = with_converter(served) else { return Ok(object) };
         if served.version() == custom.storage_version() {
             return Ok(object);
@@ -145,7 +149,11 @@ impl Inner {
     }
 
     /// An object of the storage version as `served` shows it, where a webhook converts it.
-    pub(crate) async fn in_served_version(&self, served: &Served, object: Value) -> Result<Value, ApiError> {
+    pub(crate) async fn in_served_version(
+        &self,
+        served: &Resource,
+        object: Value,
+    ) -> Result<Value, ApiError> {
         let Some((custom, _)) = with_converter(served) else { return Ok(object) };
         let api_version = served.gvk().api_version();
         if object.str_at("apiVersion") == api_version {
@@ -186,7 +194,7 @@ impl Inner {
     }
 
     /// The resource in whose version objects are stored, if a webhook converts and that version is served.
-    pub(crate) fn storage_resource(&self, served: &Served) -> Option<Arc<Served>> {
+    pub(crate) fn storage_resource(&self, served: &Resource) -> Option<Arc<Resource>> {
         let (custom, _) = with_converter(served)?;
         if custom.storage_version() == served.version() {
             return None;
@@ -195,7 +203,7 @@ impl Inner {
     }
 }
 
-fn with_converter(served: &Served) -> Option<(&Arc<Custom>, &Converter)> {
+fn with_converter(served: &Resource) -> Option<(&Arc<Custom>, &Converter)> {
     let custom = served.custom()?;
     Some((custom, custom.converter()?))
 }

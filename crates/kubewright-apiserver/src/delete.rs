@@ -22,9 +22,9 @@ use crate::options::{DeleteOptions, ListOptions, Propagation};
 use crate::output;
 use crate::read::Filter;
 use crate::request::Request;
-use crate::resources::Served;
+use crate::resources::Resource;
 use crate::server::Inner;
-use crate::storage::{Expect, Version};
+use crate::storage::{Expect, StoredObject};
 use crate::write::{MODIFIED, Written};
 
 /// The finalizer that keeps an owner until its dependents have lost their reference to it.
@@ -57,7 +57,7 @@ impl Inner {
     pub(crate) async fn delete(
         &self,
         request: &Request,
-        served: &Served,
+        served: &Resource,
         namespace: &str,
         name: &str,
         body: &Bytes,
@@ -104,7 +104,7 @@ impl Inner {
     pub(crate) async fn delete_collection(
         &self,
         request: &Request,
-        served: &Served,
+        served: &Resource,
         namespace: &str,
         body: &Bytes,
     ) -> Result<Response<Body>, ApiError> {
@@ -169,7 +169,7 @@ impl Inner {
     /// Deletes an object on behalf of the server: without admission.
     pub(crate) fn delete_object(
         &self,
-        served: &Served,
+        served: &Resource,
         namespace: &str,
         name: &str,
         options: &DeleteOptions,
@@ -189,8 +189,8 @@ impl Inner {
     /// Decides how an object is deleted.
     fn plan_delete(
         &self,
-        served: &Served,
-        current: &Version,
+        served: &Resource,
+        current: &StoredObject,
         old: &Value,
         name: &str,
         options: &DeleteOptions,
@@ -227,8 +227,8 @@ impl Inner {
     /// Commits a plan. None if another write was committed first.
     fn carry_out(
         &self,
-        served: &Served,
-        current: &Arc<Version>,
+        served: &Resource,
+        current: &Arc<StoredObject>,
         old: &Value,
         plan: Plan,
         options: &DeleteOptions,
@@ -278,7 +278,7 @@ impl Inner {
 
 /// A request to delete one object, or one of a collection.
 struct Deletion<'a> {
-    served: &'a Served,
+    served: &'a Resource,
     namespace: &'a str,
     /// The name in the path; empty for a collection.
     name: &'a str,
@@ -312,19 +312,19 @@ impl<'a> Deletion<'a> {
 
 /// Whether an object that is being deleted may be removed now. `marks` has its deletion timestamp and grace period,
 /// `object` its finalizers: in an update the first is the old object and the second the new one.
-pub(crate) fn is_removable(served: &Served, marks: &Value, object: &Value) -> bool {
+pub(crate) fn is_removable(served: &Resource, marks: &Value, object: &Value) -> bool {
     marks.int_at("metadata.deletionGracePeriodSeconds").unwrap_or_default() == 0
         && !has_finalizers(served, object)
 }
 
 /// A Namespace has finalizers of its own in its spec.
-fn has_finalizers(served: &Served, object: &Value) -> bool {
+fn has_finalizers(served: &Resource, object: &Value) -> bool {
     !object.list_at("metadata.finalizers").is_empty()
         || served.storage.as_ref() == "namespaces" && !object.list_at("spec.finalizers").is_empty()
 }
 
 /// The finalizers that an object has once garbage collection has its say.
-fn finalizers_after(served: &Served, old: &Value, options: &DeleteOptions) -> Vec<String> {
+fn finalizers_after(served: &Resource, old: &Value, options: &DeleteOptions) -> Vec<String> {
     let mut finalizers: Vec<String> =
         old.list_at("metadata.finalizers").iter().filter_map(|f| f.as_str().map(str::to_owned)).collect();
     let policy = kinds::garbage_collection(served.gvk());
@@ -357,12 +357,12 @@ const JOB_WARNING: &str = "child pods are preserved by default when jobs are del
                            this warning";
 
 /// Kinds with a grace period carry the time of their deletion even when they go at once.
-fn marks_before_removal(served: &Served) -> bool {
+fn marks_before_removal(served: &Resource) -> bool {
     served.storage.as_ref() == "pods"
 }
 
 /// Seconds that an object is given to end.
-fn grace_period(served: &Served, object: &Value, options: &DeleteOptions) -> i64 {
+fn grace_period(served: &Resource, object: &Value, options: &DeleteOptions) -> i64 {
     if served.storage.as_ref() != "pods" {
         return 0;
     }
@@ -385,7 +385,7 @@ fn set_finalizers(object: &mut Value, finalizers: &[String]) {
 }
 
 fn check_preconditions(
-    served: &Served,
+    served: &Resource,
     name: &str,
     object: &Value,
     options: &DeleteOptions,

@@ -10,7 +10,7 @@ use crate::body::Body;
 use crate::negotiate::{Clause, clauses, negotiate_document, no_representation};
 use crate::output::{self, Encoding};
 use crate::request::Request;
-use crate::resources::{Registry, Served, Subresource};
+use crate::resources::{Registry, Resource, Subresource};
 use crate::server::{Inner, no_page, no_resource};
 
 const TEXT: &str = "text/plain; charset=utf-8";
@@ -212,7 +212,7 @@ fn resource_list(
     group: &str,
     version: &str,
 ) -> Result<Response<Body>, ApiError> {
-    let of = |served: &&std::sync::Arc<Served>| served.group() == group && served.version() == version;
+    let of = |served: &&std::sync::Arc<Resource>| served.group() == group && served.version() == version;
     let mut list: Vec<Value> = Vec::new();
     for served in registry.all().filter(of) {
         list.push(api_resource(served, None));
@@ -233,7 +233,7 @@ fn resource_list(
     Ok(output::answer_value(StatusCode::OK, encoding, &value))
 }
 
-fn api_resource(served: &Served, sub: Option<&Subresource>) -> Value {
+fn api_resource(served: &Resource, sub: Option<&Subresource>) -> Value {
     let mut resource = Map::new();
     let mut set = |name: &str, value: Value| resource.insert(name.to_owned(), value);
     match sub {
@@ -287,12 +287,12 @@ fn aggregated(registry: &Registry, core: bool) -> Value {
 }
 
 fn aggregated_version(registry: &Registry, group: &str, version: &str) -> Value {
-    let of = |served: &&std::sync::Arc<Served>| served.group() == group && served.version() == version;
+    let of = |served: &&std::sync::Arc<Resource>| served.group() == group && served.version() == version;
     let list: Vec<Value> = registry.all().filter(of).map(|served| aggregated_resource(served)).collect();
     json!({"version": version, "resources": list, "freshness": "Current"})
 }
 
-fn aggregated_resource(served: &Served) -> Value {
+fn aggregated_resource(served: &Resource) -> Value {
     let mut resource = json!({
         "resource": served.plural(),
         // Empty where they are those of the list.

@@ -14,9 +14,9 @@ use crate::after_commit::AfterCommit;
 use crate::delete::{FOREGROUND, ORPHAN, is_removable};
 use crate::options::{DeleteOptions, Propagation};
 use crate::output;
-use crate::resources::{Registry, Served};
+use crate::resources::{Registry, Resource};
 use crate::server::Inner;
-use crate::storage::{Expect, Version};
+use crate::storage::{Expect, StoredObject};
 
 impl Inner {
     pub(crate) fn owner_gone(&self, uid: &str, after: &mut AfterCommit) {
@@ -93,7 +93,7 @@ impl Inner {
 
     /// Deletes a dependent of an object that waits for it. A dependent with another owner stays, without the references
     /// to the owners that go. A dependent whose own dependents wait is part of a cycle: it no longer blocks its owners.
-    fn delete_dependent(&self, served: &Served, dependent: &Version, after: &mut AfterCommit) {
+    fn delete_dependent(&self, served: &Resource, dependent: &StoredObject, after: &mut AfterCommit) {
         let object = dependent.object();
         let namespace = dependent.namespace_and_name().0;
         let owners = object.list_at("metadata.ownerReferences");
@@ -169,7 +169,7 @@ impl Inner {
     }
 
     /// What a namespace that cannot go yet says of why.
-    fn namespace_conditions(&self, left: &[(&Arc<Served>, Vec<Arc<Version>>)]) -> Value {
+    fn namespace_conditions(&self, left: &[(&Arc<Resource>, Vec<Arc<StoredObject>>)]) -> Value {
         let now = time::format_rfc3339(self.clock.now());
         let condition = |kind: &str, status: &str, reason: &str, message: String| json!({"type": kind, "status": status, "reason": reason, "message": message, "lastTransitionTime": now});
         let mut counts = Vec::new();
@@ -220,7 +220,7 @@ impl Inner {
         ])
     }
 
-    fn drop_finalizer(&self, served: &Served, key: &str, finalizer: &str, after: &mut AfterCommit) {
+    fn drop_finalizer(&self, served: &Resource, key: &str, finalizer: &str, after: &mut AfterCommit) {
         self.edit(served, key, after, |object| {
             if let Some(finalizers) = object.list_mut("metadata.finalizers") {
                 finalizers.retain(|f| f != finalizer);
@@ -231,7 +231,7 @@ impl Inner {
     /// Changes an object past admission and validation; removes it if nothing keeps it any more.
     pub(crate) fn edit(
         &self,
-        served: &Served,
+        served: &Resource,
         key: &str,
         after: &mut AfterCommit,
         change: impl Fn(&mut Value),
@@ -258,8 +258,8 @@ impl Inner {
 
     fn delete_quietly(
         &self,
-        served: &Served,
-        version: &Version,
+        served: &Resource,
+        version: &StoredObject,
         propagation: Propagation,
         after: &mut AfterCommit,
     ) {
@@ -282,7 +282,7 @@ impl Inner {
         registry: &'a Registry,
         storage: &str,
         key: &str,
-    ) -> Option<(&'a Arc<Served>, Arc<Version>)> {
+    ) -> Option<(&'a Arc<Resource>, Arc<StoredObject>)> {
         Some((registry.stored(storage)?, self.store.get(storage, key)?))
     }
 
@@ -296,14 +296,14 @@ impl Inner {
     }
 
     /// The object that a reference names, if it is stored.
-    fn owner(&self, owner: &Value, namespace: &str) -> Option<Arc<Version>> {
+    fn owner(&self, owner: &Value, namespace: &str) -> Option<Arc<StoredObject>> {
         let (storage, key) = locate(&self.registry(), owner, namespace)?;
         self.store.get(&storage, &key)
     }
 }
 
 /// Whether an object is being deleted and waits for its dependents.
-fn waits(version: &Version) -> bool {
+fn waits(version: &StoredObject) -> bool {
     version.attributes.deleting
         && version.object().list_at("metadata.finalizers").iter().any(|finalizer| finalizer == FOREGROUND)
 }

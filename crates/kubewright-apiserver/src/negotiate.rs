@@ -10,7 +10,7 @@ use kubewright_apimachinery::status::ApiError;
 
 use crate::output::{Encoding, Format, Include, View};
 use crate::request::Request;
-use crate::resources::Served;
+use crate::resources::Resource;
 
 /// The media types of objects, in the order in which a wildcard picks them.
 const OFFERED: &str = "application/json, application/yaml, application/vnd.kubernetes.protobuf";
@@ -119,7 +119,7 @@ pub(crate) fn negotiate_document(request: &Request, routed: bool) -> Result<Enco
 }
 
 /// The form of the answer to a request for a resource.
-pub(crate) fn negotiate(request: &Request, served: &Served) -> Result<Format, ApiError> {
+pub(crate) fn negotiate(request: &Request, served: &Resource) -> Result<Format, ApiError> {
     let streams = matches!(request.verb(), "list" | "watch");
     let tables = served.is_stored() || served.plural() == "componentstatuses";
     negotiate_for(request, served, tables, streams, "")
@@ -129,7 +129,7 @@ pub(crate) fn negotiate(request: &Request, served: &Served) -> Result<Format, Ap
 /// before the others.
 pub(crate) fn negotiate_without_tables(
     request: &Request,
-    served: &Served,
+    served: &Resource,
     first: &str,
 ) -> Result<Format, ApiError> {
     negotiate_for(request, served, false, false, first)
@@ -137,7 +137,7 @@ pub(crate) fn negotiate_without_tables(
 
 fn negotiate_for(
     request: &Request,
-    served: &Served,
+    served: &Resource,
     tables: bool,
     streams: bool,
     first: &str,
@@ -224,7 +224,7 @@ pub(crate) fn no_stream() -> ApiError {
 }
 
 /// A list cannot be shown as the metadata of one object, nor an object as a list.
-pub(crate) fn wrong_number(served: &Served, list: bool) -> ApiError {
+pub(crate) fn wrong_number(served: &Resource, list: bool) -> ApiError {
     let suffix = if list { "List" } else { "" };
     let go_type = match (served.custom(), served.group()) {
         (Some(_), _) => format!("*unstructured.Unstructured{suffix}"),

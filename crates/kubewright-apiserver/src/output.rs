@@ -15,9 +15,9 @@ use kubewright_structured_merge::packed;
 use serde_json::{Value, json};
 
 use crate::body::{Body, Items};
-use crate::resources::Served;
+use crate::resources::Resource;
 use crate::stack::on_large_stack;
-use crate::storage::Version;
+use crate::storage::StoredObject;
 
 /// Encodings of a version, told apart by the resource's tag and one of these.
 const FULL: u64 = 0;
@@ -72,13 +72,13 @@ pub(crate) struct Format {
 
 /// An object that goes to a client: a stored version, or one that was never stored.
 pub(crate) enum Shown<'a> {
-    Version(&'a Version),
+    Version(&'a StoredObject),
     Value(&'a Value),
 }
 
 impl Shown<'_> {
     /// The object in the version that `served` shows.
-    pub(crate) fn object(&self, served: &Served) -> Value {
+    pub(crate) fn object(&self, served: &Resource) -> Value {
         match self {
             Self::Version(version) => object(served, version),
             Self::Value(value) => (*value).clone(),
@@ -87,7 +87,7 @@ impl Shown<'_> {
 }
 
 /// A stored version as an object of `served`, with `apiVersion` and `kind`.
-pub(crate) fn object(served: &Served, version: &Version) -> Value {
+pub(crate) fn object(served: &Resource, version: &StoredObject) -> Value {
     match converted(served, version) {
         Some(bytes) => {
             json::parse(&bytes, json::ParseOptions::default()).map(|parsed| parsed.value).unwrap_or_default()
@@ -97,30 +97,30 @@ pub(crate) fn object(served: &Served, version: &Version) -> Value {
 }
 
 /// A stored version as a conversion webhook made it, if one was asked.
-pub(crate) fn converted(served: &Served, version: &Version) -> Option<Bytes> {
+pub(crate) fn converted(served: &Resource, version: &StoredObject) -> Option<Bytes> {
     served.custom()?.converter()?;
     version.known(served.tag * FORMS + CONVERTED)
 }
 
 /// Keeps what a conversion webhook made of a stored version.
-pub(crate) fn keep_converted(served: &Served, version: &Version, bytes: Bytes) {
+pub(crate) fn keep_converted(served: &Resource, version: &StoredObject, bytes: Bytes) {
     version.encoded(served.tag * FORMS + CONVERTED, || bytes);
 }
 
 /// The same, packed.
-pub(crate) fn packed(served: &Served, version: &Version) -> Value {
+pub(crate) fn packed(served: &Resource, version: &StoredObject) -> Value {
     match converted(served, version) {
         Some(bytes) => packed::parse(&bytes).unwrap_or_default(),
         None => shown(served, version.packed()),
     }
 }
 
-fn shown(served: &Served, mut object: Value) -> Value {
+fn shown(served: &Resource, mut object: Value) -> Value {
     if let Some(custom) = served.custom() {
         return custom.read(object, served.version());
     }
     set_kind(&mut object, served.stored().api_version(), served.stored().kind);
-    if served.shows_stored() { object } else { convert::convert(object, served.gvk()) }
+    if served.is_storage_form() { object } else { convert::convert(object, served.gvk()) }
 }
 
 pub(crate) fn set_kind(object: &mut Value, api_version: String, kind: &str) {
@@ -131,8 +131,8 @@ pub(crate) fn set_kind(object: &mut Value, api_version: String, kind: &str) {
 }
 
 /// A stored version whole, as JSON.
-pub(crate) fn whole(served: &Served, version: &Version) -> Bytes {
-    if served.shows_stored() {
+pub(crate) fn whole(served: &Resource, version: &StoredObject) -> Bytes {
+    if served.is_storage_form() {
         // Copied each time: keeping the copy would double what every object takes.
         return join([kind_prefix(served).as_bytes(), &version.json[1..]]);
     }
@@ -140,27 +140,27 @@ pub(crate) fn whole(served: &Served, version: &Version) -> Bytes {
 }
 
 /// How an object begins that is shown as it is stored.
-fn kind_prefix(served: &Served) -> String {
+fn kind_prefix(served: &Resource) -> String {
     format!(r#"{{"kind":"{}","apiVersion":"{}","#, served.kind(), served.gvk().api_version())
 }
 
 /// Stored versions as items of a list: without `apiVersion` and `kind`, unless they are custom ones.
-pub(crate) fn items(served: &Served, versions: Vec<Arc<Version>>) -> Items {
-    if served.shows_stored() {
+pub(crate) fn items(served: &Resource, versions: Vec<Arc<StoredObject>>) -> Items {
+    if served.is_storage_form() {
         return Items::Stored(versions);
     }
     Items::Encoded(versions.iter().map(|version| item(served, version)).collect())
 }
 
 /// Stored versions as items of a list in protobuf.
-pub(crate) fn protobuf_items(served: &Served, versions: &[Arc<Version>]) -> Vec<Bytes> {
+pub(crate) fn protobuf_items(served: &Resource, versions: &[Arc<StoredObject>]) -> Vec<Bytes> {
     versions.iter().map(|version| protobuf_member(served, version)).collect()
 }
 
 /// A stored version as field 2 of a protobuf message. Only built-in kinds have this form.
-fn protobuf_member(served: &Served, version: &Version) -> Bytes {
+fn protobuf_member(served: &Resource, version: &StoredObject) -> Bytes {
     version.encoded(served.tag * FORMS + PROTOBUF, || {
-        let object = if served.shows_stored() { version.object() } else { object(served, version) };
+        let object = if served.is_storage_form() { version.object() } else { object(served, version) };
         let api_version = served.gvk().api_version();
         let member = on_large_stack(|| protobuf::encode_member(&api_version, served.kind(), &object));
         Bytes::from(member.unwrap_or_default())
@@ -173,11 +173,11 @@ pub(crate) fn to_protobuf(object: &Value) -> Option<Bytes> {
 }
 
 /// A stored version whole, in protobuf.
-fn whole_protobuf(served: &Served, version: &Version) -> Vec<u8> {
+fn whole_protobuf(served: &Resource, version: &StoredObject) -> Vec<u8> {
     protobuf::envelope(&served.gvk().api_version(), served.kind(), &protobuf_member(served, version))
 }
 
-fn item(served: &Served, version: &Version) -> Bytes {
+fn item(served: &Resource, version: &StoredObject) -> Bytes {
     if served.custom().is_some() {
         return whole(served, version);
     }
@@ -210,7 +210,12 @@ impl Change {
 }
 
 /// One event of a watch that shows a stored version whole: a line of JSON, or a frame of protobuf.
-pub(crate) fn watch_event(served: &Served, version: &Version, change: Change, encoding: Encoding) -> Bytes {
+pub(crate) fn watch_event(
+    served: &Resource,
+    version: &StoredObject,
+    change: Change,
+    encoding: Encoding,
+) -> Bytes {
     if encoding == Encoding::Protobuf {
         let form = match change {
             Change::Added => PROTOBUF_ADDED,
@@ -228,7 +233,7 @@ pub(crate) fn watch_event(served: &Served, version: &Version, change: Change, en
     };
     version.encoded(served.tag * FORMS + form, || {
         let (start, word, object) = (br#"{"type":""#, change.word().as_bytes(), br#"","object":"#);
-        if served.shows_stored() {
+        if served.is_storage_form() {
             let prefix = kind_prefix(served);
             return join([start, word, object, prefix.as_bytes(), &version.json[1..], b"}\n"]);
         }
@@ -256,7 +261,7 @@ fn join<const N: usize>(parts: [&[u8]; N]) -> Bytes {
 /// An answer with one object, in the form that the client wants.
 pub(crate) fn answer_one(
     status: StatusCode,
-    served: &Served,
+    served: &Resource,
     format: Format,
     shown: &Shown<'_>,
     now: i64,
@@ -275,7 +280,7 @@ pub(crate) fn answer_one(
 }
 
 /// An object as metadata or as a Table of one row.
-pub(crate) fn transformed(served: &Served, view: View, object: &Value, now: i64) -> Value {
+pub(crate) fn transformed(served: &Resource, view: View, object: &Value, now: i64) -> Value {
     match view {
         View::Whole => object.clone(),
         View::Metadata(version) | View::MetadataList(version) => metadata_of(served, object, version),
@@ -287,7 +292,7 @@ pub(crate) fn transformed(served: &Served, view: View, object: &Value, now: i64)
 }
 
 /// An object's metadata alone.
-pub(crate) fn metadata_of(served: &Served, object: &Value, version: &str) -> Value {
+pub(crate) fn metadata_of(served: &Resource, object: &Value, version: &str) -> Value {
     let mut metadata = json!({
         "kind": "PartialObjectMetadata",
         "apiVersion": format!("meta.k8s.io/{version}"),
@@ -302,7 +307,7 @@ pub(crate) fn metadata_of(served: &Served, object: &Value, version: &str) -> Val
 
 /// A list of objects in the form that the client wants.
 pub(crate) fn list_of(
-    served: &Served,
+    served: &Resource,
     view: View,
     mut objects: Vec<Value>,
     list_meta: &Value,
@@ -340,7 +345,7 @@ pub(crate) fn list_of(
 
 /// A Table with a row for each object.
 pub(crate) fn table_of<'a>(
-    served: &Served,
+    served: &Resource,
     version: &str,
     include: Include,
     objects: impl Iterator<Item = &'a Value>,

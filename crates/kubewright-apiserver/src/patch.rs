@@ -22,14 +22,14 @@ use serde_json::{Value, json};
 
 use crate::admission::Notes;
 use crate::body::Body;
+use crate::fieldmanager::{FieldManager, bound_owners};
 use crate::input::{self, essence};
 use crate::negotiate::negotiate;
 use crate::options::{FieldValidation, WriteKind, WriteOptions};
 use crate::output;
 use crate::request::Request;
-use crate::resources::{Served, Shape};
+use crate::resources::{Resource, ResourceKind};
 use crate::server::Inner;
-use crate::track::{Author, bound_owners};
 use crate::write::change::{Candidate, Change};
 use crate::write::{WriteRequest, check_name, check_namespace};
 
@@ -74,14 +74,14 @@ impl Patch {
     }
 
     /// The object after the patch.
-    pub(crate) fn apply(&self, shape: &Shape, object: &Value) -> Result<Value, ApiError> {
+    pub(crate) fn apply(&self, shape: &ResourceKind, object: &Value) -> Result<Value, ApiError> {
         match (self, shape) {
             (Self::Json(patch, _), _) => {
                 patch.apply(object.clone()).map_err(|error| json_patch_error(&error))
             }
             (Self::Merge(patch), _) => Ok(apply_merge_patch(object, patch)),
-            (Self::Strategic(_), Shape::Custom(_)) => Err(unsupported()),
-            (Self::Strategic(patch), Shape::BuiltIn(ty)) => {
+            (Self::Strategic(_), ResourceKind::Custom(_)) => Err(unsupported()),
+            (Self::Strategic(patch), ResourceKind::BuiltIn(ty)) => {
                 apply_strategic_merge_patch(ty.get(), object, patch).map_err(|error| {
                     let reason = match error.code() {
                         400 => "BadRequest",
@@ -110,13 +110,13 @@ impl Patch {
     pub(crate) fn decode(
         &self,
         gvk: Gvk<'_>,
-        shape: &Shape,
+        shape: &ResourceKind,
         patched: &Value,
     ) -> Result<(Value, Vec<String>), ApiError> {
         let mut object = patched.clone();
         let refused = |why: String| self.refused(shape, patched, why);
         match shape {
-            Shape::BuiltIn(ty) => {
+            ResourceKind::BuiltIn(ty) => {
                 if matches!(self, Self::Strategic(_)) {
                     if let Some(why) = conversion_error(ty.get(), patched) {
                         return Err(refused(why));
@@ -130,7 +130,7 @@ impl Patch {
                 decode::complete(ty.get(), &mut object).map_err(|error| refused(error.to_string()))?;
                 Ok((object, strict))
             }
-            Shape::Custom(custom) => {
+            ResourceKind::Custom(custom) => {
                 if object.str_at("kind").is_empty() {
                     return Err(refused(format!(
                         "Object 'Kind' is missing in '{}'",
@@ -145,14 +145,14 @@ impl Patch {
     }
 
     /// The patched object is none, or not one that strict validation lets through.
-    pub(crate) fn refused(&self, shape: &Shape, patched: &Value, why: String) -> ApiError {
+    pub(crate) fn refused(&self, shape: &ResourceKind, patched: &Value, why: String) -> ApiError {
         let shown = match (self, shape) {
             (Self::Strategic(patch), _) => go_text(patch),
-            (_, Shape::Custom(_)) => json::to_string(patched),
-            (Self::Json(_, body), Shape::BuiltIn(ty)) => {
+            (_, ResourceKind::Custom(_)) => json::to_string(patched),
+            (Self::Json(_, body), ResourceKind::BuiltIn(ty)) => {
                 encode::to_string(ty.get(), patched, &taken_apart(body))
             }
-            (Self::Merge(patch), Shape::BuiltIn(ty)) => {
+            (Self::Merge(patch), ResourceKind::BuiltIn(ty)) => {
                 encode::to_string(ty.get(), patched, &TakenApart::by_merge_patch(patch))
             }
         };
@@ -201,7 +201,7 @@ fn unsupported() -> ApiError {
 
 /// What kind of patch a request brings, if the resource takes such. Custom resources cannot be merged
 /// strategically.
-pub(crate) fn kind_of(request: &Request, served: &Served) -> Result<WriteKind, ApiError> {
+pub(crate) fn kind_of(request: &Request, served: &Resource) -> Result<WriteKind, ApiError> {
     match essence(request.header(http::header::CONTENT_TYPE)) {
         APPLY => Ok(WriteKind::Apply),
         "application/json-patch+json" | "application/merge-patch+json" => Ok(WriteKind::Patch),
@@ -264,7 +264,7 @@ impl Applied {
 
 /// A PATCH other than apply.
 pub(crate) struct PatchObject<'a> {
-    served: &'a Served,
+    served: &'a Resource,
     /// The patch and its own strict errors. A malformed one is refused when it is applied: a missing object comes first.
     patch: Result<(Patch, Vec<String>), ApiError>,
 }
@@ -318,12 +318,12 @@ impl Apply {
         let warnings = applied.strict()?;
         bound_owners(&mut object);
         match &served.shape {
-            Shape::BuiltIn(ty) => {
+            ResourceKind::BuiltIn(ty) => {
                 decode::complete(ty.get(), &mut object)
                     .map_err(|error| ApiError::internal(error.to_string()))?;
                 served.set_defaults(&mut object).map_err(ApiError::internal)?;
             }
-            Shape::Custom(custom) => {
+            ResourceKind::Custom(custom) => {
                 // The configuration was checked against the schema, so nothing is pruned.
                 if let Some(version) = custom.rules.versions.get(served.version()) {
                     custom::apply_defaults(&version.schema, &mut object);
@@ -348,7 +348,7 @@ impl Inner {
     pub(crate) async fn patch(
         &self,
         request: &Request,
-        served: &Served,
+        served: &Resource,
         namespace: &str,
         name: &str,
         subresource: &str,
@@ -357,7 +357,7 @@ impl Inner {
         let kind = kind_of(request, served)?;
         let format = negotiate(request, served)?;
         let options = WriteOptions::read(&request.query, kind)?;
-        let manager = Author::of(request);
+        let manager = FieldManager::of(request);
         let mut change = if kind == WriteKind::Apply {
             let applied = Applied::read(request, body, options.field_validation);
             Change::Apply(Apply { applied, creates: subresource.is_empty() })

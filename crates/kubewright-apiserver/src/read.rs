@@ -17,9 +17,9 @@ use crate::negotiate::{negotiate, wrong_number};
 use crate::options::{At, ListOptions, parse_revision};
 use crate::output::{self, Encoding, Format, Shown, View};
 use crate::request::Request;
-use crate::resources::Served;
+use crate::resources::Resource;
 use crate::server::Inner;
-use crate::storage::Version;
+use crate::storage::StoredObject;
 
 /// Which objects of a resource a list or watch is about.
 pub(crate) struct Filter {
@@ -32,7 +32,7 @@ pub(crate) struct Filter {
 }
 
 impl Filter {
-    pub(crate) fn new(served: &Served, namespace: &str, options: &ListOptions) -> Result<Self, ApiError> {
+    pub(crate) fn new(served: &Resource, namespace: &str, options: &ListOptions) -> Result<Self, ApiError> {
         let labels = LabelSelector::parse(&options.label_selector)
             .map_err(|error| ApiError::bad_request(error.to_string()))?;
         let fields = FieldSelector::parse(&options.field_selector)
@@ -45,7 +45,7 @@ impl Filter {
         } else {
             format!("{namespace}/")
         };
-        Ok(Self { prefix, labels, fields, foreign: !served.shows_stored() })
+        Ok(Self { prefix, labels, fields, foreign: !served.is_storage_form() })
     }
 
     /// No selector at all: every object below the prefix.
@@ -53,12 +53,12 @@ impl Filter {
         self.labels.is_empty() && self.fields.is_empty()
     }
 
-    pub(crate) fn matches(&self, served: &Served, version: &Version) -> bool {
+    pub(crate) fn matches(&self, served: &Resource, version: &StoredObject) -> bool {
         version.key.starts_with(&self.prefix) && self.selects(served, version)
     }
 
     /// As [`Filter::matches`], of an object below the prefix.
-    fn selects(&self, served: &Served, version: &Version) -> bool {
+    fn selects(&self, served: &Resource, version: &StoredObject) -> bool {
         if !self.labels.is_empty() && !self.labels.matches(&version.attributes) {
             return false;
         }
@@ -86,7 +86,7 @@ impl Inner {
     pub(crate) async fn get(
         &self,
         request: &Request,
-        served: &Served,
+        served: &Resource,
         namespace: &str,
         name: &str,
     ) -> Result<Response<Body>, ApiError> {
@@ -105,10 +105,10 @@ impl Inner {
     /// The stored version of an object, or that it is not there.
     pub(crate) fn find(
         &self,
-        served: &Served,
+        served: &Resource,
         namespace: &str,
         name: &str,
-    ) -> Result<Arc<Version>, ApiError> {
+    ) -> Result<Arc<StoredObject>, ApiError> {
         self.store
             .get(&served.storage, &served.key(namespace, name))
             .ok_or_else(|| ApiError::not_found(served.qualified(), name))
@@ -118,7 +118,7 @@ impl Inner {
     pub(crate) async fn list(
         &self,
         request: &Request,
-        served: &Served,
+        served: &Resource,
         namespace: &str,
         only: &str,
     ) -> Result<Response<Body>, ApiError> {
@@ -132,7 +132,7 @@ impl Inner {
     }
 
     /// Converts what a filter has to look at: selectable fields are those of the version that is shown.
-    pub(crate) async fn convert_for(&self, served: &Served, filter: &Filter) -> Result<(), ApiError> {
+    pub(crate) async fn convert_for(&self, served: &Resource, filter: &Filter) -> Result<(), ApiError> {
         if filter.fields.is_empty() || served.custom().is_none_or(|custom| custom.converter().is_none()) {
             return Ok(());
         }
@@ -140,7 +140,7 @@ impl Inner {
         self.convert_versions(served, &listing.map(|listing| listing.items).unwrap_or_default()).await
     }
 
-    pub(crate) fn list_answer(&self, served: &Served, format: Format, page: Page) -> Response<Body> {
+    pub(crate) fn list_answer(&self, served: &Resource, format: Format, page: Page) -> Response<Body> {
         if matches!(format.view, View::Metadata(_)) {
             return output::failure(&wrong_number(served, true));
         }
@@ -177,7 +177,7 @@ impl Inner {
     /// The objects of one page of a list.
     pub(crate) fn page(
         &self,
-        served: &Served,
+        served: &Resource,
         filter: &Filter,
         options: &ListOptions,
         only: &str,
@@ -204,7 +204,7 @@ impl Inner {
             return Err(expired());
         }
         let listing = self.store.list(&served.storage, &filter.prefix, exact).map_err(|_| expired())?;
-        let mut items: Vec<Arc<Version>> = listing
+        let mut items: Vec<Arc<StoredObject>> = listing
             .items
             .into_iter()
             .filter(|version| start.is_empty() || *version.key >= *start)
@@ -264,7 +264,7 @@ fn expired_list(start: &str) -> ApiError {
 
 /// One page of a list.
 pub(crate) struct Page {
-    pub(crate) items: Vec<Arc<Version>>,
+    pub(crate) items: Vec<Arc<StoredObject>>,
     pub(crate) revision: u64,
     continue_token: String,
     remaining: Option<usize>,

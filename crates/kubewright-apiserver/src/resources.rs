@@ -20,7 +20,7 @@ type Text = Cow<'static, str>;
 
 /// One resource of one group and version.
 #[derive(Debug)]
-pub(crate) struct Served {
+pub(crate) struct Resource {
     group: Text,
     version: Text,
     plural: Text,
@@ -35,7 +35,7 @@ pub(crate) struct Served {
     pub(crate) storage_hash: Option<Text>,
     pub(crate) subresources: Vec<Subresource>,
     /// What its objects are like.
-    pub(crate) shape: Shape,
+    pub(crate) shape: ResourceKind,
     /// Name in storage: shared by every version and view of the same objects.
     pub(crate) storage: Arc<str>,
     /// Group and version in which its objects are stored, where that is not its own.
@@ -46,7 +46,7 @@ pub(crate) struct Served {
 
 /// What the objects of a resource are like.
 #[derive(Debug, Clone)]
-pub(crate) enum Shape {
+pub(crate) enum ResourceKind {
     /// A type of the facts table. Of most nothing is ever asked.
     BuiltIn(TypeRef),
     /// What a definition says.
@@ -63,7 +63,7 @@ pub(crate) struct Subresource {
     pub(crate) verbs: Vec<&'static str>,
 }
 
-impl Served {
+impl Resource {
     pub(crate) fn group(&self) -> &str {
         &self.group
     }
@@ -98,15 +98,15 @@ impl Served {
     }
 
     /// Objects are stored as they are shown here, but for `apiVersion` and `kind`.
-    pub(crate) fn shows_stored(&self) -> bool {
-        self.stored.is_none() && matches!(self.shape, Shape::BuiltIn(_))
+    pub(crate) fn is_storage_form(&self) -> bool {
+        self.stored.is_none() && matches!(self.shape, ResourceKind::BuiltIn(_))
     }
 
     /// The definition that it comes from.
     pub(crate) fn custom(&self) -> Option<&Arc<Custom>> {
         match &self.shape {
-            Shape::Custom(custom) => Some(custom),
-            Shape::BuiltIn(_) => None,
+            ResourceKind::Custom(custom) => Some(custom),
+            ResourceKind::BuiltIn(_) => None,
         }
     }
 
@@ -186,7 +186,7 @@ impl Served {
             verbs: facts.verbs.to_vec(),
             storage_hash: facts.storage_hash.map(Cow::Borrowed),
             subresources: facts.subresources.iter().map(subresource).collect(),
-            shape: Shape::BuiltIn(ty),
+            shape: ResourceKind::BuiltIn(ty),
             storage: storage.into(),
             stored,
             tag,
@@ -228,7 +228,7 @@ impl Served {
                 verbs: definition.verbs().to_vec(),
                 storage_hash: definition.storage_version_hash().map(Cow::Owned),
                 subresources,
-                shape: Shape::Custom(custom.clone()),
+                shape: ResourceKind::Custom(custom.clone()),
                 storage: storage.clone(),
                 stored: None,
                 tag: CUSTOM_TAGS.fetch_add(1, Ordering::Relaxed),
@@ -250,7 +250,7 @@ static CUSTOM_TAGS: AtomicU64 = AtomicU64::new(1 << 32);
 pub(crate) struct Registry {
     built_in: &'static BuiltIn,
     /// By group, then by how good the version is, then by name: as discovery has them.
-    custom: Vec<Arc<Served>>,
+    custom: Vec<Arc<Resource>>,
     definitions: Vec<Arc<Custom>>,
 }
 
@@ -263,7 +263,7 @@ impl Default for Registry {
 impl Registry {
     /// What is built in, and what these definitions bring.
     pub(crate) fn with(&self, definitions: Vec<Arc<Custom>>) -> Self {
-        let mut before: HashMap<*const Custom, Vec<&Arc<Served>>> = HashMap::new();
+        let mut before: HashMap<*const Custom, Vec<&Arc<Resource>>> = HashMap::new();
         for served in &self.custom {
             if let Some(custom) = served.custom() {
                 before.entry(Arc::as_ptr(custom)).or_default().push(served);
@@ -274,7 +274,7 @@ impl Registry {
             // What was served by the same state stays, with its tag.
             match before.get(&Arc::as_ptr(definition)) {
                 Some(served) => custom.extend(served.iter().copied().cloned()),
-                None => custom.extend(Served::of_definition(definition).into_iter().map(Arc::new)),
+                None => custom.extend(Resource::of_definition(definition).into_iter().map(Arc::new)),
             }
         }
         custom.sort_by(|one, other| {
@@ -295,12 +295,12 @@ impl Registry {
     }
 
     /// Every resource that discovery tells of, in its order.
-    pub(crate) fn all(&self) -> impl Iterator<Item = &Arc<Served>> {
+    pub(crate) fn all(&self) -> impl Iterator<Item = &Arc<Resource>> {
         self.built_in.list.iter().chain(self.custom.iter().filter(|served| served.is_discoverable()))
     }
 
     /// A resource by its path.
-    pub(crate) fn find(&self, group: &str, version: &str, plural: &str) -> Option<&Arc<Served>> {
+    pub(crate) fn find(&self, group: &str, version: &str, plural: &str) -> Option<&Arc<Resource>> {
         if let Some(at) = self.built_in.by_path.get(&(group, version, plural)) {
             return Some(&self.built_in.list[*at]);
         }
@@ -311,12 +311,12 @@ impl Registry {
 
     /// The resource under whose version objects of `storage` are stored; of a custom one any version, if that one is
     /// not served.
-    pub(crate) fn stored(&self, storage: &str) -> Option<&Arc<Served>> {
+    pub(crate) fn stored(&self, storage: &str) -> Option<&Arc<Resource>> {
         if let Some(at) = self.built_in.by_storage.get(storage) {
             return Some(&self.built_in.list[*at]);
         }
         let all = || self.custom.iter().filter(|served| *served.storage == *storage);
-        let stores = |served: &&Arc<Served>| {
+        let stores = |served: &&Arc<Resource>| {
             served.custom().is_some_and(|custom| custom.storage_version() == served.version())
         };
         all().find(stores).or_else(|| all().next())
@@ -345,7 +345,7 @@ pub(crate) fn is_registered(gvk: Gvk<'_>) -> bool {
 
 #[derive(Debug)]
 struct BuiltIn {
-    list: Vec<Arc<Served>>,
+    list: Vec<Arc<Resource>>,
     by_path: HashMap<(&'static str, &'static str, &'static str), usize>,
     by_storage: HashMap<Arc<str>, usize>,
 }
@@ -358,10 +358,10 @@ static BUILT_IN: LazyLock<BuiltIn> = LazyLock::new(|| {
         by_storage: HashMap::with_capacity(all.len()),
     };
     for (facts, tag) in all.iter().zip(0..) {
-        let Some(served) = Served::built_in(facts, tag) else { continue };
+        let Some(served) = Resource::built_in(facts, tag) else { continue };
         let at = built_in.list.len();
         built_in.by_path.insert((facts.group, facts.version, facts.plural), at);
-        if served.shows_stored() {
+        if served.is_storage_form() {
             built_in.by_storage.insert(served.storage.clone(), at);
         }
         built_in.list.push(Arc::new(served));

@@ -13,22 +13,22 @@ use serde_json::{Value, json};
 use crate::admission::{Notes, Operation};
 use crate::auth::{Action, ActionOn, Decision, User};
 use crate::body::Body;
+use crate::fieldmanager::FieldManager;
 use crate::input;
 use crate::negotiate::negotiate;
 use crate::options::{WriteKind, WriteOptions};
 use crate::output;
 use crate::request::{Request, ResourcePath};
-use crate::resources::Served;
+use crate::resources::Resource;
 use crate::server::Inner;
 use crate::tokens::{Authenticated, Bearer};
-use crate::track::Author;
 use crate::write::{WriteRequest, Written, check_namespace};
 
 impl Inner {
     pub(crate) async fn virtual_resource(
         &self,
         request: &Request,
-        served: &Arc<Served>,
+        served: &Arc<Resource>,
         path: &ResourcePath,
         body: &Bytes,
     ) -> Result<Response<Body>, ApiError> {
@@ -43,7 +43,7 @@ impl Inner {
         let media = input::media(request)?;
         let (mut review, warnings) = served.decode(media, body, options.field_validation)?;
         check_namespace(served, &path.namespace, &mut review)?;
-        let manager = Author::of(request);
+        let manager = FieldManager::of(request);
         self.track(served, "", &manager, None, &mut review);
         let write = WriteRequest {
             served,
@@ -93,7 +93,7 @@ impl Inner {
     fn component_statuses(
         &self,
         request: &Request,
-        served: &Served,
+        served: &Resource,
         name: &str,
     ) -> Result<Response<Body>, ApiError> {
         let format = negotiate(request, served)?;
@@ -117,7 +117,7 @@ impl Inner {
         Ok(output::answer(StatusCode::OK, format, Bytes::from(json::to_vec(&value))))
     }
 
-    fn review(&self, request: &Request, served: &Served, review: &Value) -> Value {
+    fn review(&self, request: &Request, served: &Resource, review: &Value) -> Value {
         match served.kind() {
             "SelfSubjectReview" => json!({"userInfo": user_info(&request.user)}),
             "SelfSubjectAccessReview" => self.access(&request.user, review),

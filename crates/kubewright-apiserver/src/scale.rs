@@ -21,15 +21,15 @@ use serde_json::{Value, json};
 
 use crate::admission::Notes;
 use crate::body::Body;
+use crate::fieldmanager::FieldManager;
 use crate::input;
 use crate::negotiate::{negotiate, wrong_number};
 use crate::options::{WriteKind, WriteOptions};
 use crate::output::{self, Format, Include, View};
 use crate::patch::{self, Applied, Patch};
 use crate::request::Request;
-use crate::resources::{Served, Shape};
+use crate::resources::{Resource, ResourceKind};
 use crate::server::Inner;
-use crate::track::Author;
 use crate::write::change::{Candidate, Change, check_uid};
 use crate::write::{WriteRequest, check_name};
 
@@ -52,7 +52,7 @@ impl Inner {
     pub(crate) async fn get_scale(
         &self,
         request: &Request,
-        served: &Served,
+        served: &Resource,
         namespace: &str,
         name: &str,
     ) -> Result<Response<Body>, ApiError> {
@@ -67,7 +67,7 @@ impl Inner {
         Ok(self.show_scale(served, format, &scale))
     }
 
-    fn show_scale(&self, served: &Served, format: Format, scale: &Value) -> Response<Body> {
+    fn show_scale(&self, served: &Resource, format: Format, scale: &Value) -> Response<Body> {
         let value = match format.view {
             View::Whole => scale.clone(),
             View::Metadata(version) => output::metadata_of(served, scale, version),
@@ -93,7 +93,7 @@ impl Inner {
     pub(crate) async fn write_scale(
         &self,
         request: &Request,
-        served: &Served,
+        served: &Resource,
         namespace: &str,
         name: &str,
         body: &Bytes,
@@ -122,7 +122,7 @@ impl Inner {
                 (Wanted::Scale(decoded.value), warnings)
             }
         };
-        let manager = Author::of(request);
+        let manager = FieldManager::of(request);
         let write = WriteRequest {
             served,
             namespace,
@@ -132,7 +132,7 @@ impl Inner {
             manager: &manager,
             options: &options,
         };
-        let shape = Shape::BuiltIn(scale_type);
+        let shape = ResourceKind::BuiltIn(scale_type);
         let mut change = Change::Scale(Scale { served, ty: scale_type, shape, wanted });
         let mut notes = Notes { warnings, ..Notes::default() };
         let outcome = self.update_object(&write, &mut change, &mut notes).await?;
@@ -150,13 +150,13 @@ impl Inner {
     fn new_scale(
         &self,
         scale_type: TypeRef,
-        author: &Author,
+        manager: &FieldManager,
         live: &Value,
         wanted: &Wanted,
     ) -> Result<Value, ApiError> {
         let api_version = SCALE.api_version();
         let write = Write {
-            manager: author.name(),
+            manager: manager.name(),
             api_version: &api_version,
             kind: SCALE.kind,
             subresource: "scale",
@@ -168,7 +168,7 @@ impl Inner {
         let mut scale = match wanted {
             Wanted::Scale(scale) => scale.clone(),
             Wanted::Patch(patch) => {
-                let shape = Shape::BuiltIn(scale_type);
+                let shape = ResourceKind::BuiltIn(scale_type);
                 let patched = patch.apply(&shape, live)?;
                 patch.decode(SCALE, &shape, &patched)?.0
             }
@@ -187,10 +187,10 @@ impl Inner {
 
 /// A write of a Scale.
 pub(crate) struct Scale<'a> {
-    served: &'a Served,
+    served: &'a Resource,
     ty: TypeRef,
     /// The same, for admission.
-    pub(crate) shape: Shape,
+    pub(crate) shape: ResourceKind,
     wanted: Wanted,
 }
 
@@ -260,12 +260,12 @@ fn owners_of(live: &Value) -> Result<ManagedFields, ApiError> {
 }
 
 /// Where a custom resource keeps what its Scale shows.
-fn paths(served: &Served) -> Option<&ScalePaths> {
+fn paths(served: &Resource) -> Option<&ScalePaths> {
     served.custom()?.scale(served.version())
 }
 
 /// Where the replicas of a kind stand, in all of its versions.
-fn replicas_paths(served: &Served) -> ReplicasPaths {
+fn replicas_paths(served: &Resource) -> ReplicasPaths {
     let mut paths = ReplicasPaths::default();
     match served.custom() {
         None => {
@@ -284,7 +284,7 @@ fn replicas_paths(served: &Served) -> ReplicasPaths {
 }
 
 /// Puts the replicas of a Scale into its object.
-fn put_replicas(served: &Served, object: &mut Value, scale: &Value, name: &str) -> Result<(), ApiError> {
+fn put_replicas(served: &Resource, object: &mut Value, scale: &Value, name: &str) -> Result<(), ApiError> {
     if let Some(paths) = paths(served) {
         return paths.set(object, scale);
     }

@@ -1,6 +1,6 @@
 //! The server behind a socket: TLS, client certificates, HTTP/1.1 and HTTP/2.
 
-mod wire;
+mod tls_writer;
 
 use std::io;
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
@@ -25,7 +25,7 @@ use tower_service::Service as _;
 use crate::auth::{MASTERS, User};
 use crate::certs::{Authority, CertificateError, Identity};
 use crate::server::ApiServer;
-use wire::Wire;
+use tls_writer::TlsWriter;
 
 /// Streams that one HTTP/2 connection may have: client-go puts all its watches on one.
 const MAX_STREAMS: u32 = 2_000;
@@ -330,7 +330,7 @@ async fn connection(
         .initial_stream_window_size(STREAM_WINDOW)
         .initial_connection_window_size(CONNECTION_WINDOW)
         .keep_alive_interval(Duration::from_secs(30));
-    let wire = Wire::new(stream);
+    let wire = TlsWriter::new(stream);
     let serving = builder.serve_connection(TokioIo::new(wire.clone()), service);
     if let Err(error) = wire.serve(watcher.watch(serving.into_owned())).await {
         tracing::debug!(%error, "a connection ended badly");

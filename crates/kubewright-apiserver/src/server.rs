@@ -12,14 +12,13 @@ use kubewright_apimachinery::status::ApiError;
 use kubewright_apis::openapi::{Descriptions, NoDescriptions};
 
 use crate::admission::{AdmissionPlugins, Chain, Webhooks};
-use crate::allocate::InFlight;
 use crate::audit::{Audit, Audited};
 use crate::auth::{Authorization, Modes, Rbac, User};
 use crate::body::Body;
 use crate::certs::{Authority, CertificateError};
 use crate::clock::{Clock, SystemClock};
 use crate::compaction::Compaction;
-use crate::definitions::Outlines;
+use crate::crd_controller::Outlines;
 use crate::ids::Ids;
 use crate::input;
 use crate::negotiate::error_encoding;
@@ -27,7 +26,8 @@ use crate::openapi::{OpenApi, Published};
 use crate::output::{self, Encoding};
 use crate::pki::Pki;
 use crate::request::{Request, ResourcePath, Target};
-use crate::resources::{Registry, Served};
+use crate::resources::{Registry, Resource};
+use crate::service_ips::InFlight;
 use crate::stack::poll_on_large_stack;
 use crate::storage::log::{self, OpenError, Recovered};
 use crate::storage::{Engine as _, Limits, Store};
@@ -461,7 +461,7 @@ impl Inner {
     async fn verb(
         self: &Arc<Self>,
         request: &Request,
-        served: &Arc<Served>,
+        served: &Arc<Resource>,
         path: &ResourcePath,
         body: &bytes::Bytes,
     ) -> Result<Response<Body>, ApiError> {
@@ -497,7 +497,7 @@ impl Inner {
 }
 
 /// The warning of built-in resources that are deprecated.
-fn deprecated(served: &Served) -> Option<&'static str> {
+fn deprecated(served: &Resource) -> Option<&'static str> {
     match (served.group(), served.plural()) {
         ("", "endpoints") => {
             Some("v1 Endpoints is deprecated in v1.33+; use discovery.k8s.io/v1 EndpointSlice")

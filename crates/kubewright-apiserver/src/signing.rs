@@ -19,11 +19,11 @@ use x509_parser::prelude::FromDer as _;
 
 use crate::auth::{Action, ActionOn, User};
 use crate::certs::issue::Template;
+use crate::fieldmanager::FieldManager;
 use crate::output;
-use crate::resources::Served;
+use crate::resources::Resource;
 use crate::server::Inner;
 use crate::storage::Expect;
-use crate::track::Author;
 
 /// Where the requests are stored.
 pub(crate) const STORAGE: &str = "certificates.k8s.io/certificatesigningrequests";
@@ -69,7 +69,7 @@ impl Inner {
 
     fn write_status(
         &self,
-        served: &Served,
+        served: &Resource,
         name: &str,
         revision: u64,
         live: &Value,
@@ -78,7 +78,7 @@ impl Inner {
     ) -> Result<(), String> {
         let mut new = live.clone();
         new.set_at("status", status);
-        self.track(served, subresource, &Author::named(MANAGER), Some(live), &mut new);
+        self.track(served, subresource, &FieldManager::named(MANAGER), Some(live), &mut new);
         served.normalise(&mut new).map_err(|error| error.message)?;
         // A conflict is tried again.
         let _ = self.commit_object(served, name, Expect::At(revision), new);

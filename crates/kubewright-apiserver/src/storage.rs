@@ -4,7 +4,7 @@
 //!
 //! 1. **One counter.** Every commit that changes something takes the next revision; a batch takes one for
 //!    each of its writes, in order. Revisions never repeat and never go back.
-//! 2. **Versions are immutable.** A reader that holds an [`Version`] keeps what it has; nobody changes it.
+//! 2. **Versions are immutable.** A reader that holds an [`StoredObject`] keeps what it has; nobody changes it.
 //! 3. **A batch is atomic.** Either every expectation of a batch holds and all writes take effect, or none.
 //! 4. **Every change is an event** of its resource, in the order of revisions, with what was there before.
 //!    Events are kept in a ring that is bounded in count and in bytes; whoever asks for one that has been
@@ -21,13 +21,13 @@ pub mod conformance;
 pub mod log;
 mod memory;
 mod store;
-mod version;
+mod stored_object;
 
 use std::sync::Arc;
 
 pub use memory::Memory;
 pub use store::{Durability, Recorded, Store};
-pub use version::{Attributes, Event, EventKind, Version};
+pub use stored_object::{Attributes, Event, EventKind, StoredObject};
 
 /// The counter of the whole store.
 pub type Revision = u64;
@@ -125,7 +125,7 @@ pub struct Expired {
 #[derive(Debug)]
 pub struct Listing {
     /// In the order of their keys.
-    pub items: Vec<Arc<Version>>,
+    pub items: Vec<Arc<StoredObject>>,
     /// The revision at which this is true.
     pub revision: Revision,
 }
@@ -135,15 +135,15 @@ pub trait Engine: Clone {
     /// The revision of the last change.
     fn revision(&self) -> Revision;
     /// The object at `key`.
-    fn get(&self, resource: &str, key: &str) -> Option<Arc<Version>>;
+    fn get(&self, resource: &str, key: &str) -> Option<Arc<StoredObject>>;
     /// The objects whose keys start with `prefix`, now or at an earlier revision.
     fn list(&self, resource: &str, prefix: &str, at: Option<Revision>) -> Result<Listing, Expired>;
     /// Applies a batch, all or nothing. Answers with the new versions, in order.
-    fn commit(&mut self, batch: Vec<Write>) -> Result<Vec<Arc<Version>>, Conflict>;
+    fn commit(&mut self, batch: Vec<Write>) -> Result<Vec<Arc<StoredObject>>, Conflict>;
     /// Up to `max` events of a resource after a revision, in order.
     fn events(&self, resource: &str, after: Revision, max: usize) -> Result<Vec<Arc<Event>>, Expired>;
     /// The objects, of any resource, that name the owner with this uid.
-    fn dependents(&self, owner: &str) -> Vec<(Arc<str>, Arc<Version>)>;
+    fn dependents(&self, owner: &str) -> Vec<(Arc<str>, Arc<StoredObject>)>;
     /// The resources that hold objects.
     fn resources(&self) -> Vec<Arc<str>>;
     /// Drops a resource with its objects and events, without writing events.

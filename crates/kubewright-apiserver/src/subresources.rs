@@ -17,14 +17,14 @@ use serde_json::{Value, json};
 
 use crate::admission::{Attributes, Cluster, Notes, Operation, OperationOptions, connect_options};
 use crate::body::Body;
+use crate::fieldmanager::FieldManager;
 use crate::input;
 use crate::negotiate::negotiate_without_tables;
 use crate::options::{WriteKind, WriteOptions};
 use crate::output;
 use crate::request::{Request, ResourcePath};
-use crate::resources::{Served, Shape};
+use crate::resources::{Resource, ResourceKind};
 use crate::server::{Inner, no_page, no_resource};
-use crate::track::Author;
 use crate::write::WriteRequest;
 use crate::write::change::{Candidate, Change, precondition_failed};
 
@@ -34,7 +34,7 @@ impl Inner {
     pub(crate) async fn subresource(
         self: &Arc<Self>,
         request: &Request,
-        served: &Arc<Served>,
+        served: &Arc<Resource>,
         path: &ResourcePath,
         body: &Bytes,
     ) -> Result<Response<Body>, ApiError> {
@@ -73,7 +73,7 @@ impl Inner {
     async fn connect(
         &self,
         request: &Request,
-        served: &Served,
+        served: &Resource,
         namespace: &str,
         name: &str,
         subresource: &str,
@@ -119,7 +119,7 @@ impl Inner {
         &self,
         write: &WriteRequest<'_>,
         kind: Gvk<'_>,
-        shape: &Shape,
+        shape: &ResourceKind,
         object: Value,
         notes: &mut Notes,
     ) -> Result<Value, ApiError> {
@@ -148,7 +148,7 @@ impl Inner {
         if !binding.str_at("metadata.name").is_empty() && binding.str_at("metadata.name") != name {
             return Err(ApiError::bad_request("name in URL does not match name in Binding object"));
         }
-        let manager = Author::of(request);
+        let manager = FieldManager::of(request);
         let write = WriteRequest {
             served: pods,
             namespace,
@@ -160,7 +160,7 @@ impl Inner {
         };
         let mut notes = Notes::default();
         let binding =
-            self.admit_subresource(&write, BINDING, &Shape::BuiltIn(ty), binding, &mut notes).await?;
+            self.admit_subresource(&write, BINDING, &ResourceKind::BuiltIn(ty), binding, &mut notes).await?;
         let mut errors = ErrorList::new();
         let target = Path::new("target");
         let kind = binding.str_at("target.kind");

@@ -20,9 +20,9 @@ use crate::options::{ListOptions, parse_revision};
 use crate::output::{self, Change, Encoding, Format, View};
 use crate::read::Filter;
 use crate::request::Request;
-use crate::resources::Served;
+use crate::resources::Resource;
 use crate::server::Inner;
-use crate::storage::{Event, EventKind, Revision, Version};
+use crate::storage::{Event, EventKind, Revision, StoredObject};
 
 /// Events that a watch reads at a time.
 const BATCH: usize = 256;
@@ -37,7 +37,7 @@ impl Inner {
     pub(crate) async fn watch(
         self: &Arc<Self>,
         request: &Request,
-        served: &Arc<Served>,
+        served: &Arc<Resource>,
         namespace: &str,
         only: &str,
     ) -> Result<Response<Body>, ApiError> {
@@ -86,7 +86,7 @@ impl Inner {
 
 struct Watch {
     server: Arc<Inner>,
-    served: Arc<Served>,
+    served: Arc<Resource>,
     filter: Filter,
     format: Format,
     /// The name of the one object that is watched, or empty.
@@ -213,7 +213,7 @@ impl Watch {
             return Ok(());
         }
         let versions = events.iter().flat_map(|event| event.previous.iter().chain([&event.version]));
-        let versions: Vec<Arc<Version>> = versions.cloned().collect();
+        let versions: Vec<Arc<StoredObject>> = versions.cloned().collect();
         self.server.convert_versions(&self.served, &versions).await
     }
 
@@ -238,12 +238,12 @@ impl Watch {
         }
     }
 
-    fn lets_through(&self, version: &Version) -> bool {
+    fn lets_through(&self, version: &StoredObject) -> bool {
         (self.only.is_empty() || version.namespace_and_name().1 == self.only)
             && self.filter.matches(&self.served, version)
     }
 
-    fn line(&mut self, version: &Version, change: Change) -> Bytes {
+    fn line(&mut self, version: &StoredObject, change: Change) -> Bytes {
         if self.format.view == View::Whole {
             return output::watch_event(&self.served, version, change, self.format.encoding);
         }

@@ -33,16 +33,16 @@ use crate::after_commit::AfterCommit;
 use crate::body::Body;
 use crate::conversion::take_missing;
 use crate::delete::is_removable;
+use crate::fieldmanager::FieldManager;
 use crate::input;
 use crate::kinds;
 use crate::negotiate::{negotiate, wrong_number};
 use crate::options::{WriteKind, WriteOptions};
 use crate::output::{self, Shown};
 use crate::request::Request;
-use crate::resources::Served;
+use crate::resources::Resource;
 use crate::server::Inner;
-use crate::storage::{Expect, Version};
-use crate::track::Author;
+use crate::storage::{Expect, StoredObject};
 use change::{Candidate, Change, Replace};
 pub(crate) use commit::{attributes, stored_form};
 use metadata::dedup_owners;
@@ -65,7 +65,7 @@ pub(crate) const MODIFIED: &str =
 /// The object that a write answers with.
 pub(crate) enum Written {
     /// In the store.
-    Stored(Arc<Version>),
+    Stored(Arc<StoredObject>),
     /// Not in the store: of a dry run, or removed by this write.
     Shown(Value),
 }
@@ -77,7 +77,7 @@ impl Written {
         Self::Shown(object)
     }
 
-    pub(crate) fn object(&self, served: &Served) -> Value {
+    pub(crate) fn object(&self, served: &Resource) -> Value {
         match self {
             Self::Stored(version) => output::object(served, version),
             Self::Shown(value) => value.clone(),
@@ -96,7 +96,7 @@ impl Inner {
     pub(crate) async fn create(
         &self,
         request: &Request,
-        served: &Served,
+        served: &Resource,
         namespace: &str,
         body: &Bytes,
     ) -> Result<Response<Body>, ApiError> {
@@ -108,7 +108,7 @@ impl Inner {
         check_namespace(served, namespace, &mut object)?;
         let mut notes = Notes { warnings, ..Notes::default() };
         notes.warnings.extend(dedup_owners(&mut object, "contains duplicate entries"));
-        let manager = Author::of(request);
+        let manager = FieldManager::of(request);
         self.track(served, "", &manager, None, &mut object);
         let write = WriteRequest {
             served,
@@ -127,7 +127,7 @@ impl Inner {
     pub(crate) async fn update(
         &self,
         request: &Request,
-        served: &Served,
+        served: &Resource,
         namespace: &str,
         name: &str,
         subresource: &str,
@@ -135,7 +135,7 @@ impl Inner {
     ) -> Result<Response<Body>, ApiError> {
         let format = negotiate(request, served)?;
         let options = WriteOptions::read(&request.query, WriteKind::Update)?;
-        let manager = Author::of(request);
+        let manager = FieldManager::of(request);
         let write = WriteRequest {
             served,
             namespace,
@@ -155,7 +155,7 @@ impl Inner {
     /// The answer to a write that succeeded or failed. Both carry the warnings.
     pub(crate) fn answer_write(
         &self,
-        served: &Served,
+        served: &Resource,
         format: output::Format,
         outcome: Result<Outcome, ApiError>,
         status: StatusCode,
@@ -177,7 +177,7 @@ impl Inner {
     /// The answer to a write that succeeded.
     pub(crate) fn written(
         &self,
-        served: &Served,
+        served: &Resource,
         format: output::Format,
         written: &Written,
         status: StatusCode,
@@ -310,7 +310,7 @@ impl Inner {
         &self,
         write: &WriteRequest<'_>,
         change: &mut Change<'_>,
-        current: &Arc<Version>,
+        current: &Arc<StoredObject>,
         notes: &mut Notes,
     ) -> Result<Option<Outcome>, ApiError> {
         let WriteRequest { served, name, .. } = *write;
@@ -407,7 +407,7 @@ impl Inner {
     /// Creates an object of the cluster on behalf of the server: without admission, and without an answer.
     pub(crate) fn create_unadmitted(
         &self,
-        served: &Served,
+        served: &Resource,
         mut object: Value,
         after: &mut AfterCommit,
     ) -> Result<(), ApiError> {
@@ -422,7 +422,7 @@ impl Inner {
 }
 
 /// The name is taken. An object that is being deleted is reported as such.
-fn already_exists(served: &Served, name: &str, current: &Version) -> ApiError {
+fn already_exists(served: &Resource, name: &str, current: &StoredObject) -> ApiError {
     let mut error = ApiError::already_exists(served.qualified(), name);
     if current.attributes.deleting {
         error.message = format!("object is being deleted: {}", error.message);

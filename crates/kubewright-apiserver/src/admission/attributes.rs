@@ -13,7 +13,7 @@ use serde_json::{Value, json};
 use super::webhook::Reinvocation;
 use crate::auth::User;
 use crate::options::{DeleteOptions, WriteOptions};
-use crate::resources::{Served, Shape};
+use crate::resources::{Resource, ResourceKind};
 
 /// What a request does to its object.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -63,11 +63,11 @@ impl OperationOptions<'_> {
 pub(crate) struct Attributes<'a> {
     pub(crate) operation: Operation,
     /// The resource of the path. Its group, version and plural are the review's `resource`.
-    pub(crate) resource: &'a Served,
+    pub(crate) resource: &'a Resource,
     /// The kind of `object`. Of some subresources (`scale`, `binding`, `eviction`) it is not the resource's kind.
     pub(crate) kind: Gvk<'a>,
     /// How objects of `kind` are decoded.
-    pub(crate) shape: &'a Shape,
+    pub(crate) shape: &'a ResourceKind,
     /// `status`, `scale`, or empty.
     pub(crate) subresource: &'a str,
     /// The namespace, or empty. Of a Namespace it is its own name.
@@ -131,14 +131,14 @@ impl Attributes<'_> {
     /// object: it is decoded and defaulted as a body would be. The chain checks its managedFields afterwards.
     pub(crate) fn replace(&mut self, mut object: Value) -> Result<(), ApiError> {
         match self.shape {
-            Shape::BuiltIn(ty) => {
+            ResourceKind::BuiltIn(ty) => {
                 decode::complete(ty.get(), &mut object)
                     .map_err(|error| ApiError::internal(error.to_string()))?;
                 if self.kind == self.resource.gvk() {
                     self.resource.set_defaults(&mut object).map_err(ApiError::internal)?;
                 }
             }
-            Shape::Custom(custom) => {
+            ResourceKind::Custom(custom) => {
                 custom::complete(&custom.rules, &mut object)
                     .map_err(|error| ApiError::internal(error.to_string()))?;
                 if let Some(version) = custom.rules.versions.get(self.resource.version()) {

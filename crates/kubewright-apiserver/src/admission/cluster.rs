@@ -9,7 +9,7 @@ use crate::auth::{Action, User};
 use crate::output;
 use crate::resources::Registry;
 use crate::server::Inner;
-use crate::storage::Version;
+use crate::storage::StoredObject;
 use crate::webhook_client::{Handler, WebhookAddress};
 
 /// The server as admission plugins see it. Reads are of the newest state, not of a cache.
@@ -39,13 +39,13 @@ impl<'a> Cluster<'a> {
     }
 
     /// As [`Cluster::list`], undecoded: for looking at labels and revisions only.
-    pub(crate) fn versions(&self, storage: &str, namespace: &str) -> Vec<Arc<Version>> {
+    pub(crate) fn versions(&self, storage: &str, namespace: &str) -> Vec<Arc<StoredObject>> {
         let prefix = if namespace.is_empty() { String::new() } else { format!("{namespace}/") };
         self.server.store.list(storage, &prefix, None).map(|listing| listing.items).unwrap_or_default()
     }
 
     /// An object's stored version, undecoded.
-    pub(crate) fn version(&self, storage: &str, key: &str) -> Option<Arc<Version>> {
+    pub(crate) fn version(&self, storage: &str, key: &str) -> Option<Arc<StoredObject>> {
         self.server.store.get(storage, key)
     }
 

@@ -10,7 +10,7 @@ use super::policy::{Binding, Input, Patch, Policy, collect};
 use super::validating_admission_policy::{Policies, namespace_object, relevant};
 use super::webhook::{Authorization, Invocation, admission_request, in_version};
 use super::{Admission, Attributes, Cluster, Notes, Operation, Plugin};
-use crate::resources::Shape;
+use crate::resources::ResourceKind;
 
 pub(super) struct MutatingAdmissionPolicy;
 
@@ -217,8 +217,10 @@ fn patched(attributes: &Attributes<'_>, object: Value, patch: &Patch) -> Result<
         Patch::Apply(configuration) => {
             let api_version = configuration.get("apiVersion").and_then(Value::as_str).unwrap_or_default();
             let schema = match attributes.shape {
-                Shape::BuiltIn(ty) => Schema::built_in(ty.get()),
-                Shape::Custom(custom) => custom.schema(api_version).map_err(|error| error.to_string())?,
+                ResourceKind::BuiltIn(ty) => Schema::built_in(ty.get()),
+                ResourceKind::Custom(custom) => {
+                    custom.schema(api_version).map_err(|error| error.to_string())?
+                }
             };
             Ok(apply::merge(schema, object, configuration))
         }

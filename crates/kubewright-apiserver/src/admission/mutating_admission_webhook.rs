@@ -11,7 +11,7 @@ use super::webhook::{
     is_exempt,
 };
 use super::{Admission, Attributes, Cluster, Notes, Operation, Plugin};
-use crate::storage::Version;
+use crate::storage::StoredObject;
 
 pub(super) struct MutatingAdmissionWebhook;
 
@@ -37,7 +37,7 @@ impl Plugin for MutatingAdmissionWebhook {
     }
 }
 
-pub(super) type Hooks = Arc<Vec<(Arc<Version>, Arc<[Hook]>)>>;
+pub(super) type Hooks = Arc<Vec<(Arc<StoredObject>, Arc<[Hook]>)>>;
 
 /// All webhooks, if one of them may concern the request.
 pub(super) fn relevant(

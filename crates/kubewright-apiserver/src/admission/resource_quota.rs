@@ -12,11 +12,11 @@ use serde_json::Value;
 
 use super::{Admission, Attributes, Cluster, Notes, Operation, Plugin};
 use crate::after_commit::AfterCommit;
+use crate::fieldmanager::FieldManager;
 use crate::output;
-use crate::resources::Served;
+use crate::resources::Resource;
 use crate::server::Inner;
-use crate::storage::{Expect, Version};
-use crate::track::Author;
+use crate::storage::{Expect, StoredObject};
 
 pub(super) struct ResourceQuota;
 
@@ -61,7 +61,7 @@ impl Plugin for ResourceQuota {
 /// A change that may use more of what a quota limits.
 #[derive(Clone, Copy)]
 struct Charge<'a> {
-    served: &'a Served,
+    served: &'a Resource,
     namespace: &'a str,
     old: Option<&'a Value>,
     new: &'a Value,
@@ -95,8 +95,8 @@ impl Inner {
     fn charge_one(
         &self,
         charge: &Charge<'_>,
-        quotas: &Served,
-        mut version: Arc<Version>,
+        quotas: &Resource,
+        mut version: Arc<StoredObject>,
     ) -> Result<(), ApiError> {
         loop {
             let old = output::packed(quotas, &version);
@@ -106,7 +106,7 @@ impl Inner {
                 quota.object_mut("status.used").insert(name, much.to_string().into());
             }
             let key = quotas.key(charge.namespace, quota.str_at("metadata.name"));
-            self.track(quotas, "status", &Author::named("kube-apiserver"), Some(&old), &mut quota);
+            self.track(quotas, "status", &FieldManager::named("kube-apiserver"), Some(&old), &mut quota);
             let mut after = AfterCommit::default();
             if self.put(quotas, &key, Expect::At(version.revision), quota, &mut after).is_ok() {
                 self.finish(after);

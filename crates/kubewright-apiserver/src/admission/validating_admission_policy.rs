@@ -12,7 +12,7 @@ use super::webhook::{
     Authorization, CompiledCache, Invocation, admission_request, in_version, is_exempt, namespace_labels,
 };
 use super::{Admission, Attributes, Cluster, Notes, Operation, Plugin};
-use crate::storage::Version;
+use crate::storage::StoredObject;
 
 /// The longest value of an audit annotation.
 const MAX_ANNOTATION: usize = 10 * 1024;
@@ -41,7 +41,7 @@ impl Plugin for ValidatingAdmissionPolicy {
     }
 }
 
-pub(super) type Policies = Arc<Vec<(Arc<Version>, Arc<[Policy]>)>>;
+pub(super) type Policies = Arc<Vec<(Arc<StoredObject>, Arc<[Policy]>)>>;
 
 /// All policies, if one of them may concern the request.
 pub(super) fn relevant(
@@ -74,7 +74,7 @@ async fn dispatch(
 struct PolicyRequest<'a, 'c, 'b> {
     cluster: &'a Cluster<'c>,
     attributes: &'a Attributes<'b>,
-    bindings: &'a [(Arc<Version>, Arc<[Binding]>)],
+    bindings: &'a [(Arc<StoredObject>, Arc<[Binding]>)],
     /// The first refusal.
     denied: Option<ApiError>,
 }

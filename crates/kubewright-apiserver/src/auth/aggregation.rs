@@ -9,18 +9,18 @@ use kubewright_apimachinery::status::ApiError;
 use kubewright_structured_merge as apply;
 use serde_json::{Value, json};
 
-use super::rights::{Kind, Rights, Role};
+use super::rbac_index::{Kind, RbacIndex, Role};
 use super::rule::Rule;
+use crate::fieldmanager::FieldManager;
 use crate::output;
 use crate::server::Inner;
 use crate::storage::Expect;
-use crate::track::Author;
 
 /// Who writes the rules, as managedFields name them.
 const MANAGER: &str = "clusterrole-aggregation-controller";
 
 /// The names of the ClusterRoles whose rules are not what their selectors find, and what these find.
-pub(crate) fn aggregated_rules(rights: &Rights) -> Vec<(String, Value)> {
+pub(crate) fn aggregated_rules(rights: &RbacIndex) -> Vec<(String, Value)> {
     rights
         .cluster_roles()
         .filter_map(|role| {
@@ -33,7 +33,7 @@ pub(crate) fn aggregated_rules(rights: &Rights) -> Vec<(String, Value)> {
 }
 
 /// The rules of what is selected, by name, each once.
-fn sum<'a>(rights: &'a Rights, role: &Role, selectors: &[LabelSelector]) -> Vec<&'a Rule> {
+fn sum<'a>(rights: &'a RbacIndex, role: &Role, selectors: &[LabelSelector]) -> Vec<&'a Rule> {
     let mut rules: Vec<&Rule> = Vec::new();
     for selector in selectors {
         let selected = rights.cluster_roles().filter(|other| {
@@ -85,7 +85,7 @@ impl Inner {
         }
         let old = output::object(served, &current);
         let mut new = self
-            .with_write(served, "", &Author::named(MANAGER), |write| {
+            .with_write(served, "", &FieldManager::named(MANAGER), |write| {
                 apply::apply(Some(&old), &wanted, true, write)
             })
             .map_err(|error| error.to_api_error())?;
@@ -96,7 +96,7 @@ impl Inner {
     }
 }
 
-fn count_sums(rights: &Rights) -> usize {
+fn count_sums(rights: &RbacIndex) -> usize {
     rights.cluster_roles().filter(|role| role.sums().is_some()).count()
 }
 

@@ -5,7 +5,7 @@ use kubewright_apimachinery::selector::FieldSelector;
 use kubewright_apimachinery::status::ApiError;
 use serde_json::{Value, json};
 
-use super::rights::describe_all;
+use super::rbac_index::describe_all;
 use super::rule::Rule;
 use super::{ANONYMOUS, Action, ActionOn, Authorization, Decision, MASTERS, User, forbidden};
 use crate::request::{Request, Target};

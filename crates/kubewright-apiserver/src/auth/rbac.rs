@@ -1,19 +1,19 @@
 //! The rights of one server, kept up with its store.
 //!
-//! Whoever asks first after a role or binding changed brings [`Rights`] up to date from the store's events, so
+//! Whoever asks first after a role or binding changed brings [`RbacIndex`] up to date from the store's events, so
 //! a decision is never older than the request. While nothing of that kind changes, asking costs two locks and a
 //! few lookups; other writes cost one look at the events of each kind.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, PoisonError, RwLock};
 
-use super::rights::{Kind, Rights};
+use super::rbac_index::{Kind, RbacIndex};
 use crate::storage::{EventKind, Expired, Revision, Store};
 
 /// The rights, and up to which revision they are known.
 #[derive(Debug, Default)]
 pub(crate) struct Rbac {
-    rights: RwLock<Arc<Rights>>,
+    rights: RwLock<Arc<RbacIndex>>,
     seen: AtomicU64,
 }
 
@@ -27,7 +27,7 @@ impl Rbac {
     }
 
     /// Asks the rights as they are in `store` now.
-    pub(crate) fn ask<T>(&self, store: &Store, ask: impl FnOnce(&Rights) -> T) -> T {
+    pub(crate) fn ask<T>(&self, store: &Store, ask: impl FnOnce(&RbacIndex) -> T) -> T {
         let revision = store.revision();
         {
             let rights = self.rights.read().unwrap_or_else(PoisonError::into_inner);
@@ -43,7 +43,7 @@ impl Rbac {
         ask(&self.catch_up(store))
     }
 
-    fn catch_up(&self, store: &Store) -> Arc<Rights> {
+    fn catch_up(&self, store: &Store) -> Arc<RbacIndex> {
         let mut rights = self.rights.write().unwrap_or_else(PoisonError::into_inner);
         let seen = self.seen.load(Ordering::Acquire);
         // Read before the events are: those that come in between are taken note of twice, which does no harm.
@@ -62,7 +62,7 @@ fn is_quiet(store: &Store, kind: Kind, seen: Revision) -> bool {
 }
 
 /// Takes note of everything that happened since a revision.
-fn follow(rights: &mut Rights, store: &Store, seen: Revision) -> Result<(), Expired> {
+fn follow(rights: &mut RbacIndex, store: &Store, seen: Revision) -> Result<(), Expired> {
     for kind in Kind::ALL {
         for event in store.events(kind.storage(), seen, usize::MAX)? {
             match event.kind {
@@ -74,8 +74,8 @@ fn follow(rights: &mut Rights, store: &Store, seen: Revision) -> Result<(), Expi
     Ok(())
 }
 
-fn all(store: &Store) -> Rights {
-    let mut rights = Rights::default();
+fn all(store: &Store) -> RbacIndex {
+    let mut rights = RbacIndex::default();
     for kind in Kind::ALL {
         // The present can always be listed.
         for version in store.list(kind.storage(), "", None).into_iter().flat_map(|listing| listing.items) {

@@ -7,7 +7,7 @@ use std::sync::Arc;
 
 use bytes::{Bytes, BytesMut};
 
-use crate::storage::Version;
+use crate::storage::StoredObject;
 
 /// Items are copied together up to this size.
 const PIECE: usize = 64 << 10;
@@ -15,7 +15,7 @@ const PIECE: usize = 64 << 10;
 /// The items of a list.
 pub(crate) enum Items {
     /// As they are stored.
-    Stored(Vec<Arc<Version>>),
+    Stored(Vec<Arc<StoredObject>>),
     /// In another form.
     Encoded(Vec<Bytes>),
 }

@@ -12,7 +12,7 @@ use kubewright_apimachinery::status::ApiError;
 use serde_json::Value;
 
 use super::with_converter;
-use crate::resources::Served;
+use crate::resources::Resource;
 use crate::server::Inner;
 
 /// How many conversions are remembered at most.
@@ -58,7 +58,7 @@ impl Inner {
     /// Asks the webhook for conversions that were missing.
     pub(crate) async fn convert_missing(
         &self,
-        served: &Served,
+        served: &Resource,
         missing: Vec<(Value, String)>,
     ) -> Result<(), ApiError> {
         let Some((custom, converter)) = with_converter(served) else { return Ok(()) };

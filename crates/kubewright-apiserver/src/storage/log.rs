@@ -70,7 +70,7 @@ use kubewright_apimachinery::json;
 use kubewright_sync::ordered_watch;
 use serde_json::Value;
 
-use super::{Attributes, Durability, Limits, Memory, Recorded, Revision, Version};
+use super::{Attributes, Durability, Limits, Memory, Recorded, Revision, StoredObject};
 use folder::Folder;
 use record::Record;
 use writer::{Options, Progress, Queue, Writer};
@@ -177,7 +177,10 @@ fn open_with(
             OpenError::io(dir)(io::Error::new(io::ErrorKind::InvalidData, what))
         })?;
         let attributes = attributes(resource, &object.value);
-        engine.restore(resource, Version::new(key.clone(), entry.revision, attributes, entry.json.clone()));
+        engine.restore(
+            resource,
+            StoredObject::new(key.clone(), entry.revision, attributes, entry.json.clone()),
+        );
     }
     let revision = if clean { found.state.revision } else { found.state.revision.saturating_add(GAP) };
     engine.advance(revision);

@@ -14,7 +14,7 @@ use serde_json::Value;
 
 use super::{
     Attributes, Change, Conflict, Engine, Event, EventKind, Expect, Expired, Limits, Listing, Revision,
-    Version, Write,
+    StoredObject, Write,
 };
 
 /// See the [module](super) for the contract.
@@ -34,7 +34,7 @@ type Dependents = BTreeSet<(Arc<str>, Arc<str>)>;
 
 #[derive(Debug, Clone, Default)]
 struct Table {
-    objects: BTreeMap<Arc<str>, Arc<Version>>,
+    objects: BTreeMap<Arc<str>, Arc<StoredObject>>,
     ring: VecDeque<Arc<Event>>,
     /// Bytes of the objects in the ring.
     bytes: usize,
@@ -50,7 +50,7 @@ impl Memory {
 
     /// Puts a version back that an earlier life of the store had, without an event. Watches cannot reach
     /// behind it.
-    pub fn restore(&mut self, resource: &Arc<str>, version: Version) {
+    pub fn restore(&mut self, resource: &Arc<str>, version: StoredObject) {
         self.revision = self.revision.max(version.revision);
         let version = Arc::new(version);
         self.link(resource, &version.key, &version.attributes);
@@ -89,7 +89,7 @@ impl Memory {
         Ok(())
     }
 
-    fn apply(&mut self, write: Write) -> Arc<Version> {
+    fn apply(&mut self, write: Write) -> Arc<StoredObject> {
         self.revision += 1;
         let (json, attributes, deleted) = match write.change {
             Change::Put { object, attributes } => (encode(object, self.revision), attributes, false),
@@ -100,7 +100,7 @@ impl Memory {
             }
             Change::Delete { object, attributes } => (encode(object, self.revision), attributes, true),
         };
-        let version = Arc::new(Version::new(write.key.clone(), self.revision, attributes, json));
+        let version = Arc::new(StoredObject::new(write.key.clone(), self.revision, attributes, json));
         let previous = if deleted {
             self.table(&write.resource).objects.remove(&write.key)
         } else {
@@ -176,8 +176,8 @@ impl Table {
     }
 
     /// Takes back every event after `at` from the objects below `prefix`.
-    fn past(&self, prefix: &str, at: Revision) -> BTreeMap<Arc<str>, Arc<Version>> {
-        let mut objects: BTreeMap<Arc<str>, Arc<Version>> =
+    fn past(&self, prefix: &str, at: Revision) -> BTreeMap<Arc<str>, Arc<StoredObject>> {
+        let mut objects: BTreeMap<Arc<str>, Arc<StoredObject>> =
             range(&self.objects, prefix).map(|(key, version)| (key.clone(), version.clone())).collect();
         for event in self.ring.iter().rev().take_while(|event| event.revision() > at) {
             let key = &event.version.key;
@@ -197,7 +197,7 @@ impl Engine for Memory {
         self.revision
     }
 
-    fn get(&self, resource: &str, key: &str) -> Option<Arc<Version>> {
+    fn get(&self, resource: &str, key: &str) -> Option<Arc<StoredObject>> {
         self.tables.get(resource)?.objects.get(key).cloned()
     }
 
@@ -215,7 +215,7 @@ impl Engine for Memory {
         Ok(Listing { items, revision })
     }
 
-    fn commit(&mut self, batch: Vec<Write>) -> Result<Vec<Arc<Version>>, Conflict> {
+    fn commit(&mut self, batch: Vec<Write>) -> Result<Vec<Arc<StoredObject>>, Conflict> {
         self.check(&batch)?;
         Ok(batch.into_iter().map(|write| self.apply(write)).collect())
     }
@@ -228,7 +228,7 @@ impl Engine for Memory {
         Ok(table.ring.iter().skip(from).take(max).cloned().collect())
     }
 
-    fn dependents(&self, owner: &str) -> Vec<(Arc<str>, Arc<Version>)> {
+    fn dependents(&self, owner: &str) -> Vec<(Arc<str>, Arc<StoredObject>)> {
         let keys = self.owned.get(owner).into_iter().flatten();
         keys.filter_map(|(resource, key)| Some((resource.clone(), self.get(resource, key)?))).collect()
     }
@@ -252,9 +252,9 @@ impl Engine for Memory {
 /// The objects whose keys begin with `prefix`. Where they end is found at once: a long list would otherwise wait for the
 /// key of each of them to come from memory, which nobody else wants to see.
 fn range<'a>(
-    objects: &'a BTreeMap<Arc<str>, Arc<Version>>,
+    objects: &'a BTreeMap<Arc<str>, Arc<StoredObject>>,
     prefix: &str,
-) -> impl Iterator<Item = (&'a Arc<str>, &'a Arc<Version>)> {
+) -> impl Iterator<Item = (&'a Arc<str>, &'a Arc<StoredObject>)> {
     let end = after(prefix);
     let end = end.as_deref().map_or(Bound::Unbounded, Bound::Excluded);
     objects.range::<str, _>((Bound::Included(prefix), end))

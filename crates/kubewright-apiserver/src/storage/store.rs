@@ -7,7 +7,7 @@ use std::sync::{Arc, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
 
 use kubewright_sync::ordered_watch;
 
-use super::{Conflict, Engine as _, Event, Expired, Limits, Listing, Memory, Revision, Version, Write};
+use super::{Conflict, Engine as _, Event, Expired, Limits, Listing, Memory, Revision, StoredObject, Write};
 
 /// Where commits go besides memory.
 pub trait Durability: Send + Sync {
@@ -33,7 +33,7 @@ pub struct Recorded {
     /// Where it was written.
     pub resource: Arc<str>,
     /// What was written; of a deletion, how the object looked last.
-    pub version: Arc<Version>,
+    pub version: Arc<StoredObject>,
     /// The object is gone.
     pub deleted: bool,
 }
@@ -69,7 +69,7 @@ impl Store {
     }
 
     /// The object at `key`.
-    pub fn get(&self, resource: &str, key: &str) -> Option<Arc<Version>> {
+    pub fn get(&self, resource: &str, key: &str) -> Option<Arc<StoredObject>> {
         self.read().get(resource, key)
     }
 
@@ -84,7 +84,7 @@ impl Store {
     }
 
     /// The objects, of any resource, that name the owner with this uid.
-    pub fn dependents(&self, owner: &str) -> Vec<(Arc<str>, Arc<Version>)> {
+    pub fn dependents(&self, owner: &str) -> Vec<(Arc<str>, Arc<StoredObject>)> {
         self.read().dependents(owner)
     }
 
@@ -94,7 +94,7 @@ impl Store {
     }
 
     /// Applies a batch, all or nothing, and wakes watchers.
-    pub fn commit(&self, batch: Vec<Write>) -> Result<Vec<Arc<Version>>, Conflict> {
+    pub fn commit(&self, batch: Vec<Write>) -> Result<Vec<Arc<StoredObject>>, Conflict> {
         if batch.is_empty() {
             return Ok(Vec::new());
         }

@@ -15,15 +15,15 @@ use serde_json::{Value, json};
 use crate::admission::Notes;
 use crate::after_commit::AfterCommit;
 use crate::body::Body;
+use crate::fieldmanager::FieldManager;
 use crate::input::{self, Media};
 use crate::negotiate::negotiate_without_tables;
 use crate::options::{DeleteOptions, WriteKind, WriteOptions};
 use crate::output;
 use crate::request::Request;
-use crate::resources::{Served, Shape};
+use crate::resources::{Resource, ResourceKind};
 use crate::server::Inner;
 use crate::storage::Expect;
-use crate::track::Author;
 use crate::write::WriteRequest;
 
 const EVICTION: Gvk<'static> = Gvk { group: "policy", version: "v1", kind: "Eviction" };
@@ -35,7 +35,7 @@ impl Inner {
     pub(super) async fn evict(
         &self,
         request: &Request,
-        served: &Served,
+        served: &Resource,
         namespace: &str,
         name: &str,
         body: &Bytes,
@@ -53,7 +53,7 @@ impl Inner {
         if eviction.str_at("metadata.name") != name {
             return Err(ApiError::bad_request("name in URL does not match name in Eviction object"));
         }
-        let manager = Author::of(request);
+        let manager = FieldManager::of(request);
         let write = WriteRequest {
             served,
             namespace,
@@ -64,8 +64,9 @@ impl Inner {
             options: &options,
         };
         let mut notes = Notes::default();
-        let eviction =
-            self.admit_subresource(&write, EVICTION, &Shape::BuiltIn(ty), eviction, &mut notes).await?;
+        let eviction = self
+            .admit_subresource(&write, EVICTION, &ResourceKind::BuiltIn(ty), eviction, &mut notes)
+            .await?;
         let version = self.find(served, namespace, name)?;
         let pod = version.object();
         let ended = matches!(pod.str_at("status.phase"), "Succeeded" | "Failed" | "Pending");

@@ -20,7 +20,7 @@ use crate::negotiate::negotiate_without_tables;
 use crate::options::parse_int;
 use crate::output;
 use crate::request::{Query, Request};
-use crate::resources::Served;
+use crate::resources::Resource;
 use crate::server::{Inner, no_resource};
 
 /// On a pod: what each of its containers writes when it starts, line by line.
@@ -37,7 +37,7 @@ impl Inner {
     pub(super) fn logs(
         self: &Arc<Self>,
         request: &Request,
-        served: &Arc<Served>,
+        served: &Arc<Resource>,
         namespace: &str,
         name: &str,
     ) -> Result<Response<Body>, ApiError> {
@@ -296,7 +296,7 @@ impl Reader {
 struct Follower {
     changes: ordered_watch::Receiver<u64>,
     server: Arc<Inner>,
-    served: Arc<Served>,
+    served: Arc<Resource>,
     key: String,
     container: String,
     timestamps: bool,

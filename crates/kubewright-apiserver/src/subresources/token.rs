@@ -17,16 +17,16 @@ use serde_json::{Value, json};
 
 use crate::admission::{Cluster, Notes, Operation};
 use crate::body::Body;
+use crate::fieldmanager::FieldManager;
 use crate::input;
 use crate::negotiate::negotiate_without_tables;
 use crate::options::{WriteKind, WriteOptions};
 use crate::output;
 use crate::request::Request;
-use crate::resources::{Served, Shape};
+use crate::resources::{Resource, ResourceKind};
 use crate::server::{Inner, no_resource};
-use crate::storage::Version;
+use crate::storage::StoredObject;
 use crate::tokens::{Claims, Reference};
-use crate::track::Author;
 use crate::write::{WriteRequest, Written, check_namespace};
 
 const TOKEN_REQUEST: Gvk<'static> =
@@ -52,7 +52,7 @@ impl Inner {
     pub(super) async fn token(
         &self,
         request: &Request,
-        served: &Served,
+        served: &Resource,
         namespace: &str,
         name: &str,
         body: &Bytes,
@@ -66,7 +66,7 @@ impl Inner {
         let mut asked = decoded.value;
         asked.default_at("spec.expirationSeconds", DEFAULT_SECONDS);
         check_namespace(served, namespace, &mut asked)?;
-        let manager = Author::of(request);
+        let manager = FieldManager::of(request);
         self.track_token_request(ty, &manager, &mut asked);
         let write = WriteRequest {
             served,
@@ -91,7 +91,7 @@ impl Inner {
         }
     }
 
-    fn track_token_request(&self, ty: TypeRef, manager: &Author, asked: &mut Value) {
+    fn track_token_request(&self, ty: TypeRef, manager: &FieldManager, asked: &mut Value) {
         let api_version = TOKEN_REQUEST.api_version();
         let write = Write {
             manager: manager.name(),
@@ -116,7 +116,7 @@ impl Inner {
     ) -> Result<Value, ApiError> {
         let WriteRequest { served, namespace, name, .. } = *write;
         let cluster = Cluster::new(self);
-        let shape = Shape::BuiltIn(ty);
+        let shape = ResourceKind::BuiltIn(ty);
         let mut attributes = write.attributes(Operation::Create, name, asked, None);
         (attributes.kind, attributes.shape) = (TOKEN_REQUEST, &shape);
         self.admission.admit(&cluster, &mut attributes, notes).await?;
@@ -240,7 +240,7 @@ impl Inner {
         Ok(bound)
     }
 
-    fn bindable(&self, plural: &str, namespace: &str, name: &str) -> Result<Arc<Version>, ApiError> {
+    fn bindable(&self, plural: &str, namespace: &str, name: &str) -> Result<Arc<StoredObject>, ApiError> {
         check_path_segment(name)?;
         let registry = self.registry();
         let served = registry.find("", "v1", plural).ok_or_else(no_resource)?;

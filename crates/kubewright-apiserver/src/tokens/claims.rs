@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 
 use crate::auth::User;
 use crate::server::Inner;
-use crate::storage::Version;
+use crate::storage::StoredObject;
 
 /// The issuer of tokens that are stored in Secrets.
 pub(super) const LEGACY_ISSUER: &str = "kubernetes/serviceaccount";
@@ -27,7 +27,7 @@ pub(crate) struct Reference {
 }
 
 impl Reference {
-    pub(crate) fn to(version: &Version) -> Self {
+    pub(crate) fn to(version: &StoredObject) -> Self {
         let (_, name) = version.namespace_and_name();
         Self { name: name.to_owned(), uid: version.attributes.uid.to_string() }
     }
@@ -220,14 +220,14 @@ impl Inner {
         Ok(account_user(&namespace, &Reference { name, uid }))
     }
 
-    fn referenced(&self, storage: &str, namespace: &str, name: &str) -> Option<Arc<Version>> {
+    fn referenced(&self, storage: &str, namespace: &str, name: &str) -> Option<Arc<StoredObject>> {
         let key = if namespace.is_empty() { name.to_owned() } else { [namespace, "/", name].concat() };
         self.store.get(storage, &key)
     }
 }
 
 /// Deleted so long ago that no clock can have it as present.
-fn was_deleted(version: &Version, now: i64) -> bool {
+fn was_deleted(version: &StoredObject, now: i64) -> bool {
     version.attributes.deleting
         && time::parse_rfc3339(version.object().str_at("metadata.deletionTimestamp"))
             .is_some_and(|deleted| deleted < now - LEEWAY)

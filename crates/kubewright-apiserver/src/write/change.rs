@@ -13,7 +13,7 @@ use super::{WriteRequest, check_name, check_namespace};
 use crate::admission::{Attributes, Operation};
 use crate::input::Media;
 use crate::patch::{Apply, PatchObject};
-use crate::resources::Served;
+use crate::resources::Resource;
 use crate::scale::Scale;
 use crate::server::Inner;
 use crate::subresources::Bind;
@@ -201,7 +201,7 @@ pub(crate) fn precondition_failed(
 }
 
 /// The key that kube-apiserver uses in etcd; messages show it.
-fn registry_key(served: &Served, key: &str) -> String {
+fn registry_key(served: &Resource, key: &str) -> String {
     let resource = match (served.group(), served.plural()) {
         ("", "services") => "services/specs",
         ("", "endpoints") => "services/endpoints",

@@ -10,20 +10,20 @@ use kubewright_apis::{convert, selectable};
 use serde_json::Value;
 
 use crate::after_commit::AfterCommit;
-use crate::resources::Served;
+use crate::resources::Resource;
 use crate::server::Inner;
-use crate::storage::{Attributes, Change, Conflict, Expect, Version, Write};
+use crate::storage::{Attributes, Change, Conflict, Expect, StoredObject, Write};
 
 impl Inner {
     /// Commits an object, given in the version of `served`.
     pub(crate) fn put(
         &self,
-        served: &Served,
+        served: &Resource,
         key: &str,
         expect: Expect,
         object: Value,
         after: &mut AfterCommit,
-    ) -> Result<Arc<Version>, Conflict> {
+    ) -> Result<Arc<StoredObject>, Conflict> {
         let version = self.commit_object(served, key, expect, object)?;
         after.written(self, served, &version);
         Ok(version)
@@ -32,11 +32,11 @@ impl Inner {
     /// As [`Inner::put`], where nothing follows: the caller is what follows another commit.
     pub(crate) fn commit_object(
         &self,
-        served: &Served,
+        served: &Resource,
         key: &str,
         expect: Expect,
         object: Value,
-    ) -> Result<Arc<Version>, Conflict> {
+    ) -> Result<Arc<StoredObject>, Conflict> {
         let (object, attributes) = stored_form(served, object);
         self.commit(served, key, expect, Change::Put { object, attributes })
     }
@@ -44,11 +44,11 @@ impl Inner {
     /// Commits the deletion of an object. Watchers get the last stored version.
     pub(crate) fn remove(
         &self,
-        served: &Served,
+        served: &Resource,
         key: &str,
-        current: &Arc<Version>,
+        current: &Arc<StoredObject>,
         after: &mut AfterCommit,
-    ) -> Result<Arc<Version>, Conflict> {
+    ) -> Result<Arc<StoredObject>, Conflict> {
         let change = Change::Delete { object: current.object(), attributes: current.attributes.clone() };
         let version = self.commit(served, key, Expect::At(current.revision), change)?;
         after.service_addresses(served, key, Some(current), None);
@@ -58,11 +58,11 @@ impl Inner {
 
     fn commit(
         &self,
-        served: &Served,
+        served: &Resource,
         key: &str,
         expect: Expect,
         change: Change,
-    ) -> Result<Arc<Version>, Conflict> {
+    ) -> Result<Arc<StoredObject>, Conflict> {
         let write = Write { resource: served.storage.clone(), key: Arc::from(key), expect, change };
         let mut versions = self.store.commit(vec![write])?;
         Ok(versions.remove(0))
@@ -71,13 +71,13 @@ impl Inner {
 
 /// An object as the store keeps it: in the stored version, without `apiVersion` and `kind`. Custom ones keep
 /// these, since their stored version may change.
-pub(crate) fn stored_form(served: &Served, mut object: Value) -> (Value, Attributes) {
+pub(crate) fn stored_form(served: &Resource, mut object: Value) -> (Value, Attributes) {
     if let Some(custom) = served.custom() {
         let object = custom.to_stored(object);
         let attributes = attributes(None, &object);
         return (object, attributes);
     }
-    if !served.shows_stored() {
+    if !served.is_storage_form() {
         object = convert::convert(object, served.stored());
     }
     let attributes = attributes(Some(served), &object);
@@ -89,7 +89,7 @@ pub(crate) fn stored_form(served: &Served, mut object: Value) -> (Value, Attribu
 }
 
 /// What can be searched for in an object of the stored version. Fields are those of built-in kinds only.
-pub(crate) fn attributes(served: Option<&Served>, object: &Value) -> Attributes {
+pub(crate) fn attributes(served: Option<&Resource>, object: &Value) -> Attributes {
     let labels = object.map_at("metadata.labels").iter();
     Attributes {
         uid: object.str_at("metadata.uid").into(),

@@ -7,10 +7,14 @@ use kubewright_apimachinery::object::Fields as _;
 use kubewright_apimachinery::status::ApiError;
 use serde_json::Value;
 
-use crate::resources::Served;
+use crate::resources::Resource;
 
 /// The namespace of the body must be that of the path; an object of the cluster has none.
-pub(crate) fn check_namespace(served: &Served, namespace: &str, object: &mut Value) -> Result<(), ApiError> {
+pub(crate) fn check_namespace(
+    served: &Resource,
+    namespace: &str,
+    object: &mut Value,
+) -> Result<(), ApiError> {
     if !served.namespaced() {
         object.object_mut("metadata").remove("namespace");
         return Ok(());

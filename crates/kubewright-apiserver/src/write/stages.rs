@@ -10,11 +10,11 @@ use serde_json::{Value, json};
 
 use super::metadata::carry_metadata;
 use super::{MODIFIED, WriteRequest};
-use crate::allocate::Reserved;
 use crate::auth::{Action, ActionOn, User};
 use crate::kinds;
-use crate::resources::Served;
+use crate::resources::Resource;
 use crate::server::Inner;
+use crate::service_ips::Reserved;
 
 impl Inner {
     /// Prepares and validates a new object. A missing name is generated.
@@ -106,7 +106,7 @@ impl Inner {
     }
 
     /// Sets the times that upstream's strategies set: the rules of kinds have no clock.
-    fn stamp(&self, served: &Served, new: &mut Value, old: Option<&Value>) {
+    fn stamp(&self, served: &Resource, new: &mut Value, old: Option<&Value>) {
         let now = time::format_rfc3339(self.clock.now());
         match (served.group(), served.kind()) {
             ("", "PersistentVolume") => {
@@ -133,7 +133,7 @@ impl Inner {
 }
 
 /// A CertificateSigningRequest carries the user who creates it, whatever the request says.
-fn set_requester(served: &Served, user: &User, object: &mut Value) {
+fn set_requester(served: &Resource, user: &User, object: &mut Value) {
     if (served.group(), served.kind()) != ("certificates.k8s.io", "CertificateSigningRequest") {
         return;
     }
@@ -193,7 +193,7 @@ pub(super) fn check_version_of_update(
 }
 
 /// The kind as errors name it: both views of an Event are the core one's, and a custom resource has its own.
-fn invalid_kind<'a>(served: &'a Served, object: &'a Value) -> Qualified<'a> {
+fn invalid_kind<'a>(served: &'a Resource, object: &'a Value) -> Qualified<'a> {
     if served.custom().is_some() {
         return Gvk::of(object).qualified_kind();
     }

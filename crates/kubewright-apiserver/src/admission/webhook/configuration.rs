@@ -12,7 +12,7 @@ use serde_json::Value;
 use super::conditions::Conditions;
 use super::matching::Criteria;
 use crate::admission::Cluster;
-use crate::storage::Version;
+use crate::storage::StoredObject;
 use crate::webhook_client::{SharedTarget, Target};
 
 /// One webhook of a configuration.
@@ -85,7 +85,7 @@ impl Hook {
     }
 }
 
-type Entries<T> = Vec<(Arc<Version>, Arc<[T]>)>;
+type Entries<T> = Vec<(Arc<StoredObject>, Arc<[T]>)>;
 
 /// What is compiled from all objects of one resource.
 pub(crate) struct CompiledCache<T> {
@@ -109,7 +109,7 @@ impl<T: Compile> CompiledCache<T> {
         }
         let registry = cluster.registry();
         let Some(resource) = registry.stored(self.storage) else { return Arc::default() };
-        let compile = |version: Arc<Version>| {
+        let compile = |version: Arc<StoredObject>| {
             let before = known.iter().find(|(known, _)| Arc::ptr_eq(known, &version));
             let compiled = match before {
                 // Its connections stay open.

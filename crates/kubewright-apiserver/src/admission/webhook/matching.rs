@@ -9,8 +9,8 @@ use kubewright_apimachinery::status::{ApiError, Qualified};
 use serde_json::Value;
 
 use crate::admission::{Attributes, Cluster, Operation};
-use crate::resources::Served;
-use crate::storage::Version;
+use crate::resources::Resource;
+use crate::storage::StoredObject;
 
 /// The rules and selectors of one webhook or policy.
 #[derive(Debug)]
@@ -47,12 +47,12 @@ enum Scope {
 #[derive(Debug, Clone)]
 pub(crate) struct Invocation {
     /// The equivalent resource, if it is not the request's own.
-    pub(crate) equivalent: Option<Arc<Served>>,
+    pub(crate) equivalent: Option<Arc<Resource>>,
 }
 
 impl Invocation {
     /// The resource that the webhook or policy asked for.
-    pub(crate) fn resource<'a>(&'a self, attributes: &'a Attributes<'_>) -> &'a Served {
+    pub(crate) fn resource<'a>(&'a self, attributes: &'a Attributes<'_>) -> &'a Resource {
         self.equivalent.as_deref().unwrap_or(attributes.resource)
     }
 
@@ -137,7 +137,7 @@ impl Criteria {
             return None;
         }
         let registry = cluster.registry();
-        let equivalents: Vec<&Arc<Served>> = registry
+        let equivalents: Vec<&Arc<Resource>> = registry
             .all()
             .filter(|served| served.storage == own.storage && served.gvk() != own.gvk())
             .filter(|served| {
@@ -189,7 +189,7 @@ impl Criteria {
 }
 
 /// A namespace, for its labels.
-pub(crate) fn namespace_labels(cluster: &Cluster<'_>, name: &str) -> Result<Arc<Version>, ApiError> {
+pub(crate) fn namespace_labels(cluster: &Cluster<'_>, name: &str) -> Result<Arc<StoredObject>, ApiError> {
     let namespaces = Qualified { group: "", name: "namespaces" };
     cluster.version("namespaces", name).ok_or_else(|| ApiError::not_found(namespaces, name))
 }
@@ -217,7 +217,7 @@ impl Rule {
         }
     }
 
-    fn matches(&self, attributes: &Attributes<'_>, resource: &Served) -> bool {
+    fn matches(&self, attributes: &Attributes<'_>, resource: &Resource) -> bool {
         let any = |items: &[String], wanted: &str| items.iter().any(|item| item == "*" || item == wanted);
         self.operation(attributes.operation)
             && self.resource(attributes)
@@ -238,7 +238,7 @@ impl Rule {
         })
     }
 
-    fn scope(&self, attributes: &Attributes<'_>, resource: &Served) -> bool {
+    fn scope(&self, attributes: &Attributes<'_>, resource: &Resource) -> bool {
         let is_cluster_scoped = attributes.namespace.is_empty()
             || resource.group().is_empty() && resource.plural() == "namespaces";
         match self.scope {

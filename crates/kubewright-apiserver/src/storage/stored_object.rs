@@ -34,7 +34,7 @@ impl Labels for Attributes {
 
 /// One version of an object. Immutable: encodings are computed once and shared by every reader.
 #[derive(Debug)]
-pub struct Version {
+pub struct StoredObject {
     /// `namespace/name`, or the name alone.
     pub key: Arc<str>,
     /// When it came to be; also its `metadata.resourceVersion`.
@@ -54,7 +54,7 @@ struct Encoding {
     next: OnceLock<Box<Encoding>>,
 }
 
-impl Version {
+impl StoredObject {
     /// A version of an object whose resourceVersion is already set.
     pub fn new(key: Arc<str>, revision: Revision, attributes: Attributes, json: Bytes) -> Self {
         Self { key, revision, attributes, json, encodings: OnceLock::new() }
@@ -128,9 +128,9 @@ pub struct Event {
     /// What happened.
     pub kind: EventKind,
     /// The version after the change; of a deletion, how the object looked last, at the deletion's revision.
-    pub version: Arc<Version>,
+    pub version: Arc<StoredObject>,
     /// The version before the change.
-    pub previous: Option<Arc<Version>>,
+    pub previous: Option<Arc<StoredObject>>,
 }
 
 impl Event {
@@ -146,7 +146,7 @@ mod tests {
 
     #[test]
     fn each_encoding_is_made_once() {
-        let version = Version::new("a".into(), 1, Attributes::default(), Bytes::from_static(b"{}"));
+        let version = StoredObject::new("a".into(), 1, Attributes::default(), Bytes::from_static(b"{}"));
         let mut made = 0;
         for _ in 0..3 {
             for tag in [7, 8] {
@@ -162,7 +162,7 @@ mod tests {
 
     #[test]
     fn one_encoding_may_be_made_of_another() {
-        let version = Version::new("a".into(), 1, Attributes::default(), Bytes::from_static(b"{}"));
+        let version = StoredObject::new("a".into(), 1, Attributes::default(), Bytes::from_static(b"{}"));
         let outer = version.encoded(1, || version.encoded(2, || Bytes::from_static(b"inner")));
         assert_eq!(outer, "inner");
         assert_eq!(version.encoded(2, Bytes::new), "inner");

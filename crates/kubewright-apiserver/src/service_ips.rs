@@ -15,9 +15,9 @@ use kubewright_apis::strategy;
 use serde_json::{Value, json};
 
 use crate::after_commit::AfterCommit;
-use crate::resources::Served;
+use crate::resources::Resource;
 use crate::server::Inner;
-use crate::storage::Version;
+use crate::storage::StoredObject;
 
 /// First address and size of the range, as envtest has it: 10.0.0.0/24.
 const FIRST: u32 = 0x0a00_0000;
@@ -58,7 +58,7 @@ impl Inner {
     /// Gives a Service what it needs. Other kinds need nothing.
     pub(crate) fn allocate(
         &self,
-        served: &Served,
+        served: &Resource,
         object: &mut Value,
         old: Option<&Value>,
     ) -> Result<Reserved, ApiError> {
@@ -84,13 +84,13 @@ impl Inner {
     pub(crate) fn follow_addresses(
         &self,
         key: &str,
-        before: Option<&Arc<Version>>,
-        now: Option<&Arc<Version>>,
+        before: Option<&Arc<StoredObject>>,
+        now: Option<&Arc<StoredObject>>,
         after: &mut AfterCommit,
     ) {
         let registry = self.registry();
         let Some(addresses) = registry.find("networking.k8s.io", "v1", "ipaddresses") else { return };
-        let of = |service: Option<&Arc<Version>>| -> BTreeSet<String> {
+        let of = |service: Option<&Arc<StoredObject>>| -> BTreeSet<String> {
             let service = service.map(|version| version.object()).unwrap_or_default();
             let all = service.list_at("spec.clusterIPs").iter().filter_map(Value::as_str);
             all.filter(|address| address.parse::<Ipv4Addr>().is_ok()).map(str::to_owned).collect()

@@ -8,10 +8,10 @@ use kubewright_apimachinery::object::Fields as _;
 use kubewright_apimachinery::status::{ApiError, Qualified};
 use serde_json::Value;
 
-use super::rights::{RoleRef, Unresolved, describe_all};
+use super::rbac_index::{RoleRef, Unresolved, describe_all};
 use super::rule::{self, Rule};
 use super::{Action, ActionOn, MASTERS, User};
-use crate::resources::Served;
+use crate::resources::Resource;
 use crate::server::Inner;
 use crate::write::WriteRequest;
 
@@ -95,7 +95,7 @@ impl Inner {
     fn confirm_held(
         &self,
         user: &User,
-        served: &Served,
+        served: &Resource,
         namespace: &str,
         wanted: &[Rule],
     ) -> Result<(), String> {
@@ -118,7 +118,7 @@ fn aggregates(role: &Value) -> bool {
 }
 
 /// Whether a write changes nothing but what garbage collection writes: anybody's role may be collected.
-fn only_collects_garbage(served: &Served, old: &Value, new: &Value) -> bool {
+fn only_collects_garbage(served: &Resource, old: &Value, new: &Value) -> bool {
     let mut copy = new.clone();
     for field in ["ownerReferences", "finalizers", "selfLink", "managedFields"] {
         let path = format!("metadata.{field}");

@@ -13,18 +13,18 @@ use serde_json::Value;
 
 use crate::after_commit::AfterCommit;
 use crate::custom::Custom;
+use crate::fieldmanager::FieldManager;
 use crate::options::DeleteOptions;
 use crate::output;
-use crate::resources::{DEFINITIONS, Registry, Served};
+use crate::resources::{DEFINITIONS, Registry, Resource};
 use crate::server::Inner;
-use crate::storage::{Expect, Revision, Version};
-use crate::track::Author;
+use crate::storage::{Expect, Revision, StoredObject};
 
 /// What names are decided by, for each group: its definitions without their schemas, which are large, and the
 /// revisions at which they were so. Each is read again only when it was written: a group may have many.
 pub(crate) type Outlines = BTreeMap<String, BTreeMap<Arc<str>, (Revision, Value)>>;
 
-fn outline(version: &Version) -> Value {
+fn outline(version: &StoredObject) -> Value {
     let mut outline = version.object();
     outline.object_mut("spec").remove("versions");
     outline.object_mut("metadata").remove("managedFields");
@@ -108,7 +108,7 @@ impl Inner {
         let Some(served) = registry.stored(DEFINITIONS) else { return };
         let mut known = outlines.remove(group).unwrap_or_default();
         let mut versions = self.group_definitions(group);
-        let read = |version: &Arc<Version>| match known.remove(&version.key) {
+        let read = |version: &Arc<StoredObject>| match known.remove(&version.key) {
             Some((revision, outline)) if revision == version.revision => outline,
             _ => outline(version),
         };
@@ -135,19 +135,24 @@ impl Inner {
     }
 
     /// The definitions of a group: their names end with it.
-    fn group_definitions(&self, group: &str) -> Vec<Arc<Version>> {
+    fn group_definitions(&self, group: &str) -> Vec<Arc<StoredObject>> {
         let listing = self.store.list(DEFINITIONS, "", None);
         let all = listing.into_iter().flat_map(|listing| listing.items);
         all.filter(|version| version.key.split_once('.').is_some_and(|(_, of)| of == group)).collect()
     }
 
     /// None if somebody wrote it meanwhile: who did will come here, too.
-    fn put_status(&self, served: &Served, version: &Version, outline: &Value) -> Option<Arc<Version>> {
+    fn put_status(
+        &self,
+        served: &Resource,
+        version: &StoredObject,
+        outline: &Value,
+    ) -> Option<Arc<StoredObject>> {
         let old = output::object(served, version);
         let mut new = old.clone();
         new.set_at("status", outline.at("status").clone());
         served.normalise(&mut new).ok()?;
-        self.track(served, "status", &Author::named(MANAGER), Some(&old), &mut new);
+        self.track(served, "status", &FieldManager::named(MANAGER), Some(&old), &mut new);
         self.commit_object(served, &version.key, Expect::At(version.revision), new).ok()
     }
 
@@ -175,7 +180,7 @@ impl Inner {
     }
 
     /// The definition of a resource is on its way out, or gone, whatever it was when the request came.
-    pub(crate) fn definition_goes(&self, served: &Served) -> bool {
+    pub(crate) fn is_crd_terminating(&self, served: &Resource) -> bool {
         let Some(custom) = served.custom() else { return false };
         let registry = self.registry();
         let now = named(registry.definitions(), &custom.definition.name);
@@ -183,7 +188,12 @@ impl Inner {
     }
 
     /// Deletes an object whose definition goes.
-    pub(crate) fn take_along(&self, served: &Served, version: &Arc<Version>, after: &mut AfterCommit) {
+    pub(crate) fn delete_instance(
+        &self,
+        served: &Resource,
+        version: &Arc<StoredObject>,
+        after: &mut AfterCommit,
+    ) {
         let (namespace, name) = version.namespace_and_name();
         if let Err(error) = self.delete_object(served, namespace, name, &DeleteOptions::default(), after)
             && error.code != 404
@@ -197,7 +207,7 @@ impl Inner {
         let Some(served) = registry.stored(storage) else { return false };
         let all = || self.store.list(storage, "", None).map(|listing| listing.items).unwrap_or_default();
         for version in all().iter().filter(|version| !version.attributes.deleting) {
-            self.take_along(served, version, after);
+            self.delete_instance(served, version, after);
         }
         !all().is_empty()
     }

@@ -6,14 +6,14 @@ use kubewright_structured_merge::{self as apply, Owners, Write, packed};
 use serde_json::Value;
 
 use crate::request::Request;
-use crate::resources::Served;
+use crate::resources::Resource;
 use crate::server::Inner;
 
 /// Who writes, as managedFields names them.
 #[derive(Debug, Clone)]
-pub(crate) struct Author(String);
+pub(crate) struct FieldManager(String);
 
-impl Author {
+impl FieldManager {
     /// Whom a request names, or the program that sent it.
     pub(crate) fn of(request: &Request) -> Self {
         let named = request.query.get("fieldManager").unwrap_or_default();
@@ -30,30 +30,30 @@ impl Author {
 }
 
 impl Inner {
-    /// Gives the author what they changed. Both objects are in the version of `served`, and `new` is packed after
+    /// Gives the manager what they changed. Both objects are in the version of `served`, and `new` is packed after
     /// that; `live` is packed already.
     pub(crate) fn track(
         &self,
-        served: &Served,
+        served: &Resource,
         subresource: &str,
-        author: &Author,
+        manager: &FieldManager,
         live: Option<&Value>,
         new: &mut Value,
     ) {
-        self.with_write(served, subresource, author, |write| apply::update(live, new, write));
+        self.with_write(served, subresource, manager, |write| apply::update(live, new, write));
         bound_owners(new);
     }
 
     /// What `apply` calls a write by this endpoint.
     pub(crate) fn with_write<T>(
         &self,
-        served: &Served,
+        served: &Resource,
         subresource: &str,
-        author: &Author,
+        manager: &FieldManager,
         call: impl FnOnce(&Write<'_>) -> T,
     ) -> T {
         call(&Write {
-            manager: &author.0,
+            manager: &manager.0,
             api_version: &served.gvk().api_version(),
             kind: served.kind(),
             subresource,

@@ -7,13 +7,13 @@ use serde_json::json;
 use super::*;
 use crate::storage::Attributes;
 
-fn version(key: &str, object: &Value) -> Arc<Version> {
+fn version(key: &str, object: &Value) -> Arc<StoredObject> {
     let json = Bytes::from(object.to_string());
-    Arc::new(Version::new(key.into(), 1, Attributes::default(), json))
+    Arc::new(StoredObject::new(key.into(), 1, Attributes::default(), json))
 }
 
-fn rights(objects: &[(Kind, &str, Value)]) -> Rights {
-    let mut rights = Rights::default();
+fn rights(objects: &[(Kind, &str, Value)]) -> RbacIndex {
+    let mut rights = RbacIndex::default();
     for (kind, key, object) in objects {
         rights.put(*kind, &version(key, object));
     }
@@ -41,7 +41,7 @@ fn on<'a>(namespace: &'a str, resource: &'a str) -> ActionOn<'a> {
 }
 
 /// A small cluster: who may read pods everywhere, who in one namespace, and who is bound to nothing.
-fn cluster() -> Rights {
+fn cluster() -> RbacIndex {
     rights(&[
         (Kind::ClusterRole, "reader", role(&["get", "list"], &["pods"])),
         (
@@ -198,7 +198,7 @@ fn any_grant() -> impl Strategy<Value = (usize, bool, &'static str, &'static str
 }
 
 fn grant(
-    rights: &mut Rights,
+    rights: &mut RbacIndex,
     at: usize,
     (place, local, name, kind, verb, resource): (usize, bool, &str, &str, &str, &str),
 ) {
@@ -214,7 +214,7 @@ fn grant(
 }
 
 /// Everything that some users may do.
-fn everything_allowed(rights: &Rights) -> BTreeSet<(String, &'static str, &'static str, &'static str)> {
+fn everything_allowed(rights: &RbacIndex) -> BTreeSet<(String, &'static str, &'static str, &'static str)> {
     let mut allowed = BTreeSet::new();
     for name in NAMES {
         for group in NAMES {
@@ -243,7 +243,7 @@ proptest! {
 
     #[test]
     fn a_binding_more_takes_no_right_away(grants in proptest::collection::vec(any_grant(), 1..8)) {
-        let mut rights = Rights::default();
+        let mut rights = RbacIndex::default();
         let mut before = BTreeSet::new();
         for (at, given) in grants.into_iter().enumerate() {
             grant(&mut rights, at, given);
@@ -255,11 +255,11 @@ proptest! {
 
     #[test]
     fn what_many_bindings_give_is_the_union_of_what_each_gives(grants in proptest::collection::vec(any_grant(), 0..6)) {
-        let mut together = Rights::default();
+        let mut together = RbacIndex::default();
         let mut union = BTreeSet::new();
         for (at, given) in grants.into_iter().enumerate() {
             grant(&mut together, at, given);
-            let mut alone = Rights::default();
+            let mut alone = RbacIndex::default();
             grant(&mut alone, at, given);
             union.extend(everything_allowed(&alone));
         }
@@ -268,7 +268,7 @@ proptest! {
 
     #[test]
     fn what_was_put_and_removed_leaves_nothing(grants in proptest::collection::vec(any_grant(), 1..6)) {
-        let mut rights = Rights::default();
+        let mut rights = RbacIndex::default();
         for (at, given) in grants.iter().enumerate() {
             grant(&mut rights, at, *given);
         }

@@ -1,6 +1,6 @@
 //! Who has which rights: roles and bindings, indexed by the subjects that bindings name.
 //!
-//! Pure: given objects, it answers. Rights only add up, so the order of bindings means nothing but for which
+//! Pure: given objects, it answers. RbacIndex only add up, so the order of bindings means nothing but for which
 //! of several is named as the reason; that is the first by name. Roles are decoded when they are first needed.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
@@ -13,7 +13,7 @@ use serde_json::Value;
 
 use super::rule::Rule;
 use super::{Action, ActionOn, Decision, User};
-use crate::storage::Version;
+use crate::storage::StoredObject;
 
 /// The kinds that rights are made of.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -42,13 +42,13 @@ impl Kind {
 /// A role of either kind.
 #[derive(Debug)]
 pub(crate) struct Role {
-    version: Arc<Version>,
+    version: Arc<StoredObject>,
     rules: OnceLock<Box<[Rule]>>,
     sums: OnceLock<Option<Box<[LabelSelector]>>>,
 }
 
 impl Role {
-    fn new(version: &Arc<Version>) -> Self {
+    fn new(version: &Arc<StoredObject>) -> Self {
         Self { version: version.clone(), rules: OnceLock::new(), sums: OnceLock::new() }
     }
 
@@ -71,7 +71,7 @@ impl Role {
         self.sums.get_or_init(read).as_deref()
     }
 
-    pub(crate) fn version(&self) -> &Arc<Version> {
+    pub(crate) fn version(&self) -> &Arc<StoredObject> {
         &self.version
     }
 }
@@ -172,7 +172,7 @@ pub(crate) struct Binding {
 }
 
 impl Binding {
-    fn read(version: &Version) -> Self {
+    fn read(version: &StoredObject) -> Self {
         let object = version.object();
         let (namespace, name) = version.namespace_and_name();
         let subjects = object.list_at("subjects").iter();
@@ -249,7 +249,7 @@ impl Bindings {
 
 /// All roles and bindings of a server.
 #[derive(Debug, Clone, Default)]
-pub(crate) struct Rights {
+pub(crate) struct RbacIndex {
     roles: HashMap<Box<str>, Arc<Role>>,
     cluster_roles: BTreeMap<Box<str>, Arc<Role>>,
     cluster: Bindings,
@@ -262,9 +262,9 @@ pub(crate) struct Held<'a> {
     pub(crate) unresolved: Vec<Unresolved>,
 }
 
-impl Rights {
+impl RbacIndex {
     /// Takes note of a role or binding. Taking note of it again changes nothing.
-    pub(crate) fn put(&mut self, kind: Kind, version: &Arc<Version>) {
+    pub(crate) fn put(&mut self, kind: Kind, version: &Arc<StoredObject>) {
         let role = || Arc::new(Role::new(version));
         match kind {
             Kind::Role => drop(self.roles.insert((*version.key).into(), role())),
@@ -302,7 +302,7 @@ impl Rights {
             .any(|role| role.rules().iter().any(|rule| rule.allows(action)))
     }
 
-    /// As [`Rights::allows`], and why. Takes longer.
+    /// As [`RbacIndex::allows`], and why. Takes longer.
     pub(crate) fn decide(&self, user: &User, action: Action<'_>) -> Decision {
         let mut errors = Vec::new();
         for binding in self.sorted_bindings(user, namespace_of(action)) {

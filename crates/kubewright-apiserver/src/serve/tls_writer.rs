@@ -3,7 +3,7 @@
 //! HTTP/2 flushes after every frame, of at most 16 KB: a list of 10,000 objects would be a thousand system
 //! calls, and each frame two TLS records, for with its head it is nine bytes too long for one. Here a flush only
 //! promises. What was written fills whole records, and leaves when there is much of it, or when the connection
-//! has no more to say for now, which [`Wire::serve`] sees.
+//! has no more to say for now, which [`TlsWriter::serve`] sees.
 
 use std::future::poll_fn;
 use std::io::{self, IoSlice, Write as _};
@@ -22,7 +22,7 @@ const ENOUGH: usize = 32 * RECORD;
 
 /// The connection; clones are the same one.
 #[derive(Clone)]
-pub(super) struct Wire(Arc<Mutex<Inner>>);
+pub(super) struct TlsWriter(Arc<Mutex<Inner>>);
 
 struct Inner {
     stream: TlsStream<TcpStream>,
@@ -32,7 +32,7 @@ struct Inner {
     encrypted: usize,
 }
 
-impl Wire {
+impl TlsWriter {
     pub(super) fn new(mut stream: TlsStream<TcpStream>) -> Self {
         // The bound is kept here, where a record is not cut in two for it.
         stream.get_mut().1.set_buffer_limit(None);
@@ -98,7 +98,7 @@ impl Inner {
     }
 }
 
-impl AsyncRead for Wire {
+impl AsyncRead for TlsWriter {
     fn poll_read(
         self: Pin<&mut Self>,
         cx: &mut Context<'_>,
@@ -108,7 +108,7 @@ impl AsyncRead for Wire {
     }
 }
 
-impl AsyncWrite for Wire {
+impl AsyncWrite for TlsWriter {
     fn poll_write(self: Pin<&mut Self>, cx: &mut Context<'_>, bytes: &[u8]) -> Poll<io::Result<usize>> {
         let mut inner = self.inner();
         if inner.encrypted >= ENOUGH {
@@ -215,7 +215,7 @@ mod tests {
         }
     }
 
-    async fn connected() -> (Wire, client::TlsStream<Watched>) {
+    async fn connected() -> (TlsWriter, client::TlsStream<Watched>) {
         let provider = Arc::new(rustls::crypto::ring::default_provider());
         let authority = Authority::new().unwrap();
         let identity = authority.server(&[Ipv4Addr::LOCALHOST.into()]).unwrap();
@@ -245,7 +245,7 @@ mod tests {
             TlsConnector::from(Arc::new(ours)).connect(name, socket).await.unwrap()
         };
         let (server, client) = tokio::join!(accept, connect);
-        (Wire::new(server), client)
+        (TlsWriter::new(server), client)
     }
 
     fn sizes(client: &client::TlsStream<Watched>) -> &[usize] {
