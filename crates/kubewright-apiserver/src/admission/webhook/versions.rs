@@ -1,4 +1,4 @@
-//! Objects in the version that a webhook or policy asked for.
+//! Converts objects to the version that a webhook or policy requests.
 
 use kubewright_apiextensions::custom;
 use kubewright_apimachinery::gvk::Gvk;
@@ -9,7 +9,7 @@ use serde_json::Value;
 use crate::admission::{Attributes, Cluster};
 use crate::resources::ResourceKind;
 
-/// An object of the request in another version of its kind. Waits only where a conversion webhook is called.
+/// Converts an object of the request to another version of its kind. Waits only for conversion webhooks.
 pub(crate) async fn in_version(
     cluster: &Cluster<'_>,
     attributes: &Attributes<'_>,

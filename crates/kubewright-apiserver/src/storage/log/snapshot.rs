@@ -1,4 +1,4 @@
-//! Snapshots: every live object, and a last record that says how many, so that a shortened one is noticed.
+//! Snapshots: all live objects, and a final record with their number to detect truncation.
 
 use std::io::{self, Write as _};
 
@@ -8,10 +8,10 @@ use super::record::Record;
 use super::state::State;
 use super::{OpenError, Revision};
 
-/// Frames are closed when they reach this length, so that neither side holds more than a piece in memory.
+/// Maximum frame length, which bounds the memory of writer and reader.
 const PIECE: usize = 1 << 20;
 
-/// Writes what `state` holds. When this returns `Ok`, everything older can go.
+/// Writes a snapshot of `state`. After `Ok`, older files are obsolete.
 pub(super) fn write(folder: &Folder, state: &State) -> io::Result<()> {
     folder.create(Kind::Snapshot, state.revision, |file| {
         let (mut records, mut length, mut buffer) = (Vec::new(), 0, Vec::new());
@@ -32,7 +32,7 @@ pub(super) fn write(folder: &Folder, state: &State) -> io::Result<()> {
     Ok(())
 }
 
-/// Reads a snapshot whole, or not at all.
+/// Reads a complete snapshot; an incomplete one is an error.
 pub(super) fn read(folder: &Folder, revision: Revision) -> Result<State, OpenError> {
     let mut reader = Reader::open(folder, Kind::Snapshot, revision)?;
     let mut objects = Vec::new();
