@@ -1,9 +1,9 @@
-//! What follows a commit, before the request that caused it is answered: an explicit list of steps.
+//! Work after a commit that runs before the request returns: an explicit list of steps.
 //!
-//! In a real cluster controllers do this some time later. Here a commit adds its steps to an [`AfterCommit`], and the
-//! write path runs the list when it is done ([`Inner::finish`]). Steps commit as well and add to the same list, so
-//! chains and cycles of owners need no recursion. What a step does is in `gc`, `definitions`, `allocate`,
-//! `auth/aggregation` and `signing`.
+//! In a real cluster, controllers do this asynchronously. Here a commit adds its steps to an [`AfterCommit`],
+//! and the write path runs the list at its end ([`Inner::finish`]). Steps commit as well and add to the same
+//! list, so chains and cycles of owners need no recursion. The steps are implemented in `gc`,
+//! `crd_controller`, `service_ips`, `auth/aggregation` and `signing`.
 
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -20,25 +20,25 @@ use crate::storage::StoredObject;
 enum Step {
     /// The addresses of a Service changed.
     ServiceAddresses { key: Arc<str>, before: Option<Arc<StoredObject>>, after: Option<Arc<StoredObject>> },
-    /// The owner with this uid is gone.
+    /// The owner with this UID was deleted.
     OwnerGone(Box<str>),
-    /// An object waits for its dependents.
+    /// An object is being deleted and waits for its dependents.
     WaitsForDependents(Arc<str>, Arc<str>),
-    /// The owners of an object may all be absent.
+    /// All owners of an object may be missing.
     Dangling(Arc<str>, Arc<str>),
-    /// Something in a namespace went away.
+    /// An object in a terminating namespace was deleted.
     EmptyNamespace(String),
-    /// A CustomResourceDefinition of this group was written or removed.
+    /// A CRD of this group was written or deleted.
     SettleDefinitions(String),
-    /// An object of the CustomResourceDefinition with this name is gone.
+    /// An instance of the CRD with this name was deleted.
     EmptyDefinition(String),
-    /// A ClusterRole changed: aggregated roles may have to follow.
+    /// A ClusterRole changed: aggregated roles may need an update.
     AggregateRoles,
     /// A CertificateSigningRequest was written.
     SigningRequest(Arc<str>),
 }
 
-/// The steps that are still to be done.
+/// The pending steps.
 #[derive(Default)]
 #[must_use = "steps run in `Inner::finish`"]
 pub(crate) struct AfterCommit {
@@ -46,10 +46,10 @@ pub(crate) struct AfterCommit {
 }
 
 impl AfterCommit {
-    /// Adds what follows the commit of an object.
+    /// Adds the steps after an object was written.
     pub(crate) fn written(&mut self, server: &Inner, served: &Resource, version: &Arc<StoredObject>) {
         self.extension_step(served, version);
-        // Committed while its CustomResourceDefinition was being deleted, too late to be deleted with the others.
+        // The object was committed after the other instances of its terminating CRD were deleted.
         if server.is_crd_terminating(served) && !version.attributes.deleting {
             server.delete_instance(served, version, self);
             return;
@@ -76,7 +76,7 @@ impl AfterCommit {
         }
     }
 
-    /// Adds what follows the removal of an object.
+    /// Adds the steps after an object was deleted.
     pub(crate) fn removed(&mut self, server: &Inner, served: &Resource, version: &Arc<StoredObject>) {
         self.extension_step(served, version);
         if let Some(custom) = served.custom().filter(|_| server.is_crd_terminating(served)) {
@@ -100,7 +100,7 @@ impl AfterCommit {
         }
     }
 
-    /// Adds that the IPAddress objects of a Service must follow its addresses.
+    /// Adds the update of a Service's IPAddress objects.
     pub(crate) fn service_addresses(
         &mut self,
         served: &Resource,

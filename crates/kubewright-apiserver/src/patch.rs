@@ -1,7 +1,7 @@
 //! PATCH: JSON patches, merge patches, strategic merge patches, and server-side apply.
 //!
-//! A patch is applied to the object in the requested version; the result is decoded like any body and takes the write
-//! path of every update. An applied configuration may create its object.
+//! A patch is applied to the object in the requested version; the result is decoded like any body and takes
+//! the write path of every update. Server-side apply may create its object.
 
 use bytes::Bytes;
 use http::{Response, StatusCode};
@@ -35,16 +35,16 @@ use crate::write::{WriteRequest, check_name, check_namespace};
 
 const APPLY: &str = "application/apply-patch+yaml";
 
-/// A patch, decoded as far as it can be without the object.
+/// A patch, decoded as far as possible without the object.
 pub(crate) enum Patch {
-    /// And as it was sent, for messages.
+    /// With the body as sent, for error messages.
     Json(JsonPatch, Bytes),
     Merge(Value),
     Strategic(Value),
 }
 
 impl Patch {
-    /// Decodes the body of a PATCH. Answers with the complaints of strict validation, too.
+    /// Decodes the body of a PATCH. Also returns its strict validation errors.
     pub(crate) fn read(
         request: &Request,
         body: &Bytes,
@@ -95,7 +95,7 @@ impl Patch {
     }
 }
 
-/// The paths of a JSON patch that was found to be one.
+/// The decoded paths of a valid JSON patch.
 fn taken_apart(body: &Bytes) -> TakenApart {
     let operations =
         json::parse(body, json::ParseOptions::default()).map(|parsed| parsed.value).unwrap_or_default();
@@ -106,7 +106,7 @@ fn taken_apart(body: &Bytes) -> TakenApart {
 }
 
 impl Patch {
-    /// A patched object as one of its kind; what strict validation complains of comes with it.
+    /// Decodes a patched object. Also returns its strict validation errors.
     pub(crate) fn decode(
         &self,
         gvk: Gvk<'_>,
@@ -121,7 +121,7 @@ impl Patch {
                     if let Some(why) = conversion_error(ty.get(), patched) {
                         return Err(refused(why));
                     }
-                    // Converted to the type at hand, whatever it says it is.
+                    // Converted to the resource's type, whatever its own kind is.
                     output::set_kind(&mut object, gvk.api_version(), gvk.kind);
                 } else {
                     input::check_registered(gvk, Gvk::of(patched)).map_err(refused)?;
@@ -144,7 +144,7 @@ impl Patch {
         }
     }
 
-    /// The patched object is none, or not one that strict validation lets through.
+    /// The error for a patched object that is invalid or fails strict validation.
     pub(crate) fn refused(&self, shape: &ResourceKind, patched: &Value, why: String) -> ApiError {
         let shown = match (self, shape) {
             (Self::Strategic(patch), _) => go_text(patch),
@@ -169,7 +169,7 @@ fn merge_patch(body: &Bytes, checks: bool) -> Result<(Value, Vec<String>), ApiEr
 }
 
 fn strategic_patch(body: &Bytes, checks: bool) -> Result<(Value, Vec<String>), ApiError> {
-    // Upstream reports what is wrong without the words that go before it elsewhere.
+    // Upstream omits the usual prefix here.
     let bad = |why: String| ApiError::bad_request(why.replacen("error decoding patch: ", "", 1));
     let strict = check_merge_patch(body).map_err(|error| bad(error.to_string()))?;
     let parsed = json::parse(body, json::ParseOptions::default()).map_err(|error| bad(error.to_string()))?;
@@ -199,8 +199,7 @@ fn unsupported() -> ApiError {
     error
 }
 
-/// What kind of patch a request brings, if the resource takes such. Custom resources cannot be merged
-/// strategically.
+/// The type of a patch, if the resource supports it. Custom resources do not support strategic merge patches.
 pub(crate) fn kind_of(request: &Request, served: &Resource) -> Result<WriteKind, ApiError> {
     match essence(request.header(http::header::CONTENT_TYPE)) {
         APPLY => Ok(WriteKind::Apply),
@@ -216,11 +215,11 @@ pub(crate) fn kind_of(request: &Request, served: &Resource) -> Result<WriteKind,
     }
 }
 
-/// A configuration that somebody applies.
+/// An apply configuration.
 pub(crate) struct Applied {
     pub(crate) object: Value,
     pub(crate) force: bool,
-    /// What strict validation complains of.
+    /// The strict validation error for duplicate keys.
     repeated: Option<String>,
     validation: FieldValidation,
 }
@@ -249,7 +248,7 @@ impl Applied {
         Ok(Self { object, force, repeated, validation })
     }
 
-    /// Said once the configuration could be applied: an error, or warnings.
+    /// The strict validation result, after the configuration was applied: an error, or warnings.
     pub(crate) fn strict(&self) -> Result<Vec<String>, ApiError> {
         match (&self.repeated, self.validation) {
             (Some(why), FieldValidation::Strict) => {
@@ -265,7 +264,8 @@ impl Applied {
 /// A PATCH other than apply.
 pub(crate) struct PatchObject<'a> {
     served: &'a Resource,
-    /// The patch and its own strict errors. A malformed one is refused when it is applied: a missing object comes first.
+    /// The patch and its strict validation errors. An invalid patch is reported only on resolve, because a
+    /// missing object takes precedence.
     patch: Result<(Patch, Vec<String>), ApiError>,
 }
 
@@ -296,7 +296,7 @@ impl PatchObject<'_> {
 
 /// A server-side apply.
 pub(crate) struct Apply {
-    /// A malformed configuration is refused when it is applied.
+    /// An invalid configuration is reported on resolve.
     applied: Result<Applied, ApiError>,
     pub(crate) creates: bool,
 }
@@ -324,7 +324,7 @@ impl Apply {
                 served.set_defaults(&mut object).map_err(ApiError::internal)?;
             }
             ResourceKind::Custom(custom) => {
-                // The configuration was checked against the schema, so nothing is pruned.
+                // The configuration was validated against the schema, so nothing is pruned.
                 if let Some(version) = custom.rules.versions.get(served.version()) {
                     custom::apply_defaults(&version.schema, &mut object);
                 }

@@ -1,4 +1,4 @@
-//! Resources that are asked, not stored: reviews of who may do what, bindings, component statuses.
+//! Resources that are computed and not stored: access reviews, bindings, component statuses.
 
 use std::sync::Arc;
 
@@ -62,7 +62,7 @@ impl Inner {
         let errors = validation::review(served.gvk(), &review);
         if !errors.is_empty() {
             return Err(match served.group() {
-                // Upstream has forgotten the kind when it gets here, and gives no name.
+                // Upstream has lost the kind at this point and reports no name.
                 group @ "authorization.k8s.io" => {
                     ApiError::invalid(Qualified { group, name: "" }, "", &errors)
                 }
@@ -78,7 +78,7 @@ impl Inner {
         let status = self.review(request, served, &review);
         review.set_at("status", status);
         if rules {
-            // Answered with a review of its own, without what was asked.
+            // The response is a new review, without the request's spec.
             review.set_at("metadata", json!({}));
             review.set_at("spec", json!({}));
         }
@@ -89,7 +89,7 @@ impl Inner {
         Ok(self.written(served, format, &Written::shown(review), StatusCode::CREATED, &notes.warnings))
     }
 
-    /// What is there in-process is well.
+    /// All components are reported as healthy.
     fn component_statuses(
         &self,
         request: &Request,
@@ -138,7 +138,7 @@ impl Inner {
         }
     }
 
-    /// The status of a TokenReview. The token is read as if it came in a header, up to the first space.
+    /// The status of a TokenReview. The token is parsed like a header, up to the first space.
     fn token_review(&self, review: &Value) -> Value {
         let header = format!("Bearer {}", review.str_at("spec.token"));
         let audiences = match review.list_at("spec.audiences") {

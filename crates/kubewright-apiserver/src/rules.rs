@@ -1,8 +1,7 @@
-//! The rules of a resource, whichever sort of resource it is.
+//! The strategy of a resource: decoding, defaulting, preparation, validation and tables.
 //!
-//! Built-in kinds follow the facts table and upstream's strategies, definitions of custom resources have rules
-//! of their own, and custom resources do what their definition says. The way of a write is the same for all;
-//! where they differ, it asks here.
+//! Built-in kinds follow the facts table and upstream's strategies, CRDs have their own rules, and custom
+//! resources follow their CRD. The write path is the same for all and calls this module where they differ.
 
 use std::borrow::Cow;
 
@@ -24,7 +23,7 @@ use crate::options::FieldValidation;
 use crate::resources::{Resource, ResourceKind};
 
 impl Resource {
-    /// Decodes the body of a create or an update, and sets defaults. Answers with warnings, too.
+    /// Decodes the body of a create or update, and sets defaults. Also returns warnings.
     pub(crate) fn decode(
         &self,
         media: Media,
@@ -79,7 +78,7 @@ impl Resource {
         ))
     }
 
-    /// Sets what an object of a built-in kind leaves open. The error is Go's.
+    /// Sets the defaults of a built-in kind. Errors have Go's wording.
     pub(crate) fn set_defaults(&self, object: &mut Value) -> Result<(), String> {
         if self.defines_resources() {
             crd::complete(object)?;
@@ -89,7 +88,7 @@ impl Resource {
         Ok(())
     }
 
-    /// Sets what a client may not set on a new object.
+    /// Resets fields that clients may not set on create.
     pub(crate) fn prepare_create(&self, object: &mut Value) {
         match &self.shape {
             ResourceKind::BuiltIn(_) if self.defines_resources() => crd::prepare_create(object),
@@ -102,14 +101,14 @@ impl Resource {
         }
     }
 
-    /// Takes back what a client may not change by this endpoint.
+    /// Resets fields that clients may not change through this endpoint.
     pub(crate) fn prepare_update(&self, subresource: &str, new: &mut Value, old: &Value) {
         match (&self.shape, subresource) {
-            // A binding may do what no update may.
+            // A binding may change fields that updates may not.
             (_, "binding") => {}
             (ResourceKind::BuiltIn(_), "status") if self.defines_resources() => crd::prepare_status(new, old),
             (ResourceKind::BuiltIn(_), _) if self.defines_resources() => crd::prepare_update(new, old),
-            // A scale changes the object as any update does.
+            // A scale changes the object like any update.
             (ResourceKind::BuiltIn(_), "" | "scale") => strategy::prepare_update(self.gvk(), new, old),
             (ResourceKind::BuiltIn(_), other) => strategy::prepare_subresource(self.gvk(), other, new, old),
             (ResourceKind::Custom(_), "status") => custom::prepare_status_update(new, old),
@@ -157,7 +156,7 @@ impl Resource {
         }
     }
 
-    /// What upstream warns of when an object is created or replaced.
+    /// Upstream's warnings on create and update.
     pub(crate) fn warnings(&self, new: &Value, old: Option<&Value>) -> Vec<String> {
         match &self.shape {
             ResourceKind::BuiltIn(_) if self.defines_resources() => crd::warnings(new, old),
@@ -166,7 +165,7 @@ impl Resource {
         }
     }
 
-    /// Brings an object into the form that validation sees.
+    /// Completes an object for validation.
     pub(crate) fn complete(&self, object: &mut Value) -> Result<Form, ApiError> {
         match self.shape {
             ResourceKind::BuiltIn(ty) => match decode::complete(ty.get(), object) {
@@ -177,7 +176,7 @@ impl Resource {
         }
     }
 
-    /// Brings an object into the form in which it is written and stored.
+    /// Brings an object into the form in which it is returned and stored.
     pub(crate) fn normalise(&self, object: &mut Value) -> Result<(), ApiError> {
         if let ResourceKind::BuiltIn(ty) = self.shape {
             decode::normalise(ty.get(), object).map_err(|error| ApiError::internal(error.to_string()))?;
@@ -185,7 +184,7 @@ impl Resource {
         Ok(())
     }
 
-    /// What this endpoint never changes, whatever is sent.
+    /// The fields that this endpoint never changes, which field managers do not own.
     pub(crate) fn reset(&self, subresource: &str) -> Reset {
         match (&self.shape, subresource) {
             (ResourceKind::BuiltIn(_), _) => Reset::of_kind(self.group(), self.kind(), subresource),
@@ -197,7 +196,7 @@ impl Resource {
         }
     }
 
-    /// The versions of the kind, for who owns which field in which of them.
+    /// The versions of the kind, for tracking field ownership.
     pub(crate) fn versions(&self) -> &dyn Versions {
         match &self.shape {
             ResourceKind::BuiltIn(_) => self,
@@ -205,7 +204,7 @@ impl Resource {
         }
     }
 
-    /// Whether selectors may name a field; the error is upstream's.
+    /// Checks that field selectors support a field. The error is upstream's.
     pub(crate) fn check_selectable(&self, field: &str) -> Result<(), ApiError> {
         let named = |version: &crd::Version| version.selectable.iter().any(|known| known.name == field);
         let own = self.custom().and_then(|custom| custom.version(self.version()));
@@ -215,7 +214,7 @@ impl Resource {
         selectable::check(self.gvk(), self.namespaced(), field).map_err(ApiError::bad_request)
     }
 
-    /// What selectors compare in an object, beside its name and namespace.
+    /// The selectable fields of an object, besides name and namespace.
     pub(crate) fn selectable(&self, object: &Value) -> Vec<(Cow<'_, str>, String)> {
         match &self.shape {
             ResourceKind::BuiltIn(_) => {

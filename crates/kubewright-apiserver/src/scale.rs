@@ -1,7 +1,8 @@
-//! The scale subresource, of workloads and of custom resources.
+//! The scale subresource of workloads and custom resources.
 //!
-//! A Scale is a view of an object: its desired and observed replicas. Writing one updates the object on the write path of
-//! every update; admission sees the Scale, and its field manager owns the replicas of the object.
+//! A Scale is a view of an object: its desired and observed replicas. Writing one updates the object on the
+//! write path of every update; admission sees the Scale, and its field manager owns the replicas of the
+//! object.
 
 use bytes::Bytes;
 use http::{Method, Response, StatusCode};
@@ -35,13 +36,13 @@ use crate::write::{WriteRequest, check_name};
 
 pub(crate) const SCALE: Gvk<'static> = Gvk { group: "autoscaling", version: "v1", kind: "Scale" };
 
-/// The versions in which built-in workloads were ever written; all keep their replicas in one place.
+/// All versions of built-in workloads, past and present; the replicas have the same path in each.
 const WORKLOAD_VERSIONS: [&str; 5] = ["apps/v1", "apps/v1beta1", "apps/v1beta2", "extensions/v1beta1", "v1"];
 
 const NO_SCALE: &str =
     "no kind is registered for the type v1.Scale in scheme \"pkg/apiserver/customresource_handler.go:781\"";
 
-/// What a request makes of a Scale.
+/// The change to a Scale.
 enum Wanted {
     Scale(Value),
     Patch(Patch),
@@ -114,7 +115,7 @@ impl Inner {
             _ => {
                 let decoded = input::decode_as(SCALE, scale_type.get(), input::media(request)?, body)
                     .map_err(|error| {
-                        // The scheme of custom resources has no Scale.
+                        // Upstream's scheme of custom resources has no Scale.
                         if served.custom().is_none() { error } else { ApiError::bad_request(NO_SCALE) }
                     })?;
                 let warnings = input::strict(&decoded.strict, options.field_validation)?;
@@ -146,7 +147,7 @@ impl Inner {
         Ok(response)
     }
 
-    /// The Scale after a request, with who owns its replicas.
+    /// The Scale after a request, with its managedFields.
     fn new_scale(
         &self,
         scale_type: TypeRef,
@@ -189,7 +190,7 @@ impl Inner {
 pub(crate) struct Scale<'a> {
     served: &'a Resource,
     ty: TypeRef,
-    /// The same, for admission.
+    /// The kind of the Scale, for admission.
     pub(crate) shape: ResourceKind,
     wanted: Wanted,
 }
@@ -259,12 +260,12 @@ fn owners_of(live: &Value) -> Result<ManagedFields, ApiError> {
         .map_err(|error| ApiError::internal(error.to_string()))
 }
 
-/// Where a custom resource keeps what its Scale shows.
+/// The paths of a custom resource's scale subresource.
 fn paths(served: &Resource) -> Option<&ScalePaths> {
     served.custom()?.scale(served.version())
 }
 
-/// Where the replicas of a kind stand, in all of its versions.
+/// The paths of a kind's replicas, by version.
 fn replicas_paths(served: &Resource) -> ReplicasPaths {
     let mut paths = ReplicasPaths::default();
     match served.custom() {
@@ -283,7 +284,7 @@ fn replicas_paths(served: &Resource) -> ReplicasPaths {
     paths
 }
 
-/// Puts the replicas of a Scale into its object.
+/// Sets the replicas of a Scale on its object.
 fn put_replicas(served: &Resource, object: &mut Value, scale: &Value, name: &str) -> Result<(), ApiError> {
     if let Some(paths) = paths(served) {
         return paths.set(object, scale);
@@ -295,7 +296,7 @@ fn put_replicas(served: &Resource, object: &mut Value, scale: &Value, name: &str
         return Err(ApiError::invalid(SCALE.qualified_kind(), name, &errors));
     }
     object.set_at("spec.replicas", replicas);
-    // What the scale says of its version and uid holds for the object.
+    // The Scale's resourceVersion and UID are preconditions for the object.
     for field in ["metadata.resourceVersion", "metadata.uid"] {
         match scale.at(field) {
             Value::Null => drop(object.remove_at(field)),
@@ -305,7 +306,7 @@ fn put_replicas(served: &Resource, object: &mut Value, scale: &Value, name: &str
     Ok(())
 }
 
-/// The scale of a workload.
+/// The Scale of a workload.
 fn scale_of(object: &Value) -> Value {
     let mut metadata = serde_json::Map::new();
     for field in ["name", "namespace", "uid", "resourceVersion", "creationTimestamp"] {

@@ -1,4 +1,4 @@
-//! Subresources: `status` and its like, and those that act (binding, eviction, token, exec).
+//! Subresources: `status` and similar views, and actions (binding, eviction, token, exec).
 
 mod eviction;
 mod logs;
@@ -69,7 +69,7 @@ impl Inner {
         }
     }
 
-    /// CONNECT to a pod, service or node. Nothing runs behind it, so an admitted request is answered with 404.
+    /// CONNECT to a pod, service or node. There is no backend, so an admitted request returns 404.
     async fn connect(
         &self,
         request: &Request,
@@ -102,7 +102,7 @@ impl Inner {
         Ok(no_page())
     }
 
-    /// Both phases of admission, for requests that store nothing by themselves.
+    /// Runs both admission phases for requests that store nothing themselves.
     pub(crate) async fn admit_only(
         &self,
         attributes: &mut Attributes<'_>,
@@ -113,8 +113,8 @@ impl Inner {
         self.admission.validate(&cluster, attributes, notes).await
     }
 
-    /// CREATE of an object of a subresource that is not stored: a Binding, an Eviction. Returns the
-    /// object after admission.
+    /// Creates a subresource object that is not stored: a Binding or Eviction. Returns the object after
+    /// admission.
     pub(crate) async fn admit_subresource(
         &self,
         write: &WriteRequest<'_>,
@@ -129,7 +129,7 @@ impl Inner {
         Ok(attributes.object)
     }
 
-    /// Puts a pod on a node.
+    /// Binds a pod to a node.
     pub(crate) async fn bind(
         &self,
         request: &Request,
@@ -184,16 +184,16 @@ impl Inner {
     }
 }
 
-/// The assignment of a pod to a node.
+/// The binding of a pod to a node.
 pub(crate) struct Bind<'a> {
     binding: &'a Value,
     name: &'a str,
-    /// When the pod is scheduled.
+    /// The transition time of the PodScheduled condition.
     now: String,
 }
 
 impl Bind<'_> {
-    /// The pod on its node. As upstream has it, no field manager owns what a binding sets.
+    /// The pod with its node. As upstream, no field manager owns the fields that a binding sets.
     pub(crate) fn resolve(
         &self,
         write: &WriteRequest<'_>,

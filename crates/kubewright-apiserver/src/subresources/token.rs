@@ -1,6 +1,6 @@
-//! `serviceaccounts/token`: a signed token for a service account, bound to a Pod, Secret or Node if the request says so.
+//! `serviceaccounts/token`: issues a token for a service account, optionally bound to a Pod, Secret or Node.
 //!
-//! The order of the checks is kube-apiserver's, since a request can fail several of them.
+//! The checks have kube-apiserver's order, because a request can fail several of them.
 
 use std::sync::Arc;
 
@@ -35,12 +35,12 @@ const TOKEN_REQUEST: Gvk<'static> =
 const DEFAULT_SECONDS: i64 = 3600;
 const MIN_SECONDS: i64 = 600;
 const MAX_SECONDS: i64 = 1 << 32;
-/// The expiration of the tokens that the ServiceAccount admission plugin injects into Pods. Such a token lives for a
-/// year; after the requested time its use is only reported.
+/// The lifetime that the ServiceAccount admission plugin requests for the tokens in Pods. Such a token is
+/// valid for a year; use after the requested lifetime is only reported.
 const INJECTED_SECONDS: i64 = 3607;
 const EXTENDED_SECONDS: i64 = 365 * 24 * 3600;
 
-/// What a token is bound to.
+/// The objects that a token is bound to.
 #[derive(Default)]
 struct Bound {
     pod: Option<Reference>,
@@ -106,7 +106,7 @@ impl Inner {
         apply::update(None, asked, &write);
     }
 
-    /// Admits and validates a request, and answers it with a token.
+    /// Admits and validates a TokenRequest, and returns it with a token.
     async fn grant(
         &self,
         write: &WriteRequest<'_>,
@@ -186,7 +186,7 @@ impl Inner {
         Ok(granted)
     }
 
-    /// The object that a token is to be bound to.
+    /// The object that the token is to be bound to.
     fn bound(&self, namespace: &str, account: &str, reference: &Value) -> Result<Bound, ApiError> {
         let kind = reference.str_at("kind");
         let name = reference.str_at("name");
@@ -261,7 +261,7 @@ fn validate(asked: &Value) -> ErrorList {
     errors
 }
 
-/// A name that is looked up in storage. The errors are those of kube-apiserver's registry.
+/// Checks a name for use in a storage path. Errors are those of kube-apiserver's registry.
 fn check_path_segment(name: &str) -> Result<(), ApiError> {
     if name.is_empty() {
         return Err(ApiError::bad_request("Name parameter required."));

@@ -1,7 +1,7 @@
-//! Commits: the only way into the store for objects, apart from the first ones of a new server.
+//! Commits: all objects are written to the store here, except for bootstrap objects.
 //!
-//! An object is given in the version of its resource and stored in the storage version. A commit adds what follows it
-//! to the list of steps ([`AfterCommit`]).
+//! An object is given in the version of its resource and stored in the storage version. A commit adds its
+//! steps to [`AfterCommit`].
 
 use std::sync::Arc;
 
@@ -29,7 +29,7 @@ impl Inner {
         Ok(version)
     }
 
-    /// As [`Inner::put`], where nothing follows: the caller is what follows another commit.
+    /// As [`Inner::put`], without steps: for callers that are such steps themselves.
     pub(crate) fn commit_object(
         &self,
         served: &Resource,
@@ -41,7 +41,7 @@ impl Inner {
         self.commit(served, key, expect, Change::Put { object, attributes })
     }
 
-    /// Commits the deletion of an object. Watchers get the last stored version.
+    /// Commits the deletion of an object. Watches get the last stored version.
     pub(crate) fn remove(
         &self,
         served: &Resource,
@@ -69,8 +69,8 @@ impl Inner {
     }
 }
 
-/// An object as the store keeps it: in the stored version, without `apiVersion` and `kind`. Custom ones keep
-/// these, since their stored version may change.
+/// An object in storage form: in the storage version, without `apiVersion` and `kind`. Custom resources keep
+/// these, because their storage version may change.
 pub(crate) fn stored_form(served: &Resource, mut object: Value) -> (Value, Attributes) {
     if let Some(custom) = served.custom() {
         let object = custom.to_stored(object);
@@ -88,7 +88,7 @@ pub(crate) fn stored_form(served: &Resource, mut object: Value) -> (Value, Attri
     (object, attributes)
 }
 
-/// What can be searched for in an object of the stored version. Fields are those of built-in kinds only.
+/// The indexed attributes of an object in the storage version. Fields are those of built-in kinds only.
 pub(crate) fn attributes(served: Option<&Resource>, object: &Value) -> Attributes {
     let labels = object.map_at("metadata.labels").iter();
     Attributes {

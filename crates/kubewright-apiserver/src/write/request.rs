@@ -1,4 +1,4 @@
-//! What the write path knows about a request.
+//! The parameters of a write request.
 
 use std::sync::LazyLock;
 
@@ -17,7 +17,7 @@ pub(crate) struct WriteRequest<'a> {
     pub(crate) namespace: &'a str,
     /// The name in the path; empty on a POST to a collection.
     pub(crate) name: &'a str,
-    /// `status` and others, or empty.
+    /// The subresource, such as `status`; may be empty.
     pub(crate) subresource: &'a str,
     pub(crate) user: &'a User,
     pub(crate) manager: &'a FieldManager,
@@ -25,7 +25,7 @@ pub(crate) struct WriteRequest<'a> {
 }
 
 impl<'a> WriteRequest<'a> {
-    /// A write of an object of the cluster by the server itself.
+    /// A write of a cluster-scoped object by the server itself.
     pub(crate) fn by_server(served: &'a Resource) -> Self {
         static USER: LazyLock<User> = LazyLock::new(User::admin);
         static MANAGER: LazyLock<FieldManager> = LazyLock::new(|| FieldManager::named("kube-apiserver"));
@@ -46,7 +46,7 @@ impl<'a> WriteRequest<'a> {
         }
     }
 
-    /// The namespace as authorization and admission see it: a Namespace is in itself.
+    /// The namespace for authorization and admission: for a Namespace, its own name.
     pub(crate) fn namespace_of<'b>(&self, name: &'b str) -> &'b str
     where
         'a: 'b,
