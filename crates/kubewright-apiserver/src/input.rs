@@ -300,7 +300,7 @@ fn yaml(bytes: &[u8]) -> Result<(Value, Option<String>), YamlError> {
 pub(crate) fn applied(bytes: &[u8]) -> Result<(Value, Option<String>), String> {
     if let Ok(parsed) = json::parse(bytes, ParseOptions::default()) {
         let repeated = parsed.strict_errors().next();
-        // JSON from clients is one line.
+        // Assumes JSON in one line: the error names line 1.
         let repeated = repeated.and_then(|text| Some(text.split('"').nth(1)?.rsplit('.').next()?.to_owned()));
         return Ok((parsed.value, repeated.map(|key| already_set(1, &key))));
     }

@@ -86,7 +86,7 @@ impl Pki {
 
     fn invalid(&self, name: &str, error: impl std::error::Error + Send + Sync + 'static) -> io::Error {
         let path = self.0.join(name);
-        let text = format!("{} cannot be used: {error}; delete it to have a new one made", path.display());
+        let text = format!("{} cannot be used: {error}; delete it to generate a new one", path.display());
         io::Error::new(io::ErrorKind::InvalidData, text)
     }
 }

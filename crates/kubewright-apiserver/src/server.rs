@@ -41,8 +41,8 @@ use crate::write::attributes;
 pub enum Controllers {
     /// None, as in envtest.
     None,
-    /// Garbage collection, namespace deletion, ClusterRole aggregation, IPAddresses, and approval and signing
-    /// of CertificateSigningRequests.
+    /// Garbage collection, namespace deletion, ClusterRole aggregation, and approval and signing of
+    /// CertificateSigningRequests.
     #[default]
     Core,
 }

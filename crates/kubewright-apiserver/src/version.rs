@@ -113,7 +113,7 @@ mod tests {
         for text in ["", "1", "v1", "2.0", "1.x", "1.34.", "1.+4", "1.034", "1.34.2-rc.1", " 1.34", "1.4000"]
         {
             let error = text.parse::<KubernetesVersion>().unwrap_err();
-            assert!(error.to_string().ends_with("write one such as 1.34 or v1.34.2"), "{error}");
+            assert!(error.to_string().ends_with("use a version such as 1.34 or v1.34.2"), "{error}");
         }
     }
 

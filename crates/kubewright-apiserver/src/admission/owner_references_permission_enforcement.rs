@@ -34,7 +34,7 @@ fn check(cluster: &Cluster<'_>, attributes: &Attributes<'_>) -> Result<(), ApiEr
     let owners = |object: &Value| object.list_at("metadata.ownerReferences").to_vec();
     let new = owners(&attributes.object);
     let old = attributes.old_object.map(owners).unwrap_or_default();
-    // Upstream exempts pods, because kubelets may not delete pods.
+    // Creating a pod is exempt.
     let exempt = attributes.is_for("", "pods") && attributes.operation == Operation::Create;
     if new == old || exempt {
         return Ok(());

@@ -134,7 +134,7 @@ impl Rule {
             && part.paths.iter().all(|path| self.paths.iter().any(|own| path_covers(own, path)))
     }
 
-    /// The rule's group, resource and optional name, if it has exactly one of each.
+    /// The group, resource and optional name of a rule for a single resource.
     fn simple(&self) -> Option<(&str, &str, Option<&str>)> {
         match (&*self.groups, &*self.resources, &*self.names, &*self.paths) {
             ([group], [resource], [], []) => Some((group, resource, None)),

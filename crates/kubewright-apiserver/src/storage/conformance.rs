@@ -48,11 +48,11 @@ fn delete(key: &str, at: Revision) -> Write {
 }
 
 fn one<E: Engine>(engine: &mut E, write: Write) -> Revision {
-    engine.commit(vec![write]).expect("the expectation holds")[0].revision
+    engine.commit(vec![write]).expect("the precondition holds")[0].revision
 }
 
 fn keys<E: Engine>(engine: &E, prefix: &str, at: Option<Revision>) -> Vec<String> {
-    let listing = engine.list("things", prefix, at).expect("the ring reaches back");
+    let listing = engine.list("things", prefix, at).expect("the ring has the revision");
     listing.items.iter().map(|version| version.key.to_string()).collect()
 }
 
@@ -64,7 +64,7 @@ fn revisions_count_writes<E: Engine>(mut engine: E) {
     assert_eq!(
         versions[1].object()["metadata"]["resourceVersion"],
         (start + 2).to_string(),
-        "the store sets it"
+        "the store sets the resourceVersion"
     );
     assert_eq!(engine.get("things", "a/2").unwrap().revision, start + 2);
     assert!(engine.get("things", "a/3").is_none() && engine.get("others", "a/1").is_none());
@@ -102,7 +102,7 @@ fn events_carry_the_previous_version<E: Engine>(mut engine: E) {
     assert_eq!(
         engine.events("things", added, 1).unwrap()[0].revision(),
         modified,
-        "a cursor goes on behind itself"
+        "a cursor continues after its last event"
     );
     assert!(engine.events("things", deleted, 10).unwrap().is_empty());
     assert!(engine.events("others", 0, 10).unwrap().is_empty());
@@ -113,7 +113,7 @@ fn a_prefix_is_one_namespace<E: Engine>(mut engine: E) {
     for key in all.iter().rev() {
         one(&mut engine, put(key, Expect::Absent, 1));
     }
-    assert_eq!(keys(&engine, "", None), all, "in the order of keys");
+    assert_eq!(keys(&engine, "", None), all, "ordered by key");
     assert_eq!(keys(&engine, "a/", None), ["a/1", "a/2"]);
     assert_eq!(keys(&engine, "b/", None), ["b/1"]);
     assert!(keys(&engine, "c/", None).is_empty());
@@ -139,7 +139,7 @@ fn dropped_events_are_reported<E: Engine>(mut engine: E) {
     }
     let expired = engine.events("things", start, 1).unwrap_err();
     assert!(expired.oldest > start && expired.asked == start, "rule 4");
-    assert!(engine.events("things", expired.oldest, 1).is_ok(), "rule 4: the oldest can be asked for");
+    assert!(engine.events("things", expired.oldest, 1).is_ok(), "rule 4: the oldest revision is available");
     assert!(engine.list("things", "", Some(start)).is_err(), "rule 5");
     assert!(engine.list("things", "", Some(at)).is_ok(), "rule 5");
 }

@@ -116,7 +116,7 @@ pub enum OpenError {
         known: u32,
     },
     /// Synced data is damaged. Nothing was changed.
-    #[error("{} is damaged at byte {offset}: {reason}; restore the folder from a copy", .path.display())]
+    #[error("{} is damaged at byte {offset}: {reason}; restore the directory from a backup", .path.display())]
     Damaged {
         /// The file.
         path: PathBuf,
@@ -126,7 +126,7 @@ pub enum OpenError {
         reason: &'static str,
     },
     /// A required file is missing. Nothing was changed.
-    #[error("no log goes on from revision {from}: {} is missing; restore the folder from a copy", .path.display())]
+    #[error("no log continues from revision {from}: {} is missing; restore the directory from a backup", .path.display())]
     Missing {
         /// The file.
         path: PathBuf,
@@ -235,7 +235,7 @@ impl Log {
         self.queue.close();
         let thread = self.thread.lock().unwrap_or_else(PoisonError::into_inner).take();
         if thread.is_some_and(|thread| thread.join().is_err()) {
-            return Err(io::Error::other("the log's thread panicked"));
+            return Err(io::Error::other("the log thread panicked"));
         }
         self.failure().map_or(Ok(()), Err)
     }

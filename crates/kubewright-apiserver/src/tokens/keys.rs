@@ -286,7 +286,7 @@ mod tests {
             .stdout(Stdio::piped())
             .stderr(Stdio::null())
             .spawn()
-            .expect("openssl makes the keys: install it (Debian: apt-get install openssl)");
+            .expect("openssl generates the keys: install it (Debian: apt-get install openssl)");
         child.stdin.take().unwrap().write_all(input).unwrap();
         child.wait_with_output().unwrap().stdout
     }

@@ -321,7 +321,7 @@ async fn a_collection_is_deleted_by_selector() -> Result<()> {
     let Some(deleted) =
         maps.delete_collection(&DeleteParams::default(), &ListParams::default().labels("x=1")).await?.left()
     else {
-        bail!("a collection answers with its objects");
+        bail!("deletecollection returns its objects");
     };
     assert_eq!(deleted.items.len(), 2);
     let left = maps.list(&ListParams::default()).await?;
@@ -408,7 +408,7 @@ async fn pods_are_evicted_and_deployments_restarted() -> Result<()> {
     pods.create(&PostParams::default(), &pod("a")).await?;
     let answer = pods.evict("a", &kube::api::EvictParams::default()).await?;
     assert!(answer.is_success());
-    assert!(pods.get_opt("a").await?.is_none(), "an unscheduled pod goes at once");
+    assert!(pods.get_opt("a").await?.is_none(), "an unscheduled pod is deleted immediately");
 
     let deployments: Api<Deployment> = Api::default_namespaced(client.clone());
     deployments.create(&PostParams::default(), &deployment("web")).await?;

@@ -272,9 +272,9 @@ async fn agree(steps: &[Step]) -> Result<()> {
                 let agreed = model.apply(manager, wanted, *force);
                 match apply(&things, manager, wanted, *force).await {
                     Ok(after) => {
-                        ensure!(agreed, "{step:?} is no conflict: {:?}", before.owners);
+                        ensure!(agreed, "{step:?} did not conflict: {:?}", before.owners);
                         let again = apply(&things, manager, wanted, *force).await?;
-                        ensure!(again == after, "what is applied again changes something: {step:?}");
+                        ensure!(again == after, "applying again changed the object: {step:?}");
                         after
                     }
                     Err(kube::Error::Api(status)) if status.is_conflict() => {
@@ -385,7 +385,7 @@ async fn a_forced_apply_takes_only_the_conflicting_field() -> Result<()> {
     }
     let map = maps.get("a").await?;
     let data = map.data.clone().unwrap_or_default();
-    let winner = data.get("shared").context("somebody won")?;
+    let winner = data.get("shared").context("the field is set")?;
     assert_eq!(data.len(), MANAGERS + 1, "{data:?}");
     for entry in map.managed_fields() {
         let fields = entry.fields_v1.as_ref().map_or(&Value::Null, |fields| &fields.0["f:data"]);

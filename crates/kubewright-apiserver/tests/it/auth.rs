@@ -24,7 +24,7 @@ use crate::world::{client, object, server};
 async fn whoami(client: &Client) -> Result<UserInfo> {
     let reviews: Api<SelfSubjectReview> = Api::all(client.clone());
     let review = reviews.create(&PostParams::default(), &SelfSubjectReview::default()).await?;
-    review.status.and_then(|status| status.user_info).context("the review has no answer")
+    review.status.and_then(|status| status.user_info).context("the review has no status")
 }
 
 fn name_and_groups(user: &UserInfo) -> (&str, Vec<&str>) {

@@ -190,7 +190,7 @@ async fn an_exhausted_address_range_is_an_error_and_leaks_nothing() -> Result<()
             Err(kube::Error::Api(status)) => break status,
             Err(error) => return Err(error.into()),
         }
-        assert!(created < 300, "the range has no end");
+        assert!(created < 300, "the range was not exhausted");
     };
     // 256 without the network and broadcast addresses and the address of `kubernetes`.
     assert_eq!(created, 253);
@@ -247,7 +247,7 @@ async fn a_watch_sees_every_write_once_and_in_order() -> Result<()> {
     })
     .await?;
     let versions = soon("the last event", reading).await??;
-    assert!(versions.is_sorted_by(|a, b| a < b), "a revision came twice, or too late");
+    assert!(versions.is_sorted_by(|a, b| a < b), "revisions are not strictly increasing");
     assert_eq!(maps.list(&ListParams::default()).await?.items.len(), 0);
     Ok(())
 }

@@ -37,7 +37,7 @@ use crate::world::object;
     printcolumn(name = "Color", type_ = "string", json_path = ".spec.color"),
     selectable = ".spec.color"
 )]
-#[x_kube(validation = Rule::new("self.replicas <= self.max").message("there is no place for so many"))]
+#[x_kube(validation = Rule::new("self.replicas <= self.max").message("replicas must not exceed max"))]
 struct WidgetSpec {
     color: String,
     #[serde(default = "one")]

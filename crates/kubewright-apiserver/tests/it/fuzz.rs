@@ -5,16 +5,10 @@
 
 mod choices;
 mod objects;
-#[expect(
-    unreachable_pub,
-    reason = "the crate that libFuzzer runs includes the file, and calls these from outside"
-)]
+#[expect(unreachable_pub, reason = "the libFuzzer crate includes this file and calls the functions")]
 mod reviews;
 mod seeds;
-#[expect(
-    unreachable_pub,
-    reason = "the crate that libFuzzer runs includes the file, and calls these from outside"
-)]
+#[expect(unreachable_pub, reason = "the libFuzzer crate includes this file and calls the functions")]
 mod targets;
 
 use proptest::prelude::*;
@@ -236,8 +230,8 @@ fn protobuf_bodies_are_answered() {
     let bodies = prop::collection::vec(any::<u8>(), 0..200);
     let objects = (select(objects::VICTIMS), prop::collection::vec(mutation(), 0..6)).prop_map(
         |((_, text), mutations)| {
-            let object = serde_json::from_str(text).expect("a victim is JSON");
-            let mut bytes = kubewright_apis::protobuf::encode(&object).expect("a victim is built in");
+            let object = serde_json::from_str(text).expect("the object is JSON");
+            let mut bytes = kubewright_apis::protobuf::encode(&object).expect("the kind is built in");
             for mutation in mutations {
                 mutation.apply(&mut bytes);
             }

@@ -61,7 +61,7 @@ async fn client_certificates_of_a_given_ca_authenticate() -> Result<()> {
     let admin = connect(&serving, &servers, &clients.client("root", &["system:masters"])?).await?;
     assert_eq!(get(&admin, "/api/v1/namespaces/default").await?["metadata"]["name"], "default");
     let nobody = connect(&serving, &servers, &clients.client("jane", &["readers"])?).await?;
-    let refused = get(&nobody, "/api/v1/namespaces/default").await.err().context("jane was let in")?;
+    let refused = get(&nobody, "/api/v1/namespaces/default").await.err().context("jane was authorized")?;
     assert!(refused.to_string().contains("User \"jane\" cannot get resource"), "{refused:#}");
     serving.close().await;
     Ok(())
@@ -72,7 +72,7 @@ async fn without_a_client_ca_all_clients_are_anonymous() -> Result<()> {
     let authority = Authority::new()?;
     let serving = Serving::open_at(server(), LOOPBACK, &certificates(&authority, None)?).await?;
     let admin = connect(&serving, &authority, &authority.client("root", &["system:masters"])?).await?;
-    let refused = get(&admin, "/api/v1/namespaces/default").await.err().context("root was believed")?;
+    let refused = get(&admin, "/api/v1/namespaces/default").await.err().context("root was authenticated")?;
     assert!(refused.to_string().contains("User \"system:anonymous\" cannot get"), "{refused:#}");
     Ok(())
 }

@@ -84,7 +84,7 @@ async fn a_controller_maintains_a_secret_per_config_map() -> Result<()> {
     // The dependent is deleted with its owner.
     maps.delete("a", &DeleteParams::default()).await?;
     assert!(secrets.get_opt("a").await?.is_none());
-    assert!(stop.send(()).is_ok(), "the controller is still there");
+    assert!(stop.send(()).is_ok(), "the controller still exists");
     soon("the end of the controller", running).await?;
     Ok(())
 }

@@ -334,7 +334,7 @@ async fn every_mistake_is_rejected_with_its_field() -> Result<()> {
     }
     assert!(problems.is_empty(), "{}", problems.join("\n"));
     for sort in ["enum", "format", "length", "minimum", "missing", "pattern", "type"] {
-        assert!(seen.contains_key(sort), "no mistake of the sort {sort} was made");
+        assert!(seen.contains_key(sort), "no mistake of kind {sort} was generated");
     }
     Ok(())
 }

@@ -128,8 +128,8 @@ async fn the_same_seed_and_requests_give_the_same_responses() -> Result<()> {
     assert_ne!(first[0]["metadata"]["name"], first[1]["metadata"]["name"]);
 
     // Without a seed, every server is different.
-    let by_lot = || ApiServer::new(Options { seed: None, ..options() });
-    let (one, two) = (answers(&by_lot()).await?, answers(&by_lot()).await?);
+    let unseeded = || ApiServer::new(Options { seed: None, ..options() });
+    let (one, two) = (answers(&unseeded()).await?, answers(&unseeded()).await?);
     assert_ne!(one[0]["metadata"]["uid"], two[0]["metadata"]["uid"]);
     Ok(())
 }

@@ -68,12 +68,12 @@ impl Reader {
         let length = file.metadata().map_err(OpenError::io(&path))?.len();
         let mut reader = Self { file: BufReader::new(file), path, offset: 0, length };
         if length < HEADER as u64 {
-            return Err(reader.damaged("the header is cut off"));
+            return Err(reader.damaged("the header is truncated"));
         }
         let mut found = [0; HEADER];
         reader.file.read_exact(&mut found).map_err(OpenError::io(&reader.path))?;
         if found[..8] != *kind.magic() {
-            return Err(reader.damaged("this is not the header of such a file"));
+            return Err(reader.damaged("the file has a different header"));
         }
         // Check the version before the checksum: later formats may have a different header.
         let format = u32_at(&found, 8);
@@ -110,7 +110,7 @@ impl Reader {
         let (mut input, mut records) = (payload.as_slice(), Vec::new());
         while !input.is_empty() {
             let record = Record::decode(&mut input);
-            records.push(record.ok_or_else(|| self.damaged("a record is in no known form"))?);
+            records.push(record.ok_or_else(|| self.damaged("a record has an unknown format"))?);
         }
         self.offset += PREFIX as u64 + u64::from(length);
         Ok(Next::Records(records))

@@ -86,7 +86,7 @@ impl Chain {
             let mut reader = Reader::open(folder, Kind::Log, *start)?;
             let torn = replay(&mut reader, state)?;
             if torn && (Some(start) != last || reader.good_frame_follows()?) {
-                return Err(reader.damaged("the checksum does not match, and more was written behind it"));
+                return Err(reader.damaged("the checksum does not match, and later frames exist"));
             }
             self.start = *start;
             self.end = reader.offset();

@@ -39,7 +39,9 @@ pub(super) fn read(folder: &Folder, revision: Revision) -> Result<State, OpenErr
     let mut counted = None;
     loop {
         match reader.next()? {
-            Next::Records(_) if counted.is_some() => return Err(reader.damaged("something follows the end")),
+            Next::Records(_) if counted.is_some() => {
+                return Err(reader.damaged("data follows the end record"));
+            }
             Next::Records(mut records) => {
                 if let Some(Record::End { objects }) = records.last() {
                     counted = Some(*objects);
@@ -52,7 +54,7 @@ pub(super) fn read(folder: &Folder, revision: Revision) -> Result<State, OpenErr
         }
     }
     if counted != Some(objects.len() as u64) {
-        return Err(reader.damaged("the end is missing, or objects are"));
+        return Err(reader.damaged("the end record or some objects are missing"));
     }
     Ok(State::from_snapshot(revision, objects))
 }

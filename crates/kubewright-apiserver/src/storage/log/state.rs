@@ -67,8 +67,8 @@ impl State {
             }
             Record::Opened { revision } if revision >= self.revision => self.revision = revision,
             Record::Closed { revision } if revision == self.revision => self.clean = true,
-            Record::Opened { .. } | Record::Closed { .. } => return Err("the counter goes back"),
-            Record::End { .. } => return Err("a log holds the end of a snapshot"),
+            Record::Opened { .. } | Record::Closed { .. } => return Err("the revision decreases"),
+            Record::End { .. } => return Err("the log contains the end record of a snapshot"),
         }
         Ok(())
     }
@@ -86,7 +86,7 @@ impl State {
 
     fn step(&mut self, revision: Revision) -> Result<(), &'static str> {
         if revision <= self.revision {
-            return Err("the counter goes back");
+            return Err("the revision decreases");
         }
         self.revision = revision;
         Ok(())

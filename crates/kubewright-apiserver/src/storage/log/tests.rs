@@ -115,7 +115,7 @@ fn names(dir: &Path) -> Vec<String> {
 }
 
 fn open_error(dir: &Path) -> OpenError {
-    open(dir, Limits::default(), attributes).err().expect("the folder is refused")
+    open(dir, Limits::default(), attributes).err().expect("the directory is rejected")
 }
 
 #[test]
@@ -135,7 +135,11 @@ fn objects_are_restored_with_their_attributes_and_revisions() {
 
     let server = Server::open(&dir);
     assert_eq!(server.recovered, Recovered { objects: 2, truncated_bytes: 0, clean: true });
-    assert_eq!((server.objects(), server.store.revision()), (objects, revision), "a good end leaves no gap");
+    assert_eq!(
+        (server.objects(), server.store.revision()),
+        (objects, revision),
+        "a clean shutdown leaves no gap"
+    );
     assert_eq!(&*server.store.get("pods", "default/b").unwrap().attributes.uid, "default/b");
 }
 
@@ -198,7 +202,7 @@ fn a_visible_revision_is_never_reused() {
         }
         (seen, crashed) = (server.put("pods", "a", 1), crashes);
     }
-    assert_eq!(seen / GAP, 2, "both crashes count, and nothing else does");
+    assert_eq!(seen / GAP, 2, "each crash skips one gap");
 }
 
 #[test]
@@ -230,13 +234,13 @@ fn a_full_disk_fails_this_write_and_all_later_ones() {
     assert!(error.to_string().starts_with("cannot write ") && error.to_string().contains("log-0"), "{error}");
     server.disk.recover();
     server.put("pods", "a", 3);
-    assert_eq!(server.sync().unwrap_err().kind(), io::ErrorKind::StorageFull, "it stays");
+    assert_eq!(server.sync().unwrap_err().kind(), io::ErrorKind::StorageFull, "the failure is permanent");
     assert_eq!(server.log.failure().unwrap().to_string(), error.to_string());
     assert_eq!(server.log.close().unwrap_err().to_string(), error.to_string());
     drop(server);
 
     let server = Server::open(dir.path());
-    assert_eq!(server.objects(), objects, "only what was acknowledged");
+    assert_eq!(server.objects(), objects, "only confirmed writes survive");
     assert_eq!(server.recovered.truncated_bytes, 20);
 }
 
@@ -246,7 +250,7 @@ fn a_failed_sync_is_never_retried() {
     let server = Server::open(dir.path());
     server.disk.refuse_to_sync();
     server.put("pods", "a", 1);
-    assert_eq!(server.sync().unwrap_err().to_string().split(": ").last(), Some("the disk is ill"));
+    assert_eq!(server.sync().unwrap_err().to_string().split(": ").last(), Some("the disk failed"));
     let syncs = server.disk.syncs();
     server.disk.recover();
     server.put("pods", "a", 2);
@@ -280,7 +284,7 @@ fn commits_queued_during_a_sync_are_synced_together() {
     }
     let mut waiting = Box::pin(server.store.synced(first));
     let mut context = std::task::Context::from_waker(std::task::Waker::noop());
-    assert!(waiting.as_mut().poll(&mut context).is_pending(), "written is not synced");
+    assert!(waiting.as_mut().poll(&mut context).is_pending(), "a written commit is not synced yet");
     gate.release();
     wait(waiting).unwrap();
     gate.entered();
@@ -371,7 +375,7 @@ fn a_decreasing_revision_is_rejected_before_it_is_written() {
     let old = server.store.get("pods", "a").unwrap();
     server.log.record(&[Recorded { resource: "pods".into(), version: old, deleted: false }]);
     server.put("pods", "c", 1);
-    assert!(server.sync().unwrap_err().to_string().ends_with("the counter goes back"));
+    assert!(server.sync().unwrap_err().to_string().ends_with("the revision decreases"));
     drop(server);
     assert!(!Server::open(dir.path()).recovered.clean);
 }

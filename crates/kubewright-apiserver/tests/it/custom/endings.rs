@@ -204,7 +204,7 @@ async fn a_terminating_crd_waits_for_the_finalizers_of_its_objects() -> Result<(
     let patch = Patch::Merge(json!({"metadata": {"finalizers": null}}));
     let options = PatchParams::default();
     let release = widgets.patch("held", &options, &patch);
-    let (released, gone) = tokio::join!(release, soon("the end of the definition", ended));
+    let (released, gone) = tokio::join!(release, soon("the removal of the CRD", ended));
     released?;
     gone?;
     assert!(definitions(&client).get_opt(DEFINITION).await?.is_none());

@@ -70,7 +70,7 @@ async fn the_schema_defaults_selects_and_rejects() -> Result<()> {
     };
     assert_eq!(
         status.message,
-        "Widget.example.org \"c\" is invalid: spec: Invalid value: there is no place for so many"
+        "Widget.example.org \"c\" is invalid: spec: Invalid value: replicas must not exceed max"
     );
     Ok(())
 }
@@ -200,7 +200,7 @@ async fn a_custom_resource_is_scaled() -> Result<()> {
     let patch = Patch::Merge(json!({"spec": {"replicas": 11}}));
     let refused = widgets.patch_scale("a", &PatchParams::default(), &patch).await;
     let Err(kube::Error::Api(status)) = refused else { panic!("scaled beyond the maximum") };
-    assert!(status.message.contains("there is no place for so many"), "{}", status.message);
+    assert!(status.message.contains("replicas must not exceed max"), "{}", status.message);
     Ok(())
 }
 
@@ -276,7 +276,7 @@ async fn an_operator_reconciles_its_own_kind() -> Result<()> {
     soon("the second map", await_condition(maps.clone(), "a", is_there)).await?;
     widgets.delete("a", &DeleteParams::default()).await?;
     assert!(maps.get_opt("a").await?.is_none());
-    assert!(stop.send(()).is_ok(), "the controller is still there");
+    assert!(stop.send(()).is_ok(), "the controller still exists");
     soon("the end of the controller", running).await?;
     Ok(())
 }
@@ -291,7 +291,7 @@ async fn a_crd_is_applied_as_operators_do_on_start() -> Result<()> {
     widgets.create(&PostParams::default(), &widget("a")).await?;
     let settled = definitions.get(Widget::crd_name()).await?;
     let second = definitions.patch(Widget::crd_name(), &params, &Patch::Apply(Widget::crd())).await?;
-    assert_eq!(second.resource_version(), settled.resource_version(), "nothing new was applied");
+    assert_eq!(second.resource_version(), settled.resource_version(), "the second apply changed nothing");
     assert_eq!(second.uid(), first.uid());
     assert_eq!(super::names(&widgets).await?, ["a"]);
     Ok(())

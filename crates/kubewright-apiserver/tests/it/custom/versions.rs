@@ -44,7 +44,7 @@ async fn a_new_field_is_available_to_the_next_request() -> Result<()> {
     let things = define(&client, &[version("v1", true, &size())]).await?;
     let before =
         things.create(&PostParams::default(), &thing("a", &json!({"size": 1, "color": "blue"}))).await?;
-    assert_eq!(before.data["spec"], json!({"size": 1}), "what nobody knows is not kept");
+    assert_eq!(before.data["spec"], json!({"size": 1}), "unknown fields are pruned");
     let watch = things.watch(&WatchParams::default(), &before.resource_version().unwrap_or_default()).await?;
     let outdated = watch.try_collect::<Vec<WatchEvent<DynamicObject>>>();
 

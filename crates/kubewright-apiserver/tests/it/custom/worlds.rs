@@ -143,7 +143,7 @@ async fn crds_and_their_objects_survive_a_restart() -> Result<()> {
     let mut wrong = widget("c");
     wrong.spec.replicas = 11;
     let refused = widgets_of(&server).create(&PostParams::default(), &wrong).await;
-    assert!(refused.is_err(), "rules hold as before");
+    assert!(refused.is_err(), "validation rules still apply");
 
     // Owner references still work.
     widgets_of(&server).delete("a", &DeleteParams::default()).await?;

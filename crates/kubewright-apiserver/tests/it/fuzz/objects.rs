@@ -145,7 +145,7 @@ pub(crate) fn object(resource: &Resource, choices: &mut Choices<'_>) -> Value {
     let path = path(resource);
     let victim = VICTIMS.iter().find(|(at, _)| *at == path);
     let mut object: Value =
-        victim.map_or(json!({}), |(_, text)| serde_json::from_str(text).expect("a victim is JSON"));
+        victim.map_or(json!({}), |(_, text)| serde_json::from_str(text).expect("the object is JSON"));
     if !object["metadata"].is_object() {
         object["metadata"] = json!({"name": "victim"});
     }

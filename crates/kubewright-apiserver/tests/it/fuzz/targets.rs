@@ -31,9 +31,9 @@ use super::objects;
 /// JSON round-trips.
 pub fn json_text(data: &[u8]) {
     let Ok(parsed) = json::parse(data, ParseOptions::default()) else {
-        // A strict parser accepts no more, except for depth.
+        // A strict parser rejects it as well, unless it is too deep.
         let refused = serde_json::from_slice::<Value>(data);
-        assert!(refused.is_err(), "refused, although it is JSON: {:?}", String::from_utf8_lossy(data));
+        assert!(refused.is_err(), "valid JSON was rejected: {:?}", String::from_utf8_lossy(data));
         return;
     };
     // A negative zero is written as `-0`, as in Go, and read as an integer: so compare the second round.
@@ -153,7 +153,7 @@ pub fn object(data: &[u8]) {
     defaults::apply(gvk, &mut value);
     let once = value.clone();
     defaults::apply(gvk, &mut value);
-    assert_eq!(value, once, "defaults are given once");
+    assert_eq!(value, once, "defaulting is idempotent");
     validation::create(gvk, true, &value);
     validation::update(gvk, true, &value, &once);
 }
@@ -210,7 +210,7 @@ pub fn request(data: &[u8]) {
     let patches = request.method() == Method::PATCH;
     let what = format!("{} {}", request.method(), request.uri());
     let (status, body) = answer(&SERVER.fork(), request);
-    expect_told(&what, status, &body, patches);
+    expect_no_server_error(&what, status, &body, patches);
 }
 
 const JSON: &str = "application/json";
@@ -233,7 +233,7 @@ pub fn life(data: &[u8]) {
         // The name may not be valid in a path.
         let Ok(request) = request.body(Full::new(Bytes::from(body))) else { return StatusCode::BAD_REQUEST };
         let (status, body) = answer(&server, request);
-        expect_told(&what, status, &body, patches);
+        expect_no_server_error(&what, status, &body, patches);
         status
     };
     send(Method::POST, &collection, JSON, &object);
@@ -294,7 +294,7 @@ pub(super) fn answer(server: &ApiServer, request: Request<Full<Bytes>>) -> (Stat
 }
 
 /// An error must have a Status, and must not be internal.
-fn expect_told(what: &str, status: StatusCode, body: &[u8], patches: bool) {
+fn expect_no_server_error(what: &str, status: StatusCode, body: &[u8], patches: bool) {
     if status.is_success() {
         return;
     }
@@ -335,7 +335,7 @@ fn expect_told(what: &str, status: StatusCode, body: &[u8], patches: bool) {
 fn documents() -> &'static [Value] {
     static DOCUMENTS: LazyLock<Vec<Value>> = LazyLock::new(|| {
         let victims =
-            objects::VICTIMS.iter().map(|(_, text)| serde_json::from_str(text).expect("a victim is JSON"));
+            objects::VICTIMS.iter().map(|(_, text)| serde_json::from_str(text).expect("the object is JSON"));
         victims.chain([json!({}), json!({"data": {"a": {}}, "list": [1, [2], {"a": null}]})]).collect()
     });
     &DOCUMENTS

@@ -51,12 +51,12 @@ fn a_log_cut_anywhere_holds_the_commits_before_the_cut() {
         let Some((end, objects)) = known.iter().rfind(|(end, _)| *end <= cut) else {
             // The header was synced before the file got its name, so this is damage and not a crash.
             let error = found.err().expect("the header is truncated").to_string();
-            assert!(error.contains(LOG) && error.contains("the header is cut off"), "{error}");
+            assert!(error.contains(LOG) && error.contains("the header is truncated"), "{error}");
             continue;
         };
         let found = found.unwrap();
         assert_eq!((&rows(&found), found.truncated), (objects, (cut - end) as u64), "cut at {cut}");
-        assert_eq!(found.log.metadata().unwrap().len(), *end as u64, "the rest is gone from the file");
+        assert_eq!(found.log.metadata().unwrap().len(), *end as u64, "the rest is truncated");
     }
 }
 
@@ -104,7 +104,7 @@ fn a_flipped_bit_in_a_snapshot_is_detected() {
         let files: Vec<_> =
             names.iter().map(String::as_str).zip(contents.iter().map(Vec::as_slice)).collect();
         let error = recover_from(&files).err().expect("damage is detected").to_string();
-        assert!(error.contains(&names[snapshot]), "the cause is named, not what follows from it: {error}");
+        assert!(error.contains(&names[snapshot]), "the error names the damaged snapshot: {error}");
     }
 }
 
@@ -156,7 +156,7 @@ fn a_crash_at_any_point_of_a_snapshot_loses_nothing() {
     writer.commit(vec![put(3)]).unwrap();
     note("a commit in the new log", 3);
     fs::write(folder.path(Kind::Snapshot, 2).with_extension("tmp"), b"kwrt-sn").unwrap();
-    note("half a snapshot without a name", 3);
+    note("an unfinished snapshot", 3);
     snapshot::write(&folder, &state).unwrap();
     note("a snapshot", 3);
     writer.commit(vec![put(4)]).unwrap();
@@ -185,7 +185,10 @@ fn a_crash_at_any_point_of_a_snapshot_loses_nothing() {
         });
         assert!(found.state.iter().eq(wanted.iter()), "{when}");
         assert_eq!((found.state.revision, found.truncated), (revision, 0), "{when}");
-        assert!(names(dir.path()).iter().all(|name| !name.contains("tmp")), "{when}: it is swept");
+        assert!(
+            names(dir.path()).iter().all(|name| !name.contains("tmp")),
+            "{when}: unfinished files are removed"
+        );
     }
 
     // If the newest snapshot is damaged, the previous one is used, provided that its logs exist.
@@ -217,7 +220,7 @@ fn a_log_that_is_missing_or_short_before_another_is_damage() {
     fs::write(&second, &bytes[..bytes.len() - 1]).unwrap();
     let error = open_error(dir.path());
     assert!(matches!(&error, OpenError::Damaged { path, offset: 24, .. } if *path == second), "{error}");
-    assert_eq!(fs::metadata(&second).unwrap().len(), bytes.len() as u64 - 1, "nothing was cut away");
+    assert_eq!(fs::metadata(&second).unwrap().len(), bytes.len() as u64 - 1, "nothing was truncated");
 
     fs::remove_file(&second).unwrap();
     let error = open_error(dir.path());

@@ -108,7 +108,7 @@ impl Sink for Faulty {
             let _ = door.released.lock().unwrap().recv();
         }
         if self.disk.0.lock().unwrap().ill {
-            return Err(io::Error::other("the disk is ill"));
+            return Err(io::Error::other("the disk failed"));
         }
         self.file.sync_data()
     }
