@@ -135,7 +135,7 @@ impl Custom {
     /// Converts an object of any version to the storage version.
     pub(crate) fn to_stored(&self, mut object: Value) -> Value {
         if let Err(error) = custom::convert(&self.rules, &mut object, self.storage_version()) {
-            tracing::error!(%error, kind = self.rules.kind, "failed to convert custom resource to storage version");
+            tracing::error!(%error, kind = self.rules.kind, "failed to convert custom resource for storage");
         }
         object
     }

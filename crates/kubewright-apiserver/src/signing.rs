@@ -121,7 +121,7 @@ impl Inner {
                 Next::Write("status", status)
             }
             Err(error) => {
-                tracing::warn!(%error, "failed to issue certificate");
+                tracing::warn!(%error, request = request.str_at("metadata.name"), "failed to issue certificate");
                 Next::Nothing
             }
         }

@@ -1,7 +1,7 @@
 //! Prevents privilege escalation through RBAC objects.
 //!
-//! A user who writes a role must hold all its permissions or may `escalate`; a user who writes a binding must hold all
-//! permissions of its role or may `bind` it.
+//! A user who writes a role must hold all its permissions or be allowed to `escalate`. A user who writes a binding
+//! must hold all permissions of its role or be allowed to `bind` it.
 
 use kubewright_apimachinery::field::quote;
 use kubewright_apimachinery::object::Fields as _;
