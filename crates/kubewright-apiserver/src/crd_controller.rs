@@ -199,7 +199,13 @@ impl Inner {
         if let Err(error) = self.delete_object(served, namespace, name, &DeleteOptions::default(), after)
             && error.code != 404
         {
-            tracing::warn!(%error, resource = served.plural(), namespace, name, "failed to delete custom resource of terminating CRD");
+            tracing::warn!(
+                %error,
+                resource = served.plural(),
+                namespace,
+                name,
+                "failed to delete custom resource of terminating CRD"
+            );
         }
     }
 

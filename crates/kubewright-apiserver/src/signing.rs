@@ -121,7 +121,8 @@ impl Inner {
                 Next::Write("status", status)
             }
             Err(error) => {
-                tracing::warn!(%error, request = request.str_at("metadata.name"), "failed to issue certificate");
+                let name = request.str_at("metadata.name");
+                tracing::warn!(%error, request = name, "failed to issue certificate");
                 Next::Nothing
             }
         }

@@ -250,19 +250,19 @@ fn bad_extra(key: &str, values: &[String]) -> Option<String> {
     None
 }
 
-/// The node that a user name stands for.
+/// The node of a node user name.
 fn node_name(user: &str) -> Option<&str> {
     user.strip_prefix("system:node:").filter(|name| names::dns1123_subdomain(name).is_empty())
 }
 
-/// The namespace and name of the service account that a user name stands for.
+/// The namespace and name of a service account user name.
 fn service_account(user: &str) -> Option<(&str, &str)> {
     let (namespace, name) = user.strip_prefix("system:serviceaccount:")?.split_once(':')?;
     let right = names::dns1123_label(namespace).is_empty() && names::dns1123_subdomain(name).is_empty();
     right.then_some((namespace, name))
 }
 
-/// The user that the request's headers ask to impersonate, with the given attributes only; `None` without
+/// The user in the request's impersonation headers, with the given attributes only; `None` without
 /// such headers.
 fn wanted(headers: &HeaderMap) -> Result<Option<User>, ApiError> {
     let all = |name: &str| -> Vec<String> {

@@ -229,7 +229,7 @@ mod tests {
     }
 
     #[test]
-    fn a_rule_allows_what_it_names_and_nothing_else() {
+    fn a_rule_allows_only_its_verbs_resources_and_names() {
         let pods = json!({"verbs": ["get"], "apiGroups": [""], "resources": ["pods"]});
         let logs = json!({"verbs": ["get"], "apiGroups": [""], "resources": ["pods/log"]});
         let all = json!({"verbs": ["*"], "apiGroups": ["*"], "resources": ["*"]});

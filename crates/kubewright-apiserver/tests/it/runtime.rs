@@ -192,7 +192,7 @@ async fn a_condition_is_awaited_until_it_holds() -> Result<()> {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_deletion_is_awaited_until_the_last_finalizer_is_gone() -> Result<()> {
+async fn a_deletion_is_awaited_until_the_last_finalizer_is_removed() -> Result<()> {
     let maps: Api<ConfigMap> = Api::default_namespaced(alone());
     let mut held = config_map("a");
     held.finalizers_mut().push("example.org/hold".to_owned());
