@@ -1,12 +1,13 @@
-//! Admission: an ordered list of plugins that change a request's object or refuse the request.
+//! Admission: an ordered list of plugins that modify a request's object or reject the request.
 //!
-//! The chain has upstream's plugins in upstream's order ([`chain`]), one file each. It runs in two phases: the mutating
-//! phase sees the object as the client sent it (decoded, defaulted, with its managedFields), the validating phase sees
-//! it as it is going to be stored. In between the object is prepared and validated ([`crate::write`]).
+//! The chain has upstream's plugins in upstream's order ([`chain`]), one file each. It runs in two phases:
+//! the mutating phase sees the object as the client sent it (decoded, defaulted, with its managedFields), the
+//! validating phase sees it as it will be stored. In between the object is prepared and validated
+//! ([`crate::write`]).
 //!
-//! A plugin answers at once ([`Admission::Ready`]) or waits for something outside the server
-//! ([`Admission::Pending`]). No lock is held while it waits: the write is committed against the version that it was
-//! resolved from. A plugin reads other objects through [`Cluster`] and commits nothing, except for ResourceQuota.
+//! A plugin decides immediately ([`Admission::Ready`]) or waits for an external call
+//! ([`Admission::Pending`]). No lock is held while it waits: the write is committed against the version that
+//! it was resolved from. Plugins read other objects through [`Cluster`]. Only ResourceQuota commits writes.
 
 mod attributes;
 mod certificate_approval;
@@ -47,7 +48,7 @@ pub use chain::{AdmissionPlugins, UnknownPlugin};
 pub(crate) use cluster::Cluster;
 pub(crate) use webhooks::Webhooks;
 
-/// What a plugin decides.
+/// The decision of a plugin.
 pub(crate) enum Admission<'a> {
     /// Decided without waiting.
     Ready(Result<(), ApiError>),
@@ -56,7 +57,7 @@ pub(crate) enum Admission<'a> {
 }
 
 impl Admission<'_> {
-    /// Nothing to object to, nothing to change.
+    /// Admits the request unchanged.
     pub(crate) const ALLOWED: Self = Self::Ready(Ok(()));
 }
 
@@ -68,14 +69,14 @@ impl From<Result<(), ApiError>> for Admission<'_> {
 
 /// One admission plugin.
 pub(crate) trait Plugin: Send + Sync {
-    /// Upstream's name, as flags give it.
-    #[cfg_attr(not(test), expect(dead_code, reason = "tests compare it with the order"))]
+    /// Upstream's name, as used in flags.
+    #[cfg_attr(not(test), expect(dead_code, reason = "tests compare names with the chain's order"))]
     fn name(&self) -> &'static str;
 
-    /// The operations that it is called for.
+    /// Whether the plugin handles an operation.
     fn handles(&self, operation: Operation) -> bool;
 
-    /// The mutating phase: may change `attributes.object`, or refuse the request.
+    /// The mutating phase: may modify `attributes.object` or reject the request.
     fn admit<'a>(
         &'a self,
         _cluster: &'a Cluster<'_>,
@@ -85,7 +86,7 @@ pub(crate) trait Plugin: Send + Sync {
         Admission::ALLOWED
     }
 
-    /// The validating phase: may refuse the request.
+    /// The validating phase: may reject the request.
     fn validate<'a>(
         &'a self,
         _cluster: &'a Cluster<'_>,

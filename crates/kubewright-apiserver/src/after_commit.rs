@@ -1,9 +1,9 @@
-//! What follows a commit, before the request that caused it is answered: an explicit list of steps.
+//! Work after a commit that runs before the request returns: an explicit list of steps.
 //!
-//! In a real cluster controllers do this some time later. Here a commit adds its steps to an [`AfterCommit`], and the
-//! write path runs the list when it is done ([`Inner::finish`]). Steps commit as well and add to the same list, so
-//! chains and cycles of owners need no recursion. What a step does is in `gc`, `definitions`, `allocate`,
-//! `auth/aggregation` and `signing`.
+//! In a real cluster, controllers do this asynchronously. Here a commit adds its steps to an [`AfterCommit`],
+//! and the write path runs the list at its end ([`Inner::finish`]). Steps commit as well and add to the same
+//! list, so chains and cycles of owners need no recursion. The steps are implemented in `gc`,
+//! `crd_controller`, `service_ips`, `auth/aggregation` and `signing`.
 
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -12,33 +12,33 @@ use kubewright_apimachinery::object::Fields as _;
 
 use crate::delete::{FOREGROUND, ORPHAN};
 use crate::gc::locate;
-use crate::resources::Served;
+use crate::resources::Resource;
 use crate::server::{Controllers, Inner};
-use crate::storage::Version;
+use crate::storage::StoredObject;
 
 /// One step.
 enum Step {
     /// The addresses of a Service changed.
-    ServiceAddresses { key: Arc<str>, before: Option<Arc<Version>>, after: Option<Arc<Version>> },
-    /// The owner with this uid is gone.
+    ServiceAddresses { key: Arc<str>, before: Option<Arc<StoredObject>>, after: Option<Arc<StoredObject>> },
+    /// The owner with this UID was deleted.
     OwnerGone(Box<str>),
-    /// An object waits for its dependents.
+    /// An object is being deleted and waits for its dependents.
     WaitsForDependents(Arc<str>, Arc<str>),
-    /// The owners of an object may all be absent.
+    /// All owners of an object may be missing.
     Dangling(Arc<str>, Arc<str>),
-    /// Something in a namespace went away.
+    /// An object in a terminating namespace was deleted.
     EmptyNamespace(String),
-    /// A CustomResourceDefinition of this group was written or removed.
+    /// A CRD of this group was written or deleted.
     SettleDefinitions(String),
-    /// An object of the CustomResourceDefinition with this name is gone.
+    /// An instance of the CRD with this name was deleted.
     EmptyDefinition(String),
-    /// A ClusterRole changed: aggregated roles may have to follow.
+    /// A ClusterRole changed: aggregated roles may need an update.
     AggregateRoles,
     /// A CertificateSigningRequest was written.
     SigningRequest(Arc<str>),
 }
 
-/// The steps that are still to be done.
+/// The pending steps.
 #[derive(Default)]
 #[must_use = "steps run in `Inner::finish`"]
 pub(crate) struct AfterCommit {
@@ -46,12 +46,12 @@ pub(crate) struct AfterCommit {
 }
 
 impl AfterCommit {
-    /// Adds what follows the commit of an object.
-    pub(crate) fn written(&mut self, server: &Inner, served: &Served, version: &Arc<Version>) {
+    /// Adds the steps after an object was written.
+    pub(crate) fn written(&mut self, server: &Inner, served: &Resource, version: &Arc<StoredObject>) {
         self.extension_step(served, version);
-        // Committed while its CustomResourceDefinition was being deleted, too late to be deleted with the others.
-        if server.definition_goes(served) && !version.attributes.deleting {
-            server.take_along(served, version, self);
+        // The object was committed after the other instances of its terminating CRD were deleted.
+        if server.is_crd_terminating(served) && !version.attributes.deleting {
+            server.delete_instance(served, version, self);
             return;
         }
         if server.controllers == Controllers::None {
@@ -76,10 +76,10 @@ impl AfterCommit {
         }
     }
 
-    /// Adds what follows the removal of an object.
-    pub(crate) fn removed(&mut self, server: &Inner, served: &Served, version: &Arc<Version>) {
+    /// Adds the steps after an object was deleted.
+    pub(crate) fn removed(&mut self, server: &Inner, served: &Resource, version: &Arc<StoredObject>) {
         self.extension_step(served, version);
-        if let Some(custom) = served.custom().filter(|_| server.definition_goes(served)) {
+        if let Some(custom) = served.custom().filter(|_| server.is_crd_terminating(served)) {
             self.steps.push_back(Step::EmptyDefinition(custom.definition.name.clone()));
         }
         if server.controllers == Controllers::None {
@@ -100,13 +100,13 @@ impl AfterCommit {
         }
     }
 
-    /// Adds that the IPAddress objects of a Service must follow its addresses.
+    /// Adds the update of a Service's IPAddress objects.
     pub(crate) fn service_addresses(
         &mut self,
-        served: &Served,
+        served: &Resource,
         key: &str,
-        before: Option<&Arc<Version>>,
-        after: Option<&Arc<Version>>,
+        before: Option<&Arc<StoredObject>>,
+        after: Option<&Arc<StoredObject>>,
     ) {
         if served.storage.as_ref() == "services" {
             let (before, after) = (before.cloned(), after.cloned());
@@ -114,13 +114,13 @@ impl AfterCommit {
         }
     }
 
-    fn extension_step(&mut self, served: &Served, version: &Version) {
+    fn extension_step(&mut self, served: &Resource, version: &StoredObject) {
         if let Some((_, group)) = version.key.split_once('.').filter(|_| served.defines_resources()) {
             self.steps.push_back(Step::SettleDefinitions(group.to_owned()));
         }
     }
 
-    fn role_step(&mut self, served: &Served) {
+    fn role_step(&mut self, served: &Resource) {
         if served.storage.as_ref() == crate::auth::Kind::ClusterRole.storage() {
             self.steps.push_back(Step::AggregateRoles);
         }

@@ -10,7 +10,7 @@ use crate::request::{Request, Target};
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Audited {
-    /// The user that the request acts as.
+    /// The effective user, after impersonation.
     pub user: String,
     /// Verb, as RBAC names it.
     pub verb: String,
@@ -22,15 +22,15 @@ pub struct Audited {
     pub namespace: String,
     /// Name; empty for none.
     pub name: String,
-    /// Whether it is a server-side apply.
+    /// Whether the request is a server-side apply.
     pub applies: bool,
     /// Status of the response.
     pub code: u16,
 }
 
-/// Receives the requests of a server.
+/// Receives the audited requests of a server.
 pub trait Audit: Send + Sync + 'static {
-    /// Called after a request was answered, and when a watch starts. Must not block.
+    /// Called after the response to a request, and when a watch starts. Must not block.
     fn record(&self, request: Audited);
 }
 

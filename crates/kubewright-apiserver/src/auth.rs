@@ -1,16 +1,15 @@
-//! Who asks, and whether they may.
+//! Authentication and authorization of requests.
 //!
-//! Whoever carries a request into the server says who sent it, as a request extension ([`User`]); over TLS
-//! that is the client certificate or the bearer token. A request in-process without one is the administrator's.
-//! What they may do is decided by [`Authorization`]: by the roles and bindings in the store, unless a server is
-//! told otherwise.
+//! The caller of the server attaches the authenticated [`User`] as a request extension; over TLS it comes
+//! from the client certificate or the bearer token. An in-process request without one runs as the
+//! administrator. [`Authorization`] decides what a user may do: by default by the RBAC objects in the store.
 
 mod aggregation;
 mod authorize;
-mod grants;
+mod escalation;
 mod impersonation;
 mod rbac;
-mod rights;
+mod rbac_index;
 mod rule;
 
 use std::collections::BTreeMap;
@@ -21,29 +20,29 @@ use kubewright_apimachinery::status::{ApiError, Qualified};
 
 pub(crate) use impersonation::Modes;
 pub(crate) use rbac::Rbac;
-pub(crate) use rights::Kind;
+pub(crate) use rbac_index::Kind;
 
-/// The group whose members may do everything.
+/// The group whose members are allowed everything.
 pub const MASTERS: &str = "system:masters";
 const AUTHENTICATED: &str = "system:authenticated";
 const UNAUTHENTICATED: &str = "system:unauthenticated";
 const ANONYMOUS: &str = "system:anonymous";
 
-/// Who sent a request. Put one into a request's extensions to speak for someone.
+/// The user that sent a request. Put one into a request's extensions to act as that user.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct User {
-    /// Name.
+    /// User name.
     pub name: String,
-    /// Uid, where there is one.
+    /// UID; may be empty.
     pub uid: String,
     /// Groups.
     pub groups: Vec<String>,
-    /// What else is known.
+    /// Additional attributes.
     pub extra: BTreeMap<String, Vec<String>>,
 }
 
 impl User {
-    /// A user who has shown who they are.
+    /// A user in the group `system:authenticated`.
     pub fn authenticated(name: impl Into<String>, groups: impl IntoIterator<Item = String>) -> Self {
         let mut groups: Vec<String> = groups.into_iter().collect();
         if !groups.iter().any(|group| group == AUTHENTICATED) {
@@ -52,12 +51,12 @@ impl User {
         Self { name: name.into(), uid: String::new(), groups, extra: BTreeMap::new() }
     }
 
-    /// The administrator.
+    /// The administrator, a member of [`MASTERS`].
     pub fn admin() -> Self {
         Self::authenticated("admin", [MASTERS.to_owned()])
     }
 
-    /// Nobody in particular.
+    /// The user of requests without credentials.
     pub fn anonymous() -> Self {
         Self {
             name: ANONYMOUS.to_owned(),
@@ -67,22 +66,22 @@ impl User {
         }
     }
 
-    /// In this group?
+    /// Whether the user is a member of `group`.
     pub fn is_in(&self, group: &str) -> bool {
         self.groups.iter().any(|own| own == group)
     }
 }
 
-/// What someone wants to do.
+/// A verb and its target, for authorization.
 #[derive(Debug, Clone, Copy)]
 pub struct Action<'a> {
     /// Verb, in lower case.
     pub verb: &'a str,
-    /// What it is done to.
+    /// Target.
     pub on: ActionOn<'a>,
 }
 
-/// What an action is done to.
+/// The target of an action.
 #[derive(Debug, Clone, Copy)]
 pub enum ActionOn<'a> {
     /// A non-resource path.
@@ -91,42 +90,42 @@ pub enum ActionOn<'a> {
     Resource {
         /// API group.
         group: &'a str,
-        /// Plural, with the subresource behind a slash.
+        /// Plural name; a subresource follows after a slash.
         resource: &'a str,
-        /// Namespace, or empty.
+        /// Namespace; may be empty.
         namespace: &'a str,
-        /// Name, or empty.
+        /// Object name; may be empty.
         name: &'a str,
     },
 }
 
-/// How a server decides who may do what.
+/// The authorization mode of a server.
 #[derive(Clone, Default)]
 pub enum Authorization {
-    /// By the Roles, ClusterRoles and their bindings that are stored in the server.
+    /// RBAC: Roles, ClusterRoles and their bindings in the store.
     #[default]
     Rbac,
-    /// Everyone may do everything who has shown who they are; nobody else is let in.
+    /// Allows everything to authenticated users and rejects anonymous requests.
     AlwaysAllow,
-    /// By other rules. They are asked about everyone, administrators included.
+    /// A custom authorizer. It is called for every user, administrators included.
     Custom(Arc<dyn Authorizer>),
 }
 
-/// Decides who may do what, in place of RBAC: see [`Authorization::Custom`].
+/// Authorizes requests instead of RBAC: see [`Authorization::Custom`].
 pub trait Authorizer: Send + Sync + 'static {
-    /// May `user` do this?
+    /// Whether `user` may perform `action`.
     fn allows(&self, user: &User, action: Action<'_>) -> bool;
 }
 
-/// What was decided, and why.
+/// The result of an authorization check.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub(crate) struct Decision {
     pub(crate) allowed: bool,
-    /// As reviews show it; often empty.
+    /// The reason as access reviews show it; often empty.
     pub(crate) reason: String,
 }
 
-/// The answer to someone who may not, with the reason if there is one.
+/// The Forbidden error for an action.
 fn forbidden(user: &User, action: Action<'_>, reason: &str) -> ApiError {
     let (what, name, why) = match action.on {
         ActionOn::Path(path) => {
@@ -150,7 +149,7 @@ fn forbidden(user: &User, action: Action<'_>, reason: &str) -> ApiError {
             (Qualified { group, name: plural }, name, why)
         }
     };
-    // Names are the client's: what it said is not to become HTML in somebody's browser.
+    // Names come from the client. Escape them so that a browser does not render them as HTML.
     let mut why = why.replace('&', "&amp;").replace('<', "&lt;").replace('>', "&gt;");
     if !reason.is_empty() {
         why = format!("{why}: {reason}");
@@ -163,7 +162,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_refusal_says_who_may_not_do_what() {
+    fn a_forbidden_error_names_user_verb_and_resource() {
         let refusal = |verb, on, reason| forbidden(&User::anonymous(), Action { verb, on }, reason).message;
         let nodes = ActionOn::Resource { group: "", resource: "nodes", namespace: "", name: "" };
         assert_eq!(

@@ -1,4 +1,4 @@
-//! Bodies of answers: whole, a list that is joined while it is read, or a stream of events.
+//! Response bodies: complete, a list that is assembled while it is sent, or a stream of events.
 
 mod joined;
 
@@ -13,7 +13,7 @@ use http_body::{Frame, SizeHint};
 pub(crate) use joined::Items;
 use joined::Joined;
 
-/// The body of an answer.
+/// The body of a response.
 pub struct Body(Kind);
 
 enum Kind {
@@ -23,12 +23,12 @@ enum Kind {
 }
 
 impl Body {
-    /// No body.
+    /// An empty body.
     pub fn empty() -> Self {
         Self(Kind::Whole(Bytes::new()))
     }
 
-    /// The bytes, if the body is whole.
+    /// The bytes of a complete body.
     pub(crate) fn into_whole(self) -> Result<Bytes, Self> {
         match self.0 {
             Kind::Whole(bytes) => Ok(bytes),
@@ -36,8 +36,8 @@ impl Body {
         }
     }
 
-    /// `head`, the items with `separator` between them, and `tail`. They are copied together piece by piece, when the
-    /// reader wants more.
+    /// A list: `head`, the items joined with `separator`, and `tail`. Chunks are assembled when the reader
+    /// polls.
     pub(crate) fn list(head: Vec<u8>, items: Items, separator: &'static [u8], tail: &'static [u8]) -> Self {
         Self(Kind::Joined(Box::new(Joined::new(head, items, separator, tail))))
     }

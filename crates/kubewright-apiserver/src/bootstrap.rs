@@ -1,7 +1,7 @@
-//! The objects that clients expect to find on a fresh server.
+//! Bootstrap objects: namespaces, RBAC roles and other objects that every new server has.
 //!
-//! Every server has its own copies, with uids and times of its own, and tests start many servers: so the texts
-//! are taken apart once for a process, and what differs is put between their parts.
+//! Each server has its own copies, with its own UIDs and times. Tests start many servers, so the templates
+//! are split once per process, and a server only inserts its values.
 
 use std::sync::{Arc, LazyLock};
 
@@ -11,32 +11,31 @@ use kubewright_apimachinery::time;
 use kubewright_apis::{facts, selectable};
 use serde_json::Value;
 
-use crate::resources::{Registry, Served};
+use crate::resources::{Registry, Resource};
 use crate::server::{Controllers, Inner};
 use crate::storage::{Attributes, Change, Expect, Write};
 use crate::write::{attributes, stored_form};
 
-/// An object whose text is the same everywhere, but for its uid and the time.
+/// An object whose text depends only on its UID and the time.
 struct Prepared {
     storage: Arc<str>,
     key: Arc<str>,
     attributes: Attributes,
-    /// Up to the first field of its metadata.
+    /// The text up to the first field of its metadata.
     head: &'static str,
-    /// The rest; between the parts stands the time of the start.
+    /// The remaining text, split where the start time is inserted.
     rest: Vec<&'static str>,
-    /// The rules of a ClusterRole that is the sum of others: where controllers run, they have been there before
-    /// the first client comes.
+    /// The rules of an aggregated ClusterRole, which are set from the start if controllers run.
     rules: Option<&'static str>,
 }
 
-/// How the text of such a role ends.
+/// The end of an aggregated role's text.
 const NO_RULES: &str = "null}";
 
 #[derive(Default)]
 struct Objects {
     prepared: Vec<Prepared>,
-    /// Path and text of those that must be filled in each time.
+    /// Path and text of the objects that are rendered for each server.
     others: Vec<(&'static str, &'static str)>,
 }
 
@@ -45,7 +44,7 @@ static OBJECTS: LazyLock<Objects> = LazyLock::new(|| {
     let mut objects = Objects::default();
     let mut last = None;
     for (path, text) in facts::bootstrap_objects() {
-        // Those of a resource stand together.
+        // Objects of a resource are adjacent.
         let served = match last {
             Some((last_path, served)) if last_path == path => served,
             _ => find_path(&registry, path),
@@ -59,19 +58,19 @@ static OBJECTS: LazyLock<Objects> = LazyLock::new(|| {
     objects
 });
 
-fn prepare(served: &Served, text: &'static str) -> Option<Prepared> {
+fn prepare(served: &Resource, text: &'static str) -> Option<Prepared> {
     const METADATA: &str = "\"metadata\":{";
     const TRANSITION: &str = "\"lastTransitionTime\":\"";
-    // What differs in more than that is filled in each time.
+    // Objects with other placeholders are rendered for each server.
     if memchr::memchr(b'<', text.as_bytes()).is_some() {
         return None;
     }
-    // Nearly all begin with it.
+    // Nearly all texts start with the metadata.
     let at = if text[1..].starts_with(METADATA) { 1 } else { text.find(METADATA)? };
     let (head, mut tail) = text.split_at(at + METADATA.len());
     let (key, attributes) = searchable(served, text, tail)?;
     let mut rest = Vec::with_capacity(1);
-    // Conditions stand in a status.
+    // Only objects with a status have conditions.
     if served.subresource("status").is_some() {
         while let Some(at) = tail.find(TRANSITION) {
             let (part, time) = tail.split_at(at + TRANSITION.len());
@@ -87,9 +86,10 @@ fn prepare(served: &Served, text: &'static str) -> Option<Prepared> {
     Some(Prepared { storage: served.storage.clone(), key: key.into(), attributes, head, rest, rules })
 }
 
-/// The key of an object and what can be searched for in it. `metadata` is its text from the first field of its
-/// metadata on: for most objects that is all that must be read, and the first server of a process reads them all.
-fn searchable(served: &Served, text: &str, metadata: &str) -> Option<(String, Attributes)> {
+/// The key and attributes of an object. `metadata` is its text from the first metadata field on, which is
+/// sufficient for most objects. Scanning it avoids decoding all objects when the first server of a process
+/// starts.
+fn searchable(served: &Resource, text: &str, metadata: &str) -> Option<(String, Attributes)> {
     if selectable::has_own(served.stored()) {
         let object = read(text)?;
         let key = served.key(object.str_at("metadata.namespace"), object.str_at("metadata.name"));
@@ -97,7 +97,7 @@ fn searchable(served: &Served, text: &str, metadata: &str) -> Option<(String, At
     }
     let (mut name, mut namespace, mut labels) = ("", "", Vec::new());
     let (mut depth, mut field, mut entry) = (1, "", "");
-    // No text of the metadata has a quote in it, so every second part is one.
+    // No metadata value contains a quote, so every second part is a string.
     let mut left = Some(metadata);
     let mut parts = std::iter::from_fn(|| {
         let text = left?;
@@ -158,8 +158,8 @@ impl Prepared {
 }
 
 impl Inner {
-    /// Puts them into an empty store, and makes what was before unreachable, as on a server that has just
-    /// started.
+    /// Writes the bootstrap objects into an empty store, and makes earlier revisions unavailable, as after a
+    /// restart.
     pub(crate) fn bootstrap(&self) {
         let now = time::format_rfc3339(self.clock.now());
         let Objects { prepared, others } = &*OBJECTS;
@@ -169,12 +169,12 @@ impl Inner {
         let registry = self.registry();
         batch.extend(others.iter().filter_map(|(path, text)| self.filled_in(&registry, path, text, &now)));
         if let Err(conflict) = self.store.commit(batch) {
-            tracing::error!(%conflict, "the first objects could not be written");
+            tracing::error!(%conflict, "failed to write bootstrap objects");
         }
         self.store.forget_past();
     }
 
-    /// An object whose text differs from server to server.
+    /// Renders an object whose text depends on the server.
     fn filled_in(&self, registry: &Registry, path: &str, text: &str, now: &str) -> Option<Write> {
         let text = text
             .replace(r#""client-ca-file":"<set at start>""#, "")
@@ -194,12 +194,12 @@ impl Inner {
     }
 }
 
-/// As requests are read: of two parsers, a server at rest needs one in memory.
+/// Uses the parser of requests, so that a process does not load a second one.
 fn read(text: &str) -> Option<Value> {
     json::parse(text.as_bytes(), ParseOptions::default()).ok().map(|read| read.value)
 }
 
-fn find_path<'a>(registry: &'a Registry, path: &str) -> Option<&'a Arc<Served>> {
+fn find_path<'a>(registry: &'a Registry, path: &str) -> Option<&'a Arc<Resource>> {
     let parts: Vec<&str> = path.split('/').collect();
     match parts[..] {
         ["api", version, plural] => registry.find("", version, plural),
@@ -213,7 +213,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn texts_that_are_taken_as_they_are_are_in_the_form_of_the_store() {
+    fn prepared_texts_are_in_storage_form() {
         let registry = Registry::default();
         for (path, text) in facts::bootstrap_objects() {
             let served = find_path(&registry, path).unwrap();
@@ -229,7 +229,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_read_of_a_text_is_what_the_object_says() {
+    fn scanned_attributes_match_the_decoded_object() {
         for object in &OBJECTS.prepared {
             let text = format!("{}{}", object.head, object.rest.join(""));
             let whole: Value = serde_json::from_str(&text).unwrap();
@@ -249,12 +249,12 @@ mod tests {
     }
 
     #[test]
-    fn a_prepared_object_has_the_uid_and_the_time_of_its_server() {
+    fn a_prepared_object_gets_its_own_uid_and_time() {
         for object in &OBJECTS.prepared {
             let Change::PutText { mut text, at, attributes } =
                 object.write("u-1", "2030-01-01T00:00:00Z", false).change
             else {
-                panic!("a text is put")
+                panic!("expected PutText")
             };
             text.insert(at, '7');
             let value: Value = serde_json::from_str(&text).unwrap();

@@ -1,4 +1,4 @@
-//! Keys and certificates of the server and of its clients.
+//! Keys and certificates of the server and its clients.
 
 pub(crate) mod issue;
 
@@ -11,47 +11,47 @@ use rcgen::{
 use rustls_pki_types::pem::PemObject as _;
 use rustls_pki_types::{CertificateDer, PrivateKeyDer, PrivatePkcs8KeyDer};
 
-/// Making a certificate failed.
+/// Creating or loading a certificate failed.
 #[derive(Debug, thiserror::Error)]
 pub enum CertificateError {
-    /// The library refused.
-    #[error("a certificate could not be made")]
+    /// Certificate generation failed.
+    #[error("failed to generate a certificate")]
     Make(#[from] rcgen::Error),
-    /// A certificate cannot be read.
+    /// The certificate cannot be parsed.
     #[error("the certificate is not PEM")]
     Read(#[source] rustls_pki_types::pem::Error),
-    /// A certificate was made for another key.
-    #[error("the certificate and the key do not belong together")]
+    /// The certificate and the key do not match.
+    #[error("the certificate and the key do not match")]
     OtherKey,
-    /// More groups than a certificate of ours can name.
-    #[error("a client certificate can name two groups, not {0}; give the user a token instead")]
+    /// A client certificate has too many groups.
+    #[error("a client certificate can have at most two groups, not {0}; use a token instead")]
     TooManyGroups(usize),
 }
 
-/// The object identifier of an organisation. rcgen keeps one value a name; under its number it keeps another.
+/// The OID of organizationName. rcgen allows one value per attribute type; a custom OID allows a second one.
 const ORGANIZATION: [u64; 4] = [2, 5, 4, 10];
 
-/// An authority that signs both the server's certificate and those of clients.
+/// A certificate authority for server and client certificates.
 pub struct Authority {
     issuer: Issuer<'static, KeyPair>,
     der: CertificateDer<'static>,
     pem: String,
 }
 
-/// A certificate with its key.
+/// A certificate and its key.
 pub struct Identity {
-    /// The certificate, as PEM.
+    /// The certificate in PEM.
     pub cert_pem: String,
-    /// The key, as PEM.
+    /// The key in PEM.
     pub key_pem: String,
-    /// The certificate.
+    /// The certificate in DER.
     pub cert: CertificateDer<'static>,
-    /// The key.
+    /// The key in DER.
     pub key: PrivateKeyDer<'static>,
 }
 
 impl Authority {
-    /// A new authority.
+    /// Creates a certificate authority.
     pub fn new() -> Result<Self, CertificateError> {
         let mut params = CertificateParams::new(Vec::<String>::new())?;
         params.distinguished_name.push(DnType::CommonName, "kubewright");
@@ -63,7 +63,7 @@ impl Authority {
         Ok(Self { der: cert.der().clone(), pem: cert.pem(), issuer: Issuer::new(params, key) })
     }
 
-    /// An authority that was kept as PEM.
+    /// Loads a certificate authority from PEM.
     pub fn from_pem(certificate: &str, key: &str) -> Result<Self, CertificateError> {
         let der = CertificateDer::from_pem_slice(certificate.as_bytes()).map_err(CertificateError::Read)?;
         let key = KeyPair::from_pem(key)?;
@@ -76,22 +76,22 @@ impl Authority {
         Ok(Self { der: der.clone(), pem: certificate.to_owned(), issuer })
     }
 
-    /// The authority's key, as PEM.
+    /// The CA's key in PEM.
     pub(crate) fn key_pem(&self) -> String {
         self.issuer.key().serialize_pem()
     }
 
-    /// The authority's own certificate, as PEM.
+    /// The CA certificate in PEM.
     pub fn pem(&self) -> &str {
         &self.pem
     }
 
-    /// The authority's own certificate.
+    /// The CA certificate in DER.
     pub fn der(&self) -> &CertificateDer<'static> {
         &self.der
     }
 
-    /// A certificate for a server at these addresses.
+    /// Issues a serving certificate for these addresses.
     pub fn server(&self, addresses: &[IpAddr]) -> Result<Identity, CertificateError> {
         let names = ["localhost", "kubernetes", "kubernetes.default", "kubernetes.default.svc"];
         let mut params = CertificateParams::new(names.map(str::to_owned).to_vec())?;
@@ -101,7 +101,7 @@ impl Authority {
         self.sign(params)
     }
 
-    /// A certificate for a user in at most two groups.
+    /// Issues a client certificate for a user with at most two groups.
     pub fn client(&self, user: &str, groups: &[&str]) -> Result<Identity, CertificateError> {
         let mut params = CertificateParams::new(Vec::<String>::new())?;
         if groups.len() > 2 {

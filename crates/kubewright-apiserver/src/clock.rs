@@ -1,20 +1,20 @@
-//! Time as the server sees it. Everything that reads a clock reads this one.
+//! The server's clock. All code reads wall-clock time through it.
 
 use std::sync::atomic::{AtomicI64, Ordering};
 use std::time::{SystemTime, UNIX_EPOCH};
 
-/// Tells the time. Injected, so that tests decide what time it is.
+/// A source of wall-clock time, replaceable in tests.
 pub trait Clock: Send + Sync + 'static {
-    /// Microseconds since 1970.
+    /// Microseconds since the Unix epoch.
     fn now_micros(&self) -> i64;
 
-    /// Seconds since 1970.
+    /// Seconds since the Unix epoch.
     fn now(&self) -> i64 {
         self.now_micros().div_euclid(1_000_000)
     }
 }
 
-/// The machine's clock.
+/// The system clock.
 #[derive(Debug, Default, Clone, Copy)]
 pub struct SystemClock;
 
@@ -25,7 +25,7 @@ impl Clock for SystemClock {
     }
 }
 
-/// Follows tokio's clock from a given moment: it stands still, and jumps, with a paused runtime.
+/// Follows tokio's clock from a given time on: it stops and jumps with a paused runtime.
 #[derive(Debug, Clone, Copy)]
 pub struct TokioClock {
     start: tokio::time::Instant,
@@ -33,7 +33,7 @@ pub struct TokioClock {
 }
 
 impl TokioClock {
-    /// A clock that shows `micros` since 1970 now. Must be called within a runtime.
+    /// A clock that shows `micros` since the Unix epoch now. Must be called within a runtime.
     pub fn starting_at(micros: i64) -> Self {
         Self { start: tokio::time::Instant::now(), start_micros: micros }
     }
@@ -46,17 +46,17 @@ impl Clock for TokioClock {
     }
 }
 
-/// A clock that only moves when told to.
+/// A clock that moves only when [`ManualClock::advance`] is called.
 #[derive(Debug, Default)]
 pub struct ManualClock(AtomicI64);
 
 impl ManualClock {
-    /// A clock that shows `micros` since 1970.
+    /// A clock that shows `micros` since the Unix epoch.
     pub fn new(micros: i64) -> Self {
         Self(AtomicI64::new(micros))
     }
 
-    /// Moves the clock.
+    /// Advances the clock.
     pub fn advance(&self, by: std::time::Duration) {
         self.0.fetch_add(i64::try_from(by.as_micros()).unwrap_or(i64::MAX), Ordering::Relaxed);
     }

@@ -1,9 +1,10 @@
 //! Compaction by time: lists at an old revision expire.
 //!
-//! kube-apiserver compacts etcd every five minutes, each time to the revision of the time before. A list at an exact
-//! revision, and so a continue token, works for one interval and for at most two. Watches are not affected: how far
-//! back they reach is limited by the number of events. Nothing is removed here, and nothing runs in the background:
-//! each request brings the state up to date, and only requests write.
+//! kube-apiserver compacts etcd every five minutes, each time to the revision of the previous run. A list at
+//! an exact revision, and so a continue token, is valid for at least one interval and at most two. Watches
+//! are not affected: their history is limited by the number of events. This module only computes the
+//! compacted revision; it removes nothing and has no background task: each request brings it up to date, and
+//! only requests write.
 
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicI64, AtomicU64, Ordering};
@@ -11,14 +12,14 @@ use std::time::Duration;
 
 use crate::storage::Revision;
 
-/// Which revisions can still be listed.
+/// The revision below which lists have expired.
 #[derive(Debug)]
 pub(crate) struct Compaction {
-    /// Microseconds between two compactions; 0 is never.
+    /// Microseconds between two compactions; 0 disables compaction.
     interval: i64,
-    /// When the next one is due, in microseconds since 1970.
+    /// Time of the next compaction, in microseconds since the Unix epoch.
     due: AtomicI64,
-    /// The revision at the last compaction, to which the next one compacts.
+    /// The revision at the last compaction; the next one compacts to it.
     last: Mutex<Revision>,
     compacted: AtomicU64,
 }
@@ -30,7 +31,8 @@ impl Compaction {
         Self { interval, due, last: Mutex::default(), compacted: AtomicU64::default() }
     }
 
-    /// Compacts if that is due. `revision` is that of the last change before `now`, in microseconds since 1970.
+    /// Compacts if it is due at `now`, in microseconds since the Unix epoch. `revision` is the current
+    /// revision.
     pub(crate) fn advance(&self, now: i64, revision: Revision) {
         if self.interval == 0 || now < self.due.load(Ordering::Acquire) {
             return;
@@ -41,14 +43,14 @@ impl Compaction {
             return;
         }
         let missed = (now - due) / self.interval;
-        // Nothing was written between two compactions without a request.
+        // If several intervals passed without a request, nothing was written during them.
         let to = if missed > 0 { revision } else { *last };
         self.compacted.fetch_max(to, Ordering::AcqRel);
         *last = revision;
         self.due.store(due.saturating_add((missed + 1).saturating_mul(self.interval)), Ordering::Release);
     }
 
-    /// Whether a list at a revision is gone.
+    /// Whether a revision can no longer be listed.
     pub(crate) fn is_compacted(&self, revision: Revision) -> bool {
         revision < self.compacted.load(Ordering::Acquire)
     }
@@ -69,7 +71,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_revision_lives_for_one_interval_and_at_most_two() {
+    fn a_revision_expires_after_one_to_two_intervals() {
         let compaction = Compaction::new(Duration::from_micros(10), 0);
         compaction.advance(9, 5);
         assert!(!compaction.is_compacted(1));
@@ -84,7 +86,7 @@ mod tests {
     }
 
     #[test]
-    fn compactions_without_a_request_between_them_reach_the_last_change() {
+    fn missed_compactions_compact_to_the_last_change() {
         let compaction = Compaction::new(Duration::from_micros(10), 0);
         compaction.advance(35, 9);
         assert!(compaction.is_compacted(8));

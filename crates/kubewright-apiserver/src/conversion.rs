@@ -1,12 +1,12 @@
 //! Conversion webhooks of CustomResourceDefinitions.
 //!
-//! The server reads stored versions without waiting. What needs a webhook is therefore converted before: the
-//! converted object is kept with the stored version ([`Inner::convert_versions`]), under the tag of the resource, which
-//! changes with every state of the CustomResourceDefinition. A write is converted to the storage version before it is
+//! The server reads stored versions synchronously, so objects are converted in advance: the converted object
+//! is cached with the stored version ([`Inner::convert_versions`]), under the tag of the resource, which
+//! changes with every relevant change of the CRD. A write is converted to the storage version before it is
 //! committed.
 //!
-//! The answer of a webhook must have the same objects in the same order; only labels, annotations and what is not
-//! metadata is taken from it.
+//! A webhook's response must have the same objects in the same order. Of the metadata only labels and
+//! annotations are taken from it.
 
 mod managed;
 mod review;
@@ -27,22 +27,22 @@ pub(crate) use managed::{Memo, take_missing};
 use crate::admission::Cluster;
 use crate::custom::Custom;
 use crate::output;
-use crate::resources::Served;
+use crate::resources::Resource;
 use crate::server::Inner;
-use crate::storage::Version;
+use crate::storage::StoredObject;
 use crate::webhook_client::{SharedTarget, Target};
 
-/// The conversion webhook of a CustomResourceDefinition.
+/// The conversion webhook of a CRD.
 #[derive(Debug)]
 pub(crate) struct Converter {
     target: SharedTarget,
-    /// The first of `conversionReviewVersions` that this server knows.
+    /// The first of `conversionReviewVersions` that this server supports.
     review_version: Option<&'static str>,
     pub(crate) memo: Memo,
 }
 
 impl Converter {
-    /// Of `spec.conversion`; none if the strategy is `None`.
+    /// Compiles `spec.conversion`; `None` if its strategy is not `Webhook`.
     pub(crate) fn compile(conversion: &Value) -> Option<Self> {
         if conversion.str_at("strategy") != "Webhook" {
             return None;
@@ -57,7 +57,7 @@ impl Converter {
         })
     }
 
-    /// Converts objects, which have one version, with one review. Metadata may be packed.
+    /// Converts objects of one version with one ConversionReview. Metadata may be packed.
     async fn convert(
         &self,
         cluster: &Cluster<'_>,
@@ -93,23 +93,23 @@ impl Inner {
     /// Converts stored versions of a custom resource with its webhook, so that they can be read as `served`.
     pub(crate) async fn convert_versions(
         &self,
-        served: &Served,
-        versions: &[Arc<Version>],
+        served: &Resource,
+        versions: &[Arc<StoredObject>],
     ) -> Result<(), ApiError> {
         let Some((custom, converter)) = with_converter(served) else { return Ok(()) };
-        // On the heap: most requests convert nothing and need not carry the room for it.
+        // Boxed to keep the futures of requests small: most need no conversion.
         Box::pin(self.convert_pending(served, custom, converter, versions)).await
     }
 
     async fn convert_pending(
         &self,
-        served: &Served,
+        served: &Resource,
         custom: &Custom,
         converter: &Converter,
-        versions: &[Arc<Version>],
+        versions: &[Arc<StoredObject>],
     ) -> Result<(), ApiError> {
         let api_version = served.gvk().api_version();
-        let mut pending: Vec<(&Arc<Version>, Value)> = Vec::new();
+        let mut pending: Vec<(&Arc<StoredObject>, Value)> = Vec::new();
         for version in versions.iter().filter(|version| output::converted(served, version).is_none()) {
             let mut object = version.object();
             if object.str_at("apiVersion") == api_version
@@ -122,10 +122,10 @@ impl Inner {
         // Objects may be stored in several versions.
         while let Some((_, first)) = pending.first() {
             let from = first.str_at("apiVersion").to_owned();
-            let same = |(_, object): &(&Arc<Version>, Value)| object.str_at("apiVersion") == from;
+            let same = |(_, object): &(&Arc<StoredObject>, Value)| object.str_at("apiVersion") == from;
             let (group, rest): (Vec<_>, Vec<_>) = pending.into_iter().partition(same);
             pending = rest;
-            let (group, objects): (Vec<&Arc<Version>>, Vec<Value>) = group.into_iter().unzip();
+            let (group, objects): (Vec<&Arc<StoredObject>>, Vec<Value>) = group.into_iter().unzip();
             let converted = self.convert_objects(custom, converter, &objects, &api_version).await?;
             for (version, object) in group.into_iter().zip(&converted) {
                 output::keep_converted(served, version, Bytes::from(json::to_vec(object)));
@@ -134,8 +134,12 @@ impl Inner {
         Ok(())
     }
 
-    /// An object of `served` in the storage version, where a webhook converts it. Other objects stay as they are.
-    pub(crate) async fn in_storage_version(&self, served: &Served, object: Value) -> Result<Value, ApiError> {
+    /// Converts an object of `served` to the storage version if the CRD has a conversion webhook.
+    pub(crate) async fn in_storage_version(
+        &self,
+        served: &Resource,
+        object: Value,
+    ) -> Result<Value, ApiError> {
         let Some((custom, _)) = with_converter(served) else { return Ok(object) };
         if served.version() == custom.storage_version() {
             return Ok(object);
@@ -144,8 +148,13 @@ impl Inner {
         Box::pin(self.convert_custom(custom, object, &api_version)).await
     }
 
-    /// An object of the storage version as `served` shows it, where a webhook converts it.
-    pub(crate) async fn in_served_version(&self, served: &Served, object: Value) -> Result<Value, ApiError> {
+    /// Converts an object of the storage version to the version of `served` if the CRD has a conversion
+    /// webhook.
+    pub(crate) async fn in_served_version(
+        &self,
+        served: &Resource,
+        object: Value,
+    ) -> Result<Value, ApiError> {
         let Some((custom, _)) = with_converter(served) else { return Ok(object) };
         let api_version = served.gvk().api_version();
         if object.str_at("apiVersion") == api_version {
@@ -154,7 +163,7 @@ impl Inner {
         Box::pin(self.convert_custom(custom, object, &api_version)).await
     }
 
-    /// An object of a custom resource in another version.
+    /// Converts a custom resource to another version.
     pub(crate) async fn convert_custom(
         &self,
         custom: &Custom,
@@ -174,7 +183,7 @@ impl Inner {
         api_version: &str,
     ) -> Result<Vec<Value>, ApiError> {
         let failed = |why: String| ApiError::new(500, "", why);
-        // In a box: the future of an HTTP request is large, and most writes have no conversion.
+        // Boxed: the future of an HTTP request is large, and most writes need no conversion.
         let cluster = Cluster::new(self);
         let converted = Box::pin(converter.convert(&cluster, objects, api_version)).await.map_err(failed)?;
         let coerce = |mut object: Value| {
@@ -185,8 +194,8 @@ impl Inner {
         converted.into_iter().map(coerce).collect()
     }
 
-    /// The resource in whose version objects are stored, if a webhook converts and that version is served.
-    pub(crate) fn storage_resource(&self, served: &Served) -> Option<Arc<Served>> {
+    /// The resource of the storage version, if the CRD has a conversion webhook and that version is served.
+    pub(crate) fn storage_resource(&self, served: &Resource) -> Option<Arc<Resource>> {
         let (custom, _) = with_converter(served)?;
         if custom.storage_version() == served.version() {
             return None;
@@ -195,12 +204,12 @@ impl Inner {
     }
 }
 
-fn with_converter(served: &Served) -> Option<(&Arc<Custom>, &Converter)> {
+fn with_converter(served: &Resource) -> Option<(&Arc<Custom>, &Converter)> {
     let custom = served.custom()?;
     Some((custom, custom.converter()?))
 }
 
-/// An object with JSON in place of packed managedFields: what leaves the server.
+/// The object with managedFields as JSON, as it is sent to the webhook.
 fn sent(object: &Value) -> Value {
     let mut object = object.clone();
     packed::unpack(&mut object);

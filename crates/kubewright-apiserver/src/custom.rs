@@ -1,7 +1,7 @@
-//! Custom resources: what their definitions say, compiled for requests.
+//! Custom resources: their CRDs, compiled for requests.
 //!
-//! One [`Custom`] stands for one state of one definition; a new state is a new value, so that a request sees
-//! one of them. Compiling is lazy where it is dear: a kind that nobody applies needs no merge schema.
+//! One [`Custom`] is one state of one CRD. A change creates a new value, so a request sees a single state.
+//! Expensive parts are compiled lazily: a kind that is never applied needs no merge schema.
 
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -20,30 +20,30 @@ use crate::conversion::Converter;
 use crate::stack::on_large_stack;
 use crate::storage::Revision;
 
-/// A kind that users defined, in one state of its definition.
+/// A custom resource in one state of its CRD.
 #[derive(Debug)]
 pub(crate) struct Custom {
     /// Names, versions and columns.
     pub(crate) definition: Arc<crd::Definition>,
-    /// How its objects are read and checked.
+    /// Decoding and validation of its objects.
     pub(crate) rules: Arc<custom::Definition>,
-    /// The last revision of the definition at which this was its state.
+    /// The last revision of the CRD with this state.
     revision: AtomicU64,
     compiled: Arc<BTreeMap<String, Compiled>>,
     converter: Option<Arc<Converter>>,
-    /// The revision at which another state took the place of this one, or the definition went; none, as zero,
-    /// before that. Shared with states that differ in nothing that a watch can see.
+    /// The revision at which this state was replaced or its CRD deleted; zero before that. Shared with states
+    /// that do not differ for watches.
     retired: Arc<AtomicU64>,
 }
 
-/// What is compiled when it is first needed.
+/// Parts that are compiled on first use.
 #[derive(Debug, Default)]
 struct Compiled {
     rules: OnceLock<RuleSet>,
     structure: OnceLock<Structural>,
 }
 
-/// What validation found.
+/// The result of validation.
 #[derive(Debug, Default)]
 pub(crate) struct Verdict {
     pub(crate) errors: ErrorList,
@@ -65,7 +65,7 @@ impl Custom {
         })
     }
 
-    /// The same for another server: what becomes of the one is nothing to the other.
+    /// A copy for a forked server, with independent state.
     pub(crate) fn fork(&self) -> Self {
         Self {
             definition: self.definition.clone(),
@@ -77,19 +77,19 @@ impl Custom {
         }
     }
 
-    /// The webhook that converts objects, if there is one.
+    /// The conversion webhook, if there is one.
     pub(crate) fn converter(&self) -> Option<&Converter> {
         self.converter.as_deref()
     }
 
-    /// The state that is to be served: the one before where nothing that matters changed.
+    /// The state to serve: the previous one if no relevant field changed.
     pub(crate) fn in_place_of(mut self, before: Option<&Arc<Self>>) -> Arc<Self> {
         let Some(before) = before else { return Arc::new(self) };
         if before.definition == self.definition {
             before.revision.store(self.revision.into_inner(), Ordering::Relaxed);
             return before.clone();
         }
-        // Whoever watches objects of a definition that is being deleted sees them go.
+        // Watches of a terminating CRD's instances continue, to report their deletion.
         let ends =
             crd::Definition { terminating: self.definition.terminating, ..(*before.definition).clone() };
         if ends == *self.definition {
@@ -98,49 +98,49 @@ impl Custom {
         Arc::new(self)
     }
 
-    /// Nothing was written since this was compiled.
+    /// Whether this was compiled from the given revision of the CRD.
     pub(crate) fn is_at(&self, revision: Revision) -> bool {
         self.revision.load(Ordering::Relaxed) == revision
     }
 
-    /// Who watches by the other state may go on.
+    /// Whether watches of the other state can continue with this one.
     pub(crate) fn follows(&self, other: &Self) -> bool {
         Arc::ptr_eq(&self.retired, &other.retired)
     }
 
-    /// The version in which objects are stored.
+    /// The storage version.
     pub(crate) fn storage_version(&self) -> &str {
         self.definition.storage_version().map_or("", |version| &version.name)
     }
 
-    /// What a version looks like to discovery and tables.
+    /// The names and columns of a version, for discovery and tables.
     pub(crate) fn version(&self, name: &str) -> Option<&crd::Version> {
         self.definition.versions.iter().find(|version| version.name == name)
     }
 
-    /// Where a version keeps what its scale shows.
+    /// The paths of a version's scale subresource.
     pub(crate) fn scale(&self, version: &str) -> Option<&ScalePaths> {
         self.rules.versions.get(version)?.scale.as_ref()
     }
 
-    /// An object from storage in a version. One that cannot be read, since somebody took its version off the
-    /// definition, is shown as it is.
+    /// A stored object in a version. Returned unchanged if it cannot be converted because its stored version
+    /// was removed from the CRD.
     pub(crate) fn read(&self, stored: Value, version: &str) -> Value {
         custom::read(&self.rules, stored.clone(), version).unwrap_or_else(|error| {
-            tracing::error!(%error, kind = self.rules.kind, "an object could not be read");
+            tracing::error!(%error, kind = self.rules.kind, "failed to read stored custom resource");
             stored
         })
     }
 
-    /// An object of any version as it is stored.
+    /// Converts an object of any version to the storage version.
     pub(crate) fn to_stored(&self, mut object: Value) -> Value {
         if let Err(error) = custom::convert(&self.rules, &mut object, self.storage_version()) {
-            tracing::error!(%error, kind = self.rules.kind, "an object could not be converted");
+            tracing::error!(%error, kind = self.rules.kind, "failed to convert custom resource for storage");
         }
         object
     }
 
-    /// Adds what the rules in CEL say to what was found already.
+    /// Evaluates the CEL validation rules and adds their errors.
     pub(crate) fn check_rules(
         &self,
         version: &str,
@@ -169,7 +169,7 @@ impl Custom {
         self.version(version).map_or(&Value::Null, |version| &version.schema)
     }
 
-    /// Nothing that is written after this revision is told to whoever watches this state.
+    /// Ends watches of this state: they report no event after this revision.
     pub(crate) fn retire(&self, at: Revision) {
         self.retired.store(at, Ordering::Release);
     }

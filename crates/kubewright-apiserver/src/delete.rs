@@ -1,4 +1,4 @@
-//! Deletion: at once, after finalizers, or after a grace period.
+//! Deletion: immediate, after finalizers, or after a grace period.
 
 use std::sync::Arc;
 
@@ -22,33 +22,33 @@ use crate::options::{DeleteOptions, ListOptions, Propagation};
 use crate::output;
 use crate::read::Filter;
 use crate::request::Request;
-use crate::resources::Served;
+use crate::resources::Resource;
 use crate::server::Inner;
-use crate::storage::{Expect, Version};
+use crate::storage::{Expect, StoredObject};
 use crate::write::{MODIFIED, Written};
 
-/// The finalizer that keeps an owner until its dependents have lost their reference to it.
+/// The finalizer that keeps an owner until its dependents are orphaned.
 pub(crate) const ORPHAN: &str = "orphan";
-/// The finalizer that keeps an owner until its dependents are gone.
+/// The finalizer that keeps an owner until its dependents are deleted.
 pub(crate) const FOREGROUND: &str = "foregroundDeletion";
 
 const TRIES: usize = 32;
-/// A hundred years: what is deleted later than that is not deleted.
+/// Maximum grace period: a hundred years.
 const MAX_GRACE: i64 = 100 * 365 * 86_400;
 
-/// What a deletion left behind.
+/// The result of a deletion.
 pub(crate) enum Deleted {
-    /// Gone; this is how it looked last.
+    /// The object was removed; this is its last state.
     Gone(Value),
-    /// Waits for finalizers, or for its grace period to end.
+    /// The object waits for finalizers or for the end of its grace period.
     Waiting(Value),
 }
 
-/// How an object is deleted, as far as it can be now.
+/// How to delete an object.
 enum Plan {
-    /// It stays for now, in this form.
+    /// Commit this state; the object stays for now.
     Keep(Value),
-    /// It is removed; this is how it looks last. `mark`: that form is committed first.
+    /// Remove the object; `last` is its last state. If `mark` is set, that state is committed first.
     Remove { last: Value, mark: bool },
 }
 
@@ -57,7 +57,7 @@ impl Inner {
     pub(crate) async fn delete(
         &self,
         request: &Request,
-        served: &Served,
+        served: &Resource,
         namespace: &str,
         name: &str,
         body: &Bytes,
@@ -104,7 +104,7 @@ impl Inner {
     pub(crate) async fn delete_collection(
         &self,
         request: &Request,
-        served: &Served,
+        served: &Resource,
         namespace: &str,
         body: &Bytes,
     ) -> Result<Response<Body>, ApiError> {
@@ -118,7 +118,7 @@ impl Inner {
         let mut notes = Notes::default();
         for version in &page.items {
             let (namespace, name) = version.namespace_and_name();
-            // Admission is not told the name, as upstream has it.
+            // As upstream, admission gets no name.
             let deletion = Deletion { served, namespace, name: "", user: &request.user, options: &options };
             match self.delete_admitted(&deletion, name, &mut notes).await {
                 Ok(_) => {}
@@ -131,7 +131,7 @@ impl Inner {
         Ok(response)
     }
 
-    /// Deletes an object, as far as it can be deleted now, after admission.
+    /// Deletes an object, as far as that is possible now, after admission.
     async fn delete_admitted(
         &self,
         deletion: &Deletion<'_>,
@@ -142,7 +142,7 @@ impl Inner {
         for _ in 0..TRIES {
             let current = self.find(served, namespace, name)?;
             self.convert_versions(served, std::slice::from_ref(&current)).await?;
-            // Where a webhook converts, the object is deleted in the version in which it is stored.
+            // With a conversion webhook, delete in the storage version.
             let storage = self.storage_resource(served);
             let acting = storage.as_deref().unwrap_or(served);
             let old = output::object(acting, &current);
@@ -166,10 +166,10 @@ impl Inner {
         Err(ApiError::conflict(served.qualified(), name, MODIFIED))
     }
 
-    /// Deletes an object on behalf of the server: without admission.
+    /// Deletes an object on behalf of the server, without admission.
     pub(crate) fn delete_object(
         &self,
-        served: &Served,
+        served: &Resource,
         namespace: &str,
         name: &str,
         options: &DeleteOptions,
@@ -189,8 +189,8 @@ impl Inner {
     /// Decides how an object is deleted.
     fn plan_delete(
         &self,
-        served: &Served,
-        current: &Version,
+        served: &Resource,
+        current: &StoredObject,
         old: &Value,
         name: &str,
         options: &DeleteOptions,
@@ -224,11 +224,11 @@ impl Inner {
         Ok(Plan::Remove { last: new, mark })
     }
 
-    /// Commits a plan. None if another write was committed first.
+    /// Commits a plan. `None` on a conflict.
     fn carry_out(
         &self,
-        served: &Served,
-        current: &Arc<Version>,
+        served: &Resource,
+        current: &Arc<StoredObject>,
         old: &Value,
         plan: Plan,
         options: &DeleteOptions,
@@ -254,7 +254,7 @@ impl Inner {
         }
     }
 
-    /// A CustomResourceDefinition is marked, and removed once its custom resources are gone.
+    /// A CRD is marked first, and removed after its custom resources.
     fn marked_definition(&self, old: &Value) -> Value {
         let mut new = old.clone();
         let now = time::format_rfc3339(self.clock.now());
@@ -263,7 +263,7 @@ impl Inner {
         new
     }
 
-    /// Sets the time of deletion, and counts it in the generation.
+    /// Sets the deletion timestamp and increments the generation.
     fn mark(&self, object: &mut Value, old: &Value, grace: i64) {
         let now = self.clock.now();
         object.set_at("metadata.deletionTimestamp", time::format_rfc3339(now + grace));
@@ -276,9 +276,9 @@ impl Inner {
     }
 }
 
-/// A request to delete one object, or one of a collection.
+/// A request to delete an object or a collection.
 struct Deletion<'a> {
-    served: &'a Served,
+    served: &'a Resource,
     namespace: &'a str,
     /// The name in the path; empty for a collection.
     name: &'a str,
@@ -312,19 +312,19 @@ impl<'a> Deletion<'a> {
 
 /// Whether an object that is being deleted may be removed now. `marks` has its deletion timestamp and grace period,
 /// `object` its finalizers: in an update the first is the old object and the second the new one.
-pub(crate) fn is_removable(served: &Served, marks: &Value, object: &Value) -> bool {
+pub(crate) fn is_removable(served: &Resource, marks: &Value, object: &Value) -> bool {
     marks.int_at("metadata.deletionGracePeriodSeconds").unwrap_or_default() == 0
         && !has_finalizers(served, object)
 }
 
-/// A Namespace has finalizers of its own in its spec.
-fn has_finalizers(served: &Served, object: &Value) -> bool {
+/// Whether an object has finalizers; a Namespace also has some in its spec.
+fn has_finalizers(served: &Resource, object: &Value) -> bool {
     !object.list_at("metadata.finalizers").is_empty()
         || served.storage.as_ref() == "namespaces" && !object.list_at("spec.finalizers").is_empty()
 }
 
-/// The finalizers that an object has once garbage collection has its say.
-fn finalizers_after(served: &Served, old: &Value, options: &DeleteOptions) -> Vec<String> {
+/// The finalizers with those that the propagation policy adds or removes.
+fn finalizers_after(served: &Resource, old: &Value, options: &DeleteOptions) -> Vec<String> {
     let mut finalizers: Vec<String> =
         old.list_at("metadata.finalizers").iter().filter_map(|f| f.as_str().map(str::to_owned)).collect();
     let policy = kinds::garbage_collection(served.gvk());
@@ -356,13 +356,13 @@ const JOB_WARNING: &str = "child pods are preserved by default when jobs are del
                            propagationPolicy=Background to remove them or set propagationPolicy=Orphan to suppress \
                            this warning";
 
-/// Kinds with a grace period carry the time of their deletion even when they go at once.
-fn marks_before_removal(served: &Served) -> bool {
+/// Whether objects of this kind get a deletion timestamp even if they are removed immediately.
+fn marks_before_removal(served: &Resource) -> bool {
     served.storage.as_ref() == "pods"
 }
 
-/// Seconds that an object is given to end.
-fn grace_period(served: &Served, object: &Value, options: &DeleteOptions) -> i64 {
+/// The grace period in seconds.
+fn grace_period(served: &Resource, object: &Value, options: &DeleteOptions) -> i64 {
     if served.storage.as_ref() != "pods" {
         return 0;
     }
@@ -372,7 +372,7 @@ fn grace_period(served: &Served, object: &Value, options: &DeleteOptions) -> i64
     if object.str_at("spec.nodeName").is_empty() || ended {
         return 0;
     }
-    // As upstream: a negative period means one second. A time that cannot be written is none.
+    // As upstream, a negative period means one second. Limited so that the time can be formatted.
     if grace < 0 { 1 } else { grace.min(MAX_GRACE) }
 }
 
@@ -385,7 +385,7 @@ fn set_finalizers(object: &mut Value, finalizers: &[String]) {
 }
 
 fn check_preconditions(
-    served: &Served,
+    served: &Resource,
     name: &str,
     object: &Value,
     options: &DeleteOptions,
@@ -393,7 +393,7 @@ fn check_preconditions(
     let uid = object.str_at("metadata.uid");
     let revision = object.str_at("metadata.resourceVersion");
     if served.storage.as_ref() == "namespaces" || served.defines_resources() {
-        // They have a storage of their own, with words of its own.
+        // These kinds have their own storage upstream, with different messages.
         let given = [("UID", &options.uid, uid), ("ResourceVersion", &options.resource_version, revision)];
         for (what, given, current) in given {
             if let Some(given) = given.as_deref().filter(|given| *given != current) {
@@ -405,7 +405,8 @@ fn check_preconditions(
         }
         return Ok(());
     }
-    // Graceful kinds check before anything else, and name the kind instead of the resource.
+    // Kinds with graceful deletion check preconditions first, and upstream names the kind instead of the
+    // resource.
     let what = Qualified { group: served.group(), name: served.kind() };
     if let Some(wanted) = options.uid.as_deref().filter(|wanted| *wanted != uid) {
         let why = format!(
@@ -424,7 +425,7 @@ fn check_preconditions(
     Ok(())
 }
 
-/// Options of a deletion: from the body if there is one, else from the query.
+/// The DeleteOptions from the body if there is one, otherwise from the query.
 fn delete_options(request: &Request, body: &Bytes) -> Result<DeleteOptions, ApiError> {
     if body.is_empty() {
         return DeleteOptions::from_query(&request.query);

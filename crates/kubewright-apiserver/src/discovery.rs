@@ -1,4 +1,4 @@
-//! Everything that is no resource: discovery, version and health.
+//! Non-resource paths: discovery, version and health.
 
 use bytes::Bytes;
 use http::{HeaderValue, Method, Response, StatusCode, header};
@@ -10,7 +10,7 @@ use crate::body::Body;
 use crate::negotiate::{Clause, clauses, negotiate_document, no_representation};
 use crate::output::{self, Encoding};
 use crate::request::Request;
-use crate::resources::{Registry, Served, Subresource};
+use crate::resources::{Registry, Resource, Subresource};
 use crate::server::{Inner, no_page, no_resource};
 
 const TEXT: &str = "text/plain; charset=utf-8";
@@ -19,7 +19,7 @@ const AGGREGATED_PROTOBUF: &str =
     "application/vnd.kubernetes.protobuf;g=apidiscovery.k8s.io;v=v2;as=APIGroupDiscoveryList";
 const AGGREGATED: &str = "application/json;g=apidiscovery.k8s.io;v=v2;as=APIGroupDiscoveryList";
 
-/// Checks that a real server lists under its health endpoints.
+/// The checks that kube-apiserver lists at its health endpoints.
 const CHECKS: [&str; 6] = [
     "ping",
     "log",
@@ -30,7 +30,7 @@ const CHECKS: [&str; 6] = [
 ];
 
 impl Inner {
-    /// A request for a path that is no resource.
+    /// Handles a request for a non-resource path.
     pub(crate) fn other(&self, request: &Request) -> Result<Response<Body>, ApiError> {
         let path = request.path.as_str();
         let trimmed = path.trim_end_matches('/');
@@ -70,7 +70,7 @@ impl Inner {
         }
     }
 
-    /// Few numbers, so that scrapers find something.
+    /// A few metrics for scrapers.
     fn metrics(&self) -> Response<Body> {
         let text = format!(
             "# HELP apiserver_storage_revision Revision of the last change.\n\
@@ -91,7 +91,7 @@ fn roots(registry: &Registry, request: &Request, root: &str) -> Result<Response<
         let wanted = clause.target() == Some(("apidiscovery.k8s.io", "v2", "APIGroupDiscoveryList"));
         clause.encoding().filter(|_| wanted)
     };
-    // Aggregated discovery wins wherever it stands.
+    // Aggregated discovery takes precedence at any position.
     let accept = request.header(header::ACCEPT);
     if let Some(encoding) = clauses(accept).iter().find_map(aggregated_as) {
         let list = aggregated(registry, root == "api");
@@ -106,13 +106,13 @@ fn roots(registry: &Registry, request: &Request, root: &str) -> Result<Response<
             }
         });
     }
-    // The aggregator answers for all groups, without a router.
+    // Upstream's aggregator serves the group list directly, without the router.
     let encoding = negotiate_document(request, root == "api")?;
     let value = if root == "api" { api_versions() } else { group_list(registry) };
     Ok(output::answer_value(StatusCode::OK, encoding, &value))
 }
 
-/// Answers with an entity tag, or with nothing if the client has this already.
+/// Responds with an ETag, or with 304 if the client's copy is current.
 fn with_etag(request: &Request, media: &'static str, bytes: Bytes) -> Response<Body> {
     use std::hash::{Hash as _, Hasher as _};
     let mut hasher = std::hash::DefaultHasher::new();
@@ -162,7 +162,7 @@ fn api_versions() -> Value {
     })
 }
 
-/// Groups other than core with their versions, in discovery order.
+/// The groups other than core with their versions, in discovery order.
 fn groups(registry: &Registry) -> Vec<(&str, Vec<&str>)> {
     let mut groups: Vec<(&str, Vec<&str>)> = Vec::new();
     for served in registry.all() {
@@ -212,28 +212,28 @@ fn resource_list(
     group: &str,
     version: &str,
 ) -> Result<Response<Body>, ApiError> {
-    let of = |served: &&std::sync::Arc<Served>| served.group() == group && served.version() == version;
+    let of = |served: &&std::sync::Arc<Resource>| served.group() == group && served.version() == version;
     let mut list: Vec<Value> = Vec::new();
     for served in registry.all().filter(of) {
         list.push(api_resource(served, None));
         list.extend(served.subresources.iter().map(|sub| api_resource(served, Some(sub))));
     }
     if list.is_empty() {
-        // Of a group that is built in; one of custom resources has no handler of its own.
+        // Upstream has a handler only for built-in groups; groups of custom resources return a plain 404.
         let known = group.is_empty() || registry.is_built_in(group);
         return if known { Err(no_resource()) } else { Ok(no_page()) };
     }
     let encoding = negotiate_document(request, group.is_empty() || registry.is_built_in(group))?;
     let group_version = if group.is_empty() { version.to_owned() } else { format!("{group}/{version}") };
     let mut value = json!({"kind": "APIResourceList", "groupVersion": group_version, "resources": list});
-    // Core is older than the field.
+    // The core group's list predates the field.
     if !group.is_empty() {
         value["apiVersion"] = "v1".into();
     }
     Ok(output::answer_value(StatusCode::OK, encoding, &value))
 }
 
-fn api_resource(served: &Served, sub: Option<&Subresource>) -> Value {
+fn api_resource(served: &Resource, sub: Option<&Subresource>) -> Value {
     let mut resource = Map::new();
     let mut set = |name: &str, value: Value| resource.insert(name.to_owned(), value);
     match sub {
@@ -287,15 +287,15 @@ fn aggregated(registry: &Registry, core: bool) -> Value {
 }
 
 fn aggregated_version(registry: &Registry, group: &str, version: &str) -> Value {
-    let of = |served: &&std::sync::Arc<Served>| served.group() == group && served.version() == version;
+    let of = |served: &&std::sync::Arc<Resource>| served.group() == group && served.version() == version;
     let list: Vec<Value> = registry.all().filter(of).map(|served| aggregated_resource(served)).collect();
     json!({"version": version, "resources": list, "freshness": "Current"})
 }
 
-fn aggregated_resource(served: &Served) -> Value {
+fn aggregated_resource(served: &Resource) -> Value {
     let mut resource = json!({
         "resource": served.plural(),
-        // Empty where they are those of the list.
+        // Group and version are empty if they equal those of the list.
         "responseKind": {"group": "", "version": "", "kind": served.kind()},
         "scope": if served.namespaced() { "Namespaced" } else { "Cluster" },
         "singularResource": served.singular(),

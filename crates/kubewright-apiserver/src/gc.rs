@@ -1,7 +1,7 @@
-//! Garbage collection and the deletion of namespaces, as steps that follow a commit.
+//! Garbage collection and namespace deletion, as steps after a commit.
 //!
-//! In a real cluster controllers do this some time later. Here the dependents of an owner that is gone are deleted before
-//! the request is answered, unless a finalizer keeps them. Nothing here passes admission.
+//! In a real cluster, controllers do this asynchronously. Here the dependents of a deleted owner are deleted
+//! before the request returns, unless they have finalizers. Admission is not called.
 
 use std::sync::Arc;
 
@@ -14,9 +14,9 @@ use crate::after_commit::AfterCommit;
 use crate::delete::{FOREGROUND, ORPHAN, is_removable};
 use crate::options::{DeleteOptions, Propagation};
 use crate::output;
-use crate::resources::{Registry, Served};
+use crate::resources::{Registry, Resource};
 use crate::server::Inner;
-use crate::storage::{Expect, Version};
+use crate::storage::{Expect, StoredObject};
 
 impl Inner {
     pub(crate) fn owner_gone(&self, uid: &str, after: &mut AfterCommit) {
@@ -25,7 +25,7 @@ impl Inner {
         }
     }
 
-    /// Deletes an object none of whose owners is there; takes the missing ones off it if another is.
+    /// Deletes an object if all its owners are missing; otherwise removes the references to missing owners.
     pub(crate) fn dangling(&self, storage: &Arc<str>, key: &Arc<str>, after: &mut AfterCommit) {
         let registry = self.registry();
         let Some((served, version)) = self.stored(&registry, storage, key) else { return };
@@ -49,7 +49,7 @@ impl Inner {
         }
     }
 
-    /// Orphans or deletes the dependents of an object that waits for that, then lets it go.
+    /// Orphans or deletes the dependents of an object that waits for them, then removes its finalizer.
     pub(crate) fn waiting(&self, storage: &Arc<str>, key: &Arc<str>, after: &mut AfterCommit) {
         let registry = self.registry();
         let Some((served, version)) = self.stored(&registry, storage, key) else { return };
@@ -91,9 +91,10 @@ impl Inner {
         }
     }
 
-    /// Deletes a dependent of an object that waits for it. A dependent with another owner stays, without the references
-    /// to the owners that go. A dependent whose own dependents wait is part of a cycle: it no longer blocks its owners.
-    fn delete_dependent(&self, served: &Served, dependent: &Version, after: &mut AfterCommit) {
+    /// Deletes a dependent of an object that waits for it. A dependent with another owner stays, and loses
+    /// the references to the owners that are deleted. A dependent that waits for its own dependents is part
+    /// of a cycle: it no longer blocks its owners.
+    fn delete_dependent(&self, served: &Resource, dependent: &StoredObject, after: &mut AfterCommit) {
         let object = dependent.object();
         let namespace = dependent.namespace_and_name().0;
         let owners = object.list_at("metadata.ownerReferences");
@@ -127,7 +128,7 @@ impl Inner {
         self.delete_quietly(served, dependent, propagation, after);
     }
 
-    /// Deletes what a namespace holds, and lets it go when nothing is left.
+    /// Deletes the content of a terminating namespace, and the namespace when it is empty.
     pub(crate) fn empty_namespace(&self, name: &str, after: &mut AfterCommit) {
         let registry = self.registry();
         let Some(namespaces) = registry.stored("namespaces") else { return };
@@ -168,8 +169,8 @@ impl Inner {
         }
     }
 
-    /// What a namespace that cannot go yet says of why.
-    fn namespace_conditions(&self, left: &[(&Arc<Served>, Vec<Arc<Version>>)]) -> Value {
+    /// The conditions of a namespace that still has content.
+    fn namespace_conditions(&self, left: &[(&Arc<Resource>, Vec<Arc<StoredObject>>)]) -> Value {
         let now = time::format_rfc3339(self.clock.now());
         let condition = |kind: &str, status: &str, reason: &str, message: String| json!({"type": kind, "status": status, "reason": reason, "message": message, "lastTransitionTime": now});
         let mut counts = Vec::new();
@@ -220,7 +221,7 @@ impl Inner {
         ])
     }
 
-    fn drop_finalizer(&self, served: &Served, key: &str, finalizer: &str, after: &mut AfterCommit) {
+    fn drop_finalizer(&self, served: &Resource, key: &str, finalizer: &str, after: &mut AfterCommit) {
         self.edit(served, key, after, |object| {
             if let Some(finalizers) = object.list_mut("metadata.finalizers") {
                 finalizers.retain(|f| f != finalizer);
@@ -228,10 +229,11 @@ impl Inner {
         });
     }
 
-    /// Changes an object past admission and validation; removes it if nothing keeps it any more.
+    /// Updates an object without admission and validation; removes it if it is terminating and has no
+    /// finalizers left.
     pub(crate) fn edit(
         &self,
-        served: &Served,
+        served: &Resource,
         key: &str,
         after: &mut AfterCommit,
         change: impl Fn(&mut Value),
@@ -258,8 +260,8 @@ impl Inner {
 
     fn delete_quietly(
         &self,
-        served: &Served,
-        version: &Version,
+        served: &Resource,
+        version: &StoredObject,
         propagation: Propagation,
         after: &mut AfterCommit,
     ) {
@@ -273,7 +275,7 @@ impl Inner {
             && error.code != 404
             && error.code != 409
         {
-            tracing::warn!(%error, resource = served.plural(), name, "garbage could not be collected");
+            tracing::warn!(%error, resource = served.plural(), name, "failed to garbage-collect object");
         }
     }
 
@@ -282,33 +284,33 @@ impl Inner {
         registry: &'a Registry,
         storage: &str,
         key: &str,
-    ) -> Option<(&'a Arc<Served>, Arc<Version>)> {
+    ) -> Option<(&'a Arc<Resource>, Arc<StoredObject>)> {
         Some((registry.stored(storage)?, self.store.get(storage, key)?))
     }
 
-    /// The owner that a reference names is there, and is the same.
+    /// Whether the owner exists and has the UID of the reference.
     fn is_there(&self, owner: &Value, namespace: &str) -> bool {
         let Some((storage, key)) = locate(&self.registry(), owner, namespace) else {
-            // A kind that nobody serves cannot be looked for: upstream leaves such objects alone.
+            // As upstream, objects with owners of unknown kinds are not collected.
             return true;
         };
         self.store.get(&storage, &key).is_some_and(|version| *version.attributes.uid == *owner.str_at("uid"))
     }
 
-    /// The object that a reference names, if it is stored.
-    fn owner(&self, owner: &Value, namespace: &str) -> Option<Arc<Version>> {
+    /// The owner of a reference, if it is stored.
+    fn owner(&self, owner: &Value, namespace: &str) -> Option<Arc<StoredObject>> {
         let (storage, key) = locate(&self.registry(), owner, namespace)?;
         self.store.get(&storage, &key)
     }
 }
 
 /// Whether an object is being deleted and waits for its dependents.
-fn waits(version: &Version) -> bool {
+fn waits(version: &StoredObject) -> bool {
     version.attributes.deleting
         && version.object().list_at("metadata.finalizers").iter().any(|finalizer| finalizer == FOREGROUND)
 }
 
-/// Where the owner that a reference names would be stored.
+/// The storage location of a reference's owner.
 pub(crate) fn locate(registry: &Registry, owner: &Value, namespace: &str) -> Option<(Arc<str>, Arc<str>)> {
     let (group, version) = split_api_version(owner.str_at("apiVersion"));
     let kind = owner.str_at("kind");

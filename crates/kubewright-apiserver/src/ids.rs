@@ -1,19 +1,19 @@
-//! Everything that is drawn by lot: uids, generated names, ports and addresses.
+//! Random identifiers: UIDs, generated names, ports and addresses.
 //!
-//! One seeded source per server: the same seed and the same requests give the same names.
+//! Each server has one seeded source: the same seed and the same requests give the same names.
 
 use std::sync::{Mutex, PoisonError};
 
-/// Letters of generated names: no vowels, and nothing that looks like another.
+/// Characters of generated names: no vowels and no similar characters.
 const ALPHABET: &[u8] = b"bcdfghjklmnpqrstvwxz2456789";
 
 const HEX: &[u8; 16] = b"0123456789abcdef";
 
-/// The longest generated name: as upstream, what a DNS label can hold.
+/// Maximum length of a generated name: a DNS label, as upstream.
 const MAX_NAME: usize = 63;
 const SUFFIX: usize = 5;
 
-/// A source of names and numbers.
+/// A source of identifiers.
 #[derive(Debug)]
 pub(crate) struct Ids(Mutex<fastrand::Rng>);
 
@@ -35,7 +35,7 @@ impl Ids {
         str::from_utf8(&text).expect("digits and hyphens").to_owned()
     }
 
-    /// A name that starts with `prefix`, cut so that it fits.
+    /// A name that starts with `prefix`, truncated to fit.
     pub(crate) fn name(&self, prefix: &str) -> String {
         let mut end = prefix.len().min(MAX_NAME - SUFFIX);
         while !prefix.is_char_boundary(end) {
@@ -50,12 +50,12 @@ impl Ids {
         name
     }
 
-    /// A number below `end`.
+    /// A random number below `end`.
     pub(crate) fn below(&self, end: u32) -> u32 {
         self.draw(|rng| rng.u32(..end))
     }
 
-    /// A source that goes its own way from here.
+    /// An independent source for a forked server.
     pub(crate) fn fork(&self) -> Self {
         Self(Mutex::new(self.draw(fastrand::Rng::fork)))
     }
@@ -84,7 +84,7 @@ mod tests {
     }
 
     #[test]
-    fn a_long_prefix_is_cut_to_fit() {
+    fn a_long_prefix_is_truncated() {
         assert_eq!(Ids::new(Some(1)).name(&"x".repeat(80)).len(), MAX_NAME);
     }
 }

@@ -1,4 +1,4 @@
-//! Bodies of requests: size, media type, and decoding into objects of the expected type.
+//! Request bodies: size, media type, and decoding into objects of the expected type.
 
 use std::borrow::Cow;
 
@@ -18,19 +18,19 @@ use crate::request::Request;
 use crate::resources::is_registered;
 use crate::stack::on_large_stack;
 
-/// The largest body, in bytes.
+/// Maximum size of a body in bytes.
 pub(crate) const MAX_BODY: usize = 3 << 20;
 
-/// Media types in which bodies are read, as messages list them.
+/// The supported media types, as error messages list them.
 const ACCEPTED: &str = "application/json, application/yaml, application/vnd.kubernetes.protobuf";
 
-/// Reads a body whole, up to the limit.
+/// Reads a complete body, up to the limit.
 pub(crate) async fn read<B>(mut body: B) -> Result<Bytes, ApiError>
 where
     B: http_body::Body + Unpin,
     B::Error: std::fmt::Display,
 {
-    // Most bodies come in one piece, which is taken as it is.
+    // Most bodies arrive in one chunk, which needs no copy.
     let mut first = Bytes::new();
     let mut whole = BytesMut::new();
     while let Some(frame) = body.frame().await {
@@ -55,7 +55,7 @@ pub(crate) fn too_large(why: &str) -> ApiError {
     ApiError::new(413, "RequestEntityTooLarge", format!("Request entity too large: {why}"))
 }
 
-/// What a body is written in.
+/// The encoding of a body.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Media {
     Json,
@@ -98,13 +98,13 @@ pub(crate) fn decode_as(
     let parsed = parse_kind(expected.kind, json, bytes)?;
     check_kind(expected, &parsed.value, bytes)?;
     let mut decoded = if parsed.value.is_null() {
-        // The zero object.
+        // Start from an empty object, with defaults.
         let mut value = Value::Object(serde_json::Map::new());
         decode::complete(ty, &mut value).map_err(|error| ApiError::bad_request(error.to_string()))?;
         Decoded { value, strict: Vec::new() }
     } else {
         decode::decode_parsed(ty, parsed, json).map_err(|error| {
-            // The version is that of the body, the kind the expected one.
+            // Upstream reports the body's version, but the expected kind.
             ApiError::bad_request(format!(
                 "{} in version {:?} cannot be handled as a {}: {error}",
                 expected.kind, expected.version, expected.kind
@@ -118,7 +118,7 @@ pub(crate) fn decode_as(
     Ok(decoded)
 }
 
-/// The body of an object as JSON. A body that is nothing of the kind is refused in upstream's words.
+/// The body of an object as JSON. Other bodies are rejected with upstream's error.
 pub(crate) fn body_json<'a>(
     expected: &str,
     media: Media,
@@ -150,7 +150,7 @@ pub(crate) fn body_json<'a>(
     }
 }
 
-/// Parses a body, and sees that it can say what it is. `bytes` is how it was sent. The error is upstream's.
+/// Parses a body and checks that it has a kind. `bytes` is the body as sent. Errors have upstream's wording.
 pub(crate) fn parse_kind(expected: &str, json: &[u8], bytes: &[u8]) -> Result<Parsed, ApiError> {
     let unrecognized = |why: String| {
         unrecognized(expected, &format!("couldn't get version/kind; json parse error: {why}"), bytes)
@@ -177,7 +177,7 @@ pub(crate) fn parse_kind(expected: &str, json: &[u8], bytes: &[u8]) -> Result<Pa
     Ok(parsed)
 }
 
-/// A body that is no object of the kind.
+/// The error for a body that is not an object of the kind.
 pub(crate) fn unrecognized(expected: &str, why: &str, json: &[u8]) -> ApiError {
     let body = shown(json);
     ApiError::bad_request(format!(
@@ -185,7 +185,7 @@ pub(crate) fn unrecognized(expected: &str, why: &str, json: &[u8]) -> ApiError {
     ))
 }
 
-/// What a body says it is must be what the path wants, or nothing.
+/// Checks that the body's apiVersion and kind, if set, match the path.
 fn check_kind(expected: Gvk<'_>, found: &Value, json: &[u8]) -> Result<(), ApiError> {
     let api_version = found["apiVersion"].as_str().unwrap_or_default();
     if api_version.matches('/').count() > 1 {
@@ -217,7 +217,7 @@ fn check_kind(expected: Gvk<'_>, found: &Value, json: &[u8]) -> Result<(), ApiEr
     })
 }
 
-/// Why an object of one kind is none of another, in upstream's words.
+/// Checks that one kind is acceptable as another. Errors have upstream's wording.
 pub(crate) fn check_registered(expected: Gvk<'_>, given: Gvk<'_>) -> Result<(), String> {
     if given == expected {
         return Ok(());
@@ -248,7 +248,7 @@ pub(crate) fn json_kind(value: &Value) -> &'static str {
     }
 }
 
-/// The start of a body, as messages show it: text if it is JSON-like, else hex.
+/// The start of a body for error messages: text if it is JSON-like, otherwise hex.
 fn shown(bytes: &[u8]) -> String {
     use std::fmt::Write as _;
     if bytes.is_empty() {
@@ -267,8 +267,8 @@ fn shown(bytes: &[u8]) -> String {
     hex + dots
 }
 
-/// A body as JSON text, whatever it is written in, and what strict validation says of keys that stand twice in
-/// YAML. The last of them counts.
+/// Converts a body to JSON. The second value is the strict validation error for duplicate YAML keys; the last
+/// value of a duplicate key is used.
 pub(crate) fn to_json(media: Media, bytes: &[u8]) -> Result<(Cow<'_, [u8]>, Option<String>), ApiError> {
     match media {
         Media::Json => Ok((Cow::Borrowed(bytes), None)),
@@ -295,26 +295,26 @@ fn yaml(bytes: &[u8]) -> Result<(Value, Option<String>), YamlError> {
     Ok((value, repeated))
 }
 
-/// Reads the first document of an applied configuration: JSON or YAML. Of keys that stand twice the last counts;
-/// the second value is what strict validation says of them.
+/// Parses the first document of an apply configuration in JSON or YAML. The second value is the strict
+/// validation error for duplicate keys; the last value of a duplicate key is used.
 pub(crate) fn applied(bytes: &[u8]) -> Result<(Value, Option<String>), String> {
     if let Ok(parsed) = json::parse(bytes, ParseOptions::default()) {
         let repeated = parsed.strict_errors().next();
-        // One line, as clients write JSON.
+        // Assumes JSON in one line: the error names line 1.
         let repeated = repeated.and_then(|text| Some(text.split('"').nth(1)?.rsplit('.').next()?.to_owned()));
         return Ok((parsed.value, repeated.map(|key| already_set(1, &key))));
     }
     yaml(first_document(bytes)).map_err(|error| format!("error converting YAML to JSON: yaml: {error}"))
 }
 
-/// How Go's reader opens its list of complaints. Warnings come one by one, without it.
+/// The prefix of Go's list of YAML errors. Warnings omit it.
 const UNMARSHAL_ERRORS: &str = "yaml: unmarshal errors:\n  ";
 
 fn already_set(line: u64, key: &str) -> String {
     format!("{UNMARSHAL_ERRORS}line {line}: key {key:?} already set in map")
 }
 
-/// A complaint of strict validation as a warning.
+/// A strict validation error as a warning.
 pub(crate) fn warning(complaint: &str) -> String {
     complaint.strip_prefix(UNMARSHAL_ERRORS).unwrap_or(complaint).to_owned()
 }
@@ -325,7 +325,7 @@ fn first_document(bytes: &[u8]) -> &[u8] {
     while let Some(at) = bytes[from..].windows(separator.len()).position(|window| window == separator) {
         let end = from + at;
         let rest = &bytes[end + separator.len()..];
-        // Comments and markers alone are no document.
+        // Comments and markers alone are not a document.
         let blank = |line: &[u8]| {
             let line = line.trim_ascii();
             line.is_empty() || line == b"---" || line.starts_with(b"#") || line.starts_with(b"%")
@@ -339,7 +339,7 @@ fn first_document(bytes: &[u8]) -> &[u8] {
     bytes
 }
 
-/// Why a text is no YAML.
+/// Why a text is not valid YAML.
 #[derive(Debug, thiserror::Error)]
 enum YamlError {
     #[error("line {line}: key {key:?} already set in map")]
@@ -348,7 +348,7 @@ enum YamlError {
     Other(String),
 }
 
-/// Reads YAML: reading recurses, and takes more stack than a worker has.
+/// Parses YAML on a larger stack: the parser is recursive.
 fn read_yaml(bytes: &[u8], duplicate_keys: DuplicateKeyPolicy) -> Result<Value, YamlError> {
     let text = std::str::from_utf8(bytes).map_err(|error| YamlError::Other(error.to_string()))?;
     let read = || {
@@ -368,7 +368,7 @@ fn yaml_error(error: &serde_saphyr::Error, text: &str) -> YamlError {
     }
 }
 
-/// What Go's reader says, where it is known to use other words.
+/// The message of Go's parser, where its wording is known to differ.
 fn go_message(error: &serde_saphyr::Error, text: &str) -> String {
     let message = error.to_string();
     let line = error.location().map_or(0, |location| location.line());
@@ -388,7 +388,7 @@ fn go_message(error: &serde_saphyr::Error, text: &str) -> String {
     format!("line {line}: {words}")
 }
 
-/// Applies a request's wish about unknown and duplicate fields: an error, warnings, or nothing.
+/// Handles unknown and duplicate fields by the request's `fieldValidation`: an error, warnings, or nothing.
 pub(crate) fn strict(strict: &[String], validation: FieldValidation) -> Result<Vec<String>, ApiError> {
     match validation {
         _ if strict.is_empty() => Ok(Vec::new()),

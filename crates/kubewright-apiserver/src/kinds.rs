@@ -1,17 +1,17 @@
-//! How the registry treats single kinds, where it does not treat all alike.
+//! Special cases of the registry for single kinds.
 
 use kubewright_apimachinery::gvk::Gvk;
 
-/// What becomes of dependents if the request does not say.
+/// The default propagation policy.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum GarbageCollection {
     Background,
     Orphan,
-    /// Objects of this kind never own any.
+    /// Objects of this kind never have dependents.
     Unsupported,
 }
 
-/// A PUT to a name that is not there creates the object.
+/// Whether a PUT creates a missing object.
 pub(crate) fn creates_on_update(gvk: Gvk<'_>) -> bool {
     matches!(
         (gvk.group, gvk.kind),
@@ -23,7 +23,7 @@ pub(crate) fn creates_on_update(gvk: Gvk<'_>) -> bool {
     )
 }
 
-/// A PUT without a resourceVersion replaces whatever is there; a custom resource never.
+/// Whether a PUT without a resourceVersion is allowed. Never for custom resources.
 pub(crate) fn updates_unconditionally(gvk: Gvk<'_>) -> bool {
     let always_conditional = [
         "admissionregistration.k8s.io",
@@ -41,7 +41,7 @@ pub(crate) fn updates_unconditionally(gvk: Gvk<'_>) -> bool {
     !conditional && !always_conditional.contains(&gvk.group)
 }
 
-/// A deletion answers with the object rather than with a Status.
+/// Whether a deletion returns the object instead of a Status.
 pub(crate) fn returns_deleted(gvk: Gvk<'_>) -> bool {
     matches!(
         (gvk.group, gvk.kind),

@@ -1,15 +1,15 @@
 //! A Kubernetes API server: in-process for tests, over TLS for every client.
 //!
 //! [`ApiServer`] is the whole server as a value. It is a `tower` service, so a client can call it without a
-//! socket; [`serve::Listening`] puts it behind one. Each server is a world of its own and starts in well
-//! under a millisecond; [`ApiServer::fork`] copies one with everything in it.
+//! socket; [`serve::Listening`] listens on one. Servers share no state and start in well under a millisecond;
+//! [`ApiServer::fork`] copies a server with all its objects.
 //!
-//! The rules of objects are in `kubewright-apis` (built-in kinds) and `kubewright-apiextensions` (custom resources);
-//! this crate carries requests to them and keeps what comes out. It knows no Kubernetes client: unmodified clients are its proof.
+//! Defaulting and validation are in `kubewright-apis` (built-in kinds) and `kubewright-apiextensions` (custom
+//! resources). This crate routes requests to them and stores the results. It depends on no Kubernetes client;
+//! its tests use unmodified ones.
 
 mod admission;
 mod after_commit;
-mod allocate;
 pub mod audit;
 pub mod auth;
 mod body;
@@ -18,10 +18,11 @@ pub mod certs;
 pub mod clock;
 mod compaction;
 mod conversion;
+mod crd_controller;
 mod custom;
-mod definitions;
 mod delete;
 mod discovery;
+mod fieldmanager;
 mod gc;
 mod ids;
 mod input;
@@ -40,12 +41,12 @@ mod rules;
 mod scale;
 pub mod serve;
 mod server;
+mod service_ips;
 mod signing;
 mod stack;
 pub mod storage;
 mod subresources;
 pub mod tokens;
-mod track;
 mod version;
 mod watch;
 mod webhook_client;

@@ -1,8 +1,8 @@
-//! Content negotiation: which media type and which form an answer has, by the `Accept` header.
+//! Content negotiation: the media type and form of a response, by the `Accept` header.
 //!
-//! Two layers decide, as in kube-apiserver. Built-in resources have a router in front that compares media types without
-//! their parameters; the handler behind it, alone for custom resources, honours parameters (`as`, `g`, `v`, `stream`)
-//! and quality. The two refuse in different words.
+//! As in kube-apiserver, there are two layers. Built-in resources have a router in front that compares media
+//! types without their parameters. The handler behind it, the only layer for custom resources, honors
+//! parameters (`as`, `g`, `v`, `stream`) and quality. The two return different errors.
 
 use http::header;
 use kubewright_apimachinery::field::quote;
@@ -10,9 +10,9 @@ use kubewright_apimachinery::status::ApiError;
 
 use crate::output::{Encoding, Format, Include, View};
 use crate::request::Request;
-use crate::resources::Served;
+use crate::resources::Resource;
 
-/// The media types of objects, in the order in which a wildcard picks them.
+/// The media types of objects, in the order of preference for wildcards.
 const OFFERED: &str = "application/json, application/yaml, application/vnd.kubernetes.protobuf";
 /// The media types of watches.
 const STREAMS: &str = "application/json;stream=watch, application/vnd.kubernetes.protobuf;stream=watch";
@@ -26,25 +26,25 @@ pub(crate) struct Clause<'a> {
 }
 
 impl<'a> Clause<'a> {
-    /// The value of a parameter; the last one counts.
+    /// The value of a parameter; the last one if it is repeated.
     pub(crate) fn parameter(&self, name: &str) -> Option<&'a str> {
         self.parameters.iter().rev().find(|(key, _)| *key == name).map(|(_, value)| *value)
     }
 
-    /// Whether the clause covers a media type.
+    /// Whether the clause matches a media type.
     pub(crate) fn covers(&self, kind: &str, subtype: &str) -> bool {
         (self.kind == "*" && self.subtype == "*")
             || self.kind == kind && (self.subtype == subtype || self.subtype == "*")
     }
 
-    /// Group, version and kind of a transformation; none if the clause names no part of one.
+    /// Group, version and kind of a transformation; `None` if the clause has none.
     pub(crate) fn target(&self) -> Option<(&'a str, &'a str, &'a str)> {
         let [group, version, kind] = ["g", "v", "as"].map(|name| self.parameter(name));
         let named = group.is_some() || version.is_some() || kind.is_some();
         named.then(|| (group.unwrap_or_default(), version.unwrap_or_default(), kind.unwrap_or_default()))
     }
 
-    /// The encoding that it asks for; the first that is offered for a wildcard.
+    /// The encoding that the clause selects; for a wildcard the first one offered.
     pub(crate) fn encoding(&self) -> Option<Encoding> {
         let offered = [
             ("json", Encoding::Json),
@@ -54,12 +54,12 @@ impl<'a> Clause<'a> {
         offered.into_iter().find(|(subtype, _)| self.covers("application", subtype)).map(|(_, found)| found)
     }
 
-    /// Whether its `stream` can be served: a watch, and not in YAML.
+    /// Whether its `stream` is supported: `watch`, and not in YAML.
     fn has_stream(&self, encoding: Encoding) -> bool {
         self.parameter("stream").is_none_or(|stream| stream == "watch" && encoding != Encoding::Yaml)
     }
 
-    /// Whether it comes before another one, as upstream's library compares them.
+    /// Whether it precedes another clause in upstream's order.
     fn precedes(&self, other: &Self) -> bool {
         self.quality > other.quality
             || (self.kind != "*" && other.kind == "*")
@@ -67,11 +67,12 @@ impl<'a> Clause<'a> {
     }
 }
 
-/// The clauses of an `Accept` header, best first. Clauses that cannot be read are left out.
+/// The clauses of an `Accept` header, best first, without invalid ones.
 pub(crate) fn clauses(accept: &str) -> Vec<Clause<'_>> {
     let mut sorted: Vec<Clause<'_>> = Vec::new();
     for clause in accept.split(',').filter_map(clause) {
-        // An insertion sort, as Go's for short lists: the order is not transitive.
+        // Go uses insertion sort for short lists. The result differs from other sorts, because the order is
+        // not transitive.
         sorted.push(clause);
         let mut at = sorted.len() - 1;
         while at > 0 && sorted[at].precedes(&sorted[at - 1]) {
@@ -105,7 +106,8 @@ fn clause(text: &str) -> Option<Clause<'_>> {
     Some(clause)
 }
 
-/// The encoding of a document that knows no transformation, such as old discovery. `routed`: the router is in front.
+/// The encoding of a document without transformations, such as legacy discovery. `routed`: the router is in
+/// front.
 pub(crate) fn negotiate_document(request: &Request, routed: bool) -> Result<Encoding, ApiError> {
     let accept = request.header(header::ACCEPT);
     if accept.is_empty() {
@@ -118,18 +120,18 @@ pub(crate) fn negotiate_document(request: &Request, routed: bool) -> Result<Enco
     plain.find_map(|clause| clause.encoding()).ok_or_else(not_acceptable)
 }
 
-/// The form of the answer to a request for a resource.
-pub(crate) fn negotiate(request: &Request, served: &Served) -> Result<Format, ApiError> {
+/// The form of the response to a request for a resource.
+pub(crate) fn negotiate(request: &Request, served: &Resource) -> Result<Format, ApiError> {
     let streams = matches!(request.verb(), "list" | "watch");
     let tables = served.is_stored() || served.plural() == "componentstatuses";
     negotiate_for(request, served, tables, streams, "")
 }
 
-/// As [`negotiate`], of a subresource whose answers cannot be tables. `first`: a media type that the router offers
-/// before the others.
+/// As [`negotiate`], for a subresource that cannot be a table. `first`: a media type that the router offers
+/// first.
 pub(crate) fn negotiate_without_tables(
     request: &Request,
-    served: &Served,
+    served: &Resource,
     first: &str,
 ) -> Result<Format, ApiError> {
     negotiate_for(request, served, false, false, first)
@@ -137,7 +139,7 @@ pub(crate) fn negotiate_without_tables(
 
 fn negotiate_for(
     request: &Request,
-    served: &Served,
+    served: &Resource,
     tables: bool,
     streams: bool,
     first: &str,
@@ -156,7 +158,7 @@ fn negotiate_for(
             continue;
         }
         let view = match clause.target() {
-            // Custom resources have no protobuf form; their metadata has.
+            // Custom resources have no protobuf encoding; their metadata does.
             None if protobuf && served.custom().is_some() => continue,
             None => View::Whole,
             Some(("meta.k8s.io", version @ ("v1" | "v1beta1"), kind)) => {
@@ -188,7 +190,7 @@ fn include(request: &Request) -> Result<Include, ApiError> {
     }
 }
 
-/// The router's check: a media type that it offers, or anything.
+/// The router's check: an offered media type or `*/*`.
 pub(crate) fn check_route(accept: &str, first: &str, streams: bool) -> Result<(), ApiError> {
     let offered = [first, "application/json", "application/yaml", "application/vnd.kubernetes.protobuf"];
     let fits = |clause: &str| {
@@ -205,7 +207,7 @@ pub(crate) fn check_route(accept: &str, first: &str, streams: bool) -> Result<()
     Err(no_representation(&available.join(", ")))
 }
 
-/// The router's refusal.
+/// The router's error.
 pub(crate) fn no_representation(available: &str) -> ApiError {
     let message = format!("406: Not Acceptable\n\nAvailable representations: {available}");
     let mut error = ApiError::new(406, "NotAcceptable", message);
@@ -213,18 +215,18 @@ pub(crate) fn no_representation(available: &str) -> ApiError {
     error
 }
 
-/// The handler's refusal.
+/// The handler's error.
 pub(crate) fn not_acceptable() -> ApiError {
     ApiError::new(406, "NotAcceptable", format!("only the following media types are accepted: {OFFERED}"))
 }
 
-/// The refusal of a watch in a media type that cannot be streamed.
+/// The error for a watch in a media type that cannot be streamed.
 pub(crate) fn no_stream() -> ApiError {
     ApiError::new(406, "NotAcceptable", format!("only the following media types are accepted: {STREAMS}"))
 }
 
-/// A list cannot be shown as the metadata of one object, nor an object as a list.
-pub(crate) fn wrong_number(served: &Served, list: bool) -> ApiError {
+/// The error for a list as PartialObjectMetadata, or an object as PartialObjectMetadataList.
+pub(crate) fn wrong_number(served: &Resource, list: bool) -> ApiError {
     let suffix = if list { "List" } else { "" };
     let go_type = match (served.custom(), served.group()) {
         (Some(_), _) => format!("*unstructured.Unstructured{suffix}"),
@@ -242,7 +244,7 @@ pub(crate) fn wrong_number(served: &Served, list: bool) -> ApiError {
     ApiError::new(406, "NotAcceptable", why)
 }
 
-/// The encoding of errors: that of the first clause without a transformation that can be served, or JSON.
+/// The encoding of errors: that of the first supported clause without a transformation, or JSON.
 pub(crate) fn error_encoding(accept: &str) -> Encoding {
     if !accept.contains("yaml") && !accept.contains("protobuf") {
         return Encoding::Json;
@@ -269,7 +271,7 @@ mod tests {
     }
 
     #[test]
-    fn the_router_compares_media_types_without_parameters_and_knows_no_partial_wildcard() {
+    fn the_router_ignores_parameters_and_rejects_partial_wildcards() {
         assert_eq!(check_route("application/json;as=Table", "", false), Ok(()));
         assert_eq!(check_route("text/html, */*;q=0.1", "", false), Ok(()));
         let refusal = check_route("application/*", "text/plain", true).unwrap_err();

@@ -1,7 +1,7 @@
-//! `/openapi/v3` and `/openapi/v2`: what the server tells of its API.
+//! `/openapi/v3` and `/openapi/v2`: the published OpenAPI documents.
 //!
-//! Documents are made when somebody first asks, and kept. Those of built-in groups never change and are shared
-//! with forks; those of custom resources are made anew when what is served changes.
+//! Documents are built on first use and cached. Those of built-in groups never change and are shared with
+//! forks; those of custom resources are rebuilt when the served resources change.
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
@@ -24,10 +24,10 @@ use crate::version::KubernetesVersion;
 
 const JSON: &str = "application/json";
 const TEXT: &str = "text/plain; charset=utf-8";
-/// How long an address with a hash in it may be kept: its content never changes.
+/// Cache lifetime of a URL that contains a hash: its content never changes.
 const YEAR: u64 = 365 * 86_400;
 
-/// One document.
+/// One encoded document.
 #[derive(Debug)]
 struct Document {
     bytes: Bytes,
@@ -42,7 +42,7 @@ impl Document {
 
 type Documents = BTreeMap<String, Arc<Document>>;
 
-/// The documents that never change.
+/// The documents of built-in groups.
 pub(crate) struct OpenApi {
     descriptions: Arc<dyn Descriptions>,
     version: KubernetesVersion,
@@ -67,7 +67,7 @@ impl OpenApi {
         paths.into_iter().filter_map(document).collect()
     }
 
-    /// Says the version that the server poses as; documents of custom resources have one of their own.
+    /// Sets the configured Kubernetes version; documents of custom resources have their own version.
     fn pose(&self, document: &mut Value) {
         if document["info"]["title"] == "Kubernetes" {
             document["info"]["version"] = self.version.to_string().into();
@@ -75,11 +75,11 @@ impl OpenApi {
     }
 }
 
-/// The documents of one state of what is served.
+/// The documents for one state of the registry.
 #[derive(Default)]
 pub(crate) struct Published(Mutex<Option<(Arc<Registry>, Arc<Documents>)>>, Mutex<Option<V2>>);
 
-/// The one document of v2, in both forms.
+/// The v2 document, in JSON and protobuf.
 struct V2 {
     of: Arc<Registry>,
     json: Arc<Document>,
@@ -87,7 +87,7 @@ struct V2 {
 }
 
 impl Inner {
-    /// What is below `/openapi`.
+    /// Handles paths below `/openapi`.
     pub(crate) fn openapi(&self, request: &Request, path: &[&str]) -> Result<Response<Body>, ApiError> {
         match path {
             ["v3"] => {
@@ -180,13 +180,13 @@ impl Inner {
                 return with_tag(request, openapi::V2_PROTOBUF, &v2.protobuf);
             }
         }
-        // As upstream: without a body.
+        // As upstream, without a body.
         let mut response = Response::new(Body::empty());
         *response.status_mut() = StatusCode::NOT_ACCEPTABLE;
         response
     }
 
-    /// The definitions behind the custom resources that discovery tells of.
+    /// The CRDs of the custom resources that discovery lists.
     fn served_definitions(&self, registry: &Registry) -> Vec<Value> {
         let established = registry.definitions().iter().filter(|custom| custom.definition.established);
         established
@@ -209,7 +209,7 @@ fn covers(clause: &Clause<'_>, media: &str) -> bool {
     media.split_once('/').is_some_and(|(kind, subtype)| clause.covers(kind, subtype))
 }
 
-/// A document with its entity tag, or only that the client has it already.
+/// A document with its ETag, or 304 if the client has it.
 fn with_tag(request: &Request, media: &'static str, document: &Document) -> Response<Body> {
     let tag = format!("\"{}\"", document.hash);
     let known = request.header(header::IF_NONE_MATCH).split(',').any(|known| known.trim() == tag);

@@ -1,4 +1,4 @@
-//! Options of requests: read from the query or the body, checked, and refused in upstream's words.
+//! Request options: parsed from the query or the body and validated, with upstream's errors.
 
 use kubewright_apimachinery::field::{ErrorList, FieldError, Path};
 use kubewright_apimachinery::status::{ApiError, Qualified};
@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 
 use crate::request::Query;
 
-/// How a write treats fields that it does not know, or that stand twice.
+/// How a write handles unknown and duplicate fields.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum FieldValidation {
     Ignore,
@@ -14,7 +14,7 @@ pub(crate) enum FieldValidation {
     Strict,
 }
 
-/// What kind of write the options are of: they are named in errors.
+/// The type of a write, for error messages.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum WriteKind {
     Create,
@@ -28,9 +28,9 @@ pub(crate) enum WriteKind {
 pub(crate) struct WriteOptions {
     pub(crate) dry_run: bool,
     pub(crate) field_validation: FieldValidation,
-    /// `fieldManager` as it was given, or empty.
+    /// `fieldManager` as sent; empty if missing.
     pub(crate) field_manager: String,
-    /// `fieldValidation` as it was given, or empty.
+    /// `fieldValidation` as sent; empty if missing.
     pub(crate) given_validation: String,
 }
 
@@ -103,7 +103,7 @@ fn check_manager(manager: &str) -> Option<FieldError> {
     Some(FieldError::invalid(&at, manager, detail))
 }
 
-/// Go's `unicode.IsPrint`, as far as managers' names go.
+/// Go's `unicode.IsPrint`, as far as field manager names need it.
 fn is_print(c: char) -> bool {
     c == ' ' || !(c.is_control() || c.is_whitespace() || ('\u{e000}'..='\u{f8ff}').contains(&c))
 }
@@ -115,7 +115,7 @@ fn check(kind: &str, errors: &ErrorList) -> Result<(), ApiError> {
     Err(ApiError::invalid(Qualified { group: "meta.k8s.io", name: kind }, "", errors))
 }
 
-/// What becomes of the objects that an object owns.
+/// How a deletion treats dependents.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Propagation {
     Orphan,
@@ -129,7 +129,7 @@ pub(crate) struct DeleteOptions {
     pub(crate) dry_run: bool,
     pub(crate) grace: Option<i64>,
     pub(crate) propagation: Option<Propagation>,
-    /// Said by the old `orphanDependents`.
+    /// The deprecated `orphanDependents`.
     pub(crate) orphan_dependents: Option<bool>,
     pub(crate) uid: Option<String>,
     pub(crate) resource_version: Option<String>,
@@ -165,7 +165,7 @@ impl DeleteOptions {
         options
     }
 
-    /// Options of a body that was decoded as `DeleteOptions`.
+    /// Parses a body that was decoded as `DeleteOptions`.
     pub(crate) fn from_body(body: &Value) -> Result<Self, ApiError> {
         let text = |value: &Value| value.as_str().map(str::to_owned);
         let dry_run: Vec<&str> =
@@ -230,16 +230,16 @@ impl DeleteOptions {
     }
 }
 
-/// Which state a list is to show.
+/// The state that a list returns.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum At {
-    /// The newest.
+    /// The latest state.
     MostRecent,
-    /// Whatever is at hand.
+    /// Any state; served from the cache upstream.
     Any,
-    /// This one or a newer one.
+    /// The state at this revision or a later one.
     NotOlderThan(u64),
-    /// This one.
+    /// The state at exactly this revision.
     Exact(u64),
 }
 
@@ -321,7 +321,7 @@ impl ListOptions {
         errors
     }
 
-    /// Which state a list shows, by upstream's table of resourceVersion, match and limit.
+    /// The state to list, by upstream's rules for resourceVersion, resourceVersionMatch and limit.
     pub(crate) fn at(&self) -> Result<At, ApiError> {
         let revision = match self.resource_version.as_str() {
             "" => return Ok(At::MostRecent),
@@ -338,7 +338,7 @@ impl ListOptions {
     }
 }
 
-/// A resourceVersion as a number. The failure has no reason, as upstream has it.
+/// Parses a resourceVersion. As upstream, the error has no reason.
 pub(crate) fn parse_revision(text: &str) -> Result<u64, ApiError> {
     text.parse().map_err(|_| {
         let quoted = kubewright_apimachinery::field::quote(text);
@@ -350,7 +350,7 @@ pub(crate) fn parse_revision(text: &str) -> Result<u64, ApiError> {
     })
 }
 
-/// A number of a query, or Go's refusal of it.
+/// Parses an integer of the query, with Go's error.
 pub(crate) fn parse_int(text: &str) -> Result<i64, ApiError> {
     text.parse().map_err(|_| {
         let quoted = kubewright_apimachinery::field::quote(text);
@@ -377,7 +377,7 @@ mod tests {
     }
 
     #[test]
-    fn every_broken_rule_of_a_list_is_told() {
+    fn all_violated_rules_of_list_options_are_reported() {
         let error = list("resourceVersionMatch=NotOlderThan&continue=x").unwrap_err();
         assert_eq!(error.details.unwrap().causes.len(), 2);
         assert_eq!(
@@ -387,7 +387,7 @@ mod tests {
     }
 
     #[test]
-    fn a_bad_manager_is_told_where() {
+    fn an_invalid_field_manager_is_reported_with_the_position() {
         let error = WriteOptions::read(&Query::parse("fieldManager=a%09b"), WriteKind::Create).unwrap_err();
         assert!(
             error.message.ends_with(

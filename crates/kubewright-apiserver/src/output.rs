@@ -1,7 +1,7 @@
-//! Answers: the bytes of objects, lists and errors, in the form that was negotiated.
+//! Responses: encodes objects, lists and errors in the negotiated form.
 //!
-//! An object is shown whole, as metadata only, or as a Table; in JSON, YAML or protobuf. Bytes are made once per
-//! version and form, and shared.
+//! An object is returned complete, as metadata only, or as a Table; in JSON, YAML or protobuf. Encodings are
+//! computed once per version and form, and shared.
 
 use std::sync::Arc;
 
@@ -15,39 +15,39 @@ use kubewright_structured_merge::packed;
 use serde_json::{Value, json};
 
 use crate::body::{Body, Items};
-use crate::resources::Served;
+use crate::resources::Resource;
 use crate::stack::on_large_stack;
-use crate::storage::Version;
+use crate::storage::StoredObject;
 
-/// Encodings of a version, told apart by the resource's tag and one of these.
+/// Forms of a version. The cache key of an encoding is the resource's tag combined with one of these.
 const FULL: u64 = 0;
 const ITEM: u64 = 1;
 const ADDED: u64 = 2;
 const MODIFIED: u64 = 3;
 const DELETED: u64 = 4;
-/// The object as a conversion webhook made it.
+/// The object as converted by a conversion webhook.
 const CONVERTED: u64 = 5;
-/// The object as field 2 of a protobuf message, where bodies and lists have it.
+/// The object as field 2 of a protobuf message, as in objects and lists.
 const PROTOBUF: u64 = 6;
 const PROTOBUF_ADDED: u64 = 7;
 const PROTOBUF_MODIFIED: u64 = 8;
 const PROTOBUF_DELETED: u64 = 9;
 const FORMS: u64 = 16;
 
-/// How the client wants to see objects.
+/// The form in which a client requests objects.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum View {
-    /// As they are.
+    /// The complete object.
     Whole,
-    /// The metadata of one object; the version of `meta.k8s.io`.
+    /// PartialObjectMetadata, with the version of `meta.k8s.io`.
     Metadata(&'static str),
-    /// The metadata of the objects of a list; the version of `meta.k8s.io`.
+    /// PartialObjectMetadataList, with the version of `meta.k8s.io`.
     MetadataList(&'static str),
-    /// Rows of a table; the version of `meta.k8s.io`, and what of the object a row carries.
+    /// A Table, with the version of `meta.k8s.io` and what each row includes of its object.
     Table(&'static str, Include),
 }
 
-/// What a row of a table carries of its object.
+/// What a table row includes of its object.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Include {
     Nothing,
@@ -55,7 +55,7 @@ pub(crate) enum Include {
     Object,
 }
 
-/// What an answer is written in.
+/// The encoding of a response.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Encoding {
     Json,
@@ -63,22 +63,22 @@ pub(crate) enum Encoding {
     Protobuf,
 }
 
-/// The form of an answer.
+/// The form of a response.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Format {
     pub(crate) view: View,
     pub(crate) encoding: Encoding,
 }
 
-/// An object that goes to a client: a stored version, or one that was never stored.
+/// An object for a response: a stored version, or one that was not stored.
 pub(crate) enum Shown<'a> {
-    Version(&'a Version),
+    Version(&'a StoredObject),
     Value(&'a Value),
 }
 
 impl Shown<'_> {
-    /// The object in the version that `served` shows.
-    pub(crate) fn object(&self, served: &Served) -> Value {
+    /// The object in the version of `served`.
+    pub(crate) fn object(&self, served: &Resource) -> Value {
         match self {
             Self::Version(version) => object(served, version),
             Self::Value(value) => (*value).clone(),
@@ -87,7 +87,7 @@ impl Shown<'_> {
 }
 
 /// A stored version as an object of `served`, with `apiVersion` and `kind`.
-pub(crate) fn object(served: &Served, version: &Version) -> Value {
+pub(crate) fn object(served: &Resource, version: &StoredObject) -> Value {
     match converted(served, version) {
         Some(bytes) => {
             json::parse(&bytes, json::ParseOptions::default()).map(|parsed| parsed.value).unwrap_or_default()
@@ -96,31 +96,31 @@ pub(crate) fn object(served: &Served, version: &Version) -> Value {
     }
 }
 
-/// A stored version as a conversion webhook made it, if one was asked.
-pub(crate) fn converted(served: &Served, version: &Version) -> Option<Bytes> {
+/// The cached result of a conversion webhook for a stored version.
+pub(crate) fn converted(served: &Resource, version: &StoredObject) -> Option<Bytes> {
     served.custom()?.converter()?;
     version.known(served.tag * FORMS + CONVERTED)
 }
 
-/// Keeps what a conversion webhook made of a stored version.
-pub(crate) fn keep_converted(served: &Served, version: &Version, bytes: Bytes) {
+/// Caches the result of a conversion webhook for a stored version.
+pub(crate) fn keep_converted(served: &Resource, version: &StoredObject, bytes: Bytes) {
     version.encoded(served.tag * FORMS + CONVERTED, || bytes);
 }
 
-/// The same, packed.
-pub(crate) fn packed(served: &Served, version: &Version) -> Value {
+/// As [`object`], packed.
+pub(crate) fn packed(served: &Resource, version: &StoredObject) -> Value {
     match converted(served, version) {
         Some(bytes) => packed::parse(&bytes).unwrap_or_default(),
         None => shown(served, version.packed()),
     }
 }
 
-fn shown(served: &Served, mut object: Value) -> Value {
+fn shown(served: &Resource, mut object: Value) -> Value {
     if let Some(custom) = served.custom() {
         return custom.read(object, served.version());
     }
     set_kind(&mut object, served.stored().api_version(), served.stored().kind);
-    if served.shows_stored() { object } else { convert::convert(object, served.gvk()) }
+    if served.is_storage_form() { object } else { convert::convert(object, served.gvk()) }
 }
 
 pub(crate) fn set_kind(object: &mut Value, api_version: String, kind: &str) {
@@ -130,54 +130,54 @@ pub(crate) fn set_kind(object: &mut Value, api_version: String, kind: &str) {
     }
 }
 
-/// A stored version whole, as JSON.
-pub(crate) fn whole(served: &Served, version: &Version) -> Bytes {
-    if served.shows_stored() {
-        // Copied each time: keeping the copy would double what every object takes.
+/// A complete stored version as JSON.
+pub(crate) fn whole(served: &Resource, version: &StoredObject) -> Bytes {
+    if served.is_storage_form() {
+        // Not cached: that would double the memory of every object.
         return join([kind_prefix(served).as_bytes(), &version.json[1..]]);
     }
     version.encoded(served.tag * FORMS + FULL, || Bytes::from(json::to_vec(&object(served, version))))
 }
 
-/// How an object begins that is shown as it is stored.
-fn kind_prefix(served: &Served) -> String {
+/// The start of an object that is returned as stored.
+fn kind_prefix(served: &Resource) -> String {
     format!(r#"{{"kind":"{}","apiVersion":"{}","#, served.kind(), served.gvk().api_version())
 }
 
-/// Stored versions as items of a list: without `apiVersion` and `kind`, unless they are custom ones.
-pub(crate) fn items(served: &Served, versions: Vec<Arc<Version>>) -> Items {
-    if served.shows_stored() {
+/// Stored versions as list items: without `apiVersion` and `kind`, except for custom resources.
+pub(crate) fn items(served: &Resource, versions: Vec<Arc<StoredObject>>) -> Items {
+    if served.is_storage_form() {
         return Items::Stored(versions);
     }
     Items::Encoded(versions.iter().map(|version| item(served, version)).collect())
 }
 
-/// Stored versions as items of a list in protobuf.
-pub(crate) fn protobuf_items(served: &Served, versions: &[Arc<Version>]) -> Vec<Bytes> {
+/// Stored versions as list items in protobuf.
+pub(crate) fn protobuf_items(served: &Resource, versions: &[Arc<StoredObject>]) -> Vec<Bytes> {
     versions.iter().map(|version| protobuf_member(served, version)).collect()
 }
 
-/// A stored version as field 2 of a protobuf message. Only built-in kinds have this form.
-fn protobuf_member(served: &Served, version: &Version) -> Bytes {
+/// A stored version as field 2 of a protobuf message. Built-in kinds only.
+fn protobuf_member(served: &Resource, version: &StoredObject) -> Bytes {
     version.encoded(served.tag * FORMS + PROTOBUF, || {
-        let object = if served.shows_stored() { version.object() } else { object(served, version) };
+        let object = if served.is_storage_form() { version.object() } else { object(served, version) };
         let api_version = served.gvk().api_version();
         let member = on_large_stack(|| protobuf::encode_member(&api_version, served.kind(), &object));
         Bytes::from(member.unwrap_or_default())
     })
 }
 
-/// An object in protobuf, if it has such a form.
+/// An object in protobuf, if its kind has a protobuf encoding.
 pub(crate) fn to_protobuf(object: &Value) -> Option<Bytes> {
     on_large_stack(|| protobuf::encode(object)).map(Bytes::from)
 }
 
-/// A stored version whole, in protobuf.
-fn whole_protobuf(served: &Served, version: &Version) -> Vec<u8> {
+/// A complete stored version in protobuf.
+fn whole_protobuf(served: &Resource, version: &StoredObject) -> Vec<u8> {
     protobuf::envelope(&served.gvk().api_version(), served.kind(), &protobuf_member(served, version))
 }
 
-fn item(served: &Served, version: &Version) -> Bytes {
+fn item(served: &Resource, version: &StoredObject) -> Bytes {
     if served.custom().is_some() {
         return whole(served, version);
     }
@@ -191,7 +191,7 @@ fn item(served: &Served, version: &Version) -> Bytes {
     })
 }
 
-/// What a watch says of an object.
+/// The type of a watch event.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Change {
     Added,
@@ -209,8 +209,13 @@ impl Change {
     }
 }
 
-/// One event of a watch that shows a stored version whole: a line of JSON, or a frame of protobuf.
-pub(crate) fn watch_event(served: &Served, version: &Version, change: Change, encoding: Encoding) -> Bytes {
+/// A watch event with a complete stored version: a line of JSON or a protobuf frame.
+pub(crate) fn watch_event(
+    served: &Resource,
+    version: &StoredObject,
+    change: Change,
+    encoding: Encoding,
+) -> Bytes {
     if encoding == Encoding::Protobuf {
         let form = match change {
             Change::Added => PROTOBUF_ADDED,
@@ -228,7 +233,7 @@ pub(crate) fn watch_event(served: &Served, version: &Version, change: Change, en
     };
     version.encoded(served.tag * FORMS + form, || {
         let (start, word, object) = (br#"{"type":""#, change.word().as_bytes(), br#"","object":"#);
-        if served.shows_stored() {
+        if served.is_storage_form() {
             let prefix = kind_prefix(served);
             return join([start, word, object, prefix.as_bytes(), &version.json[1..], b"}\n"]);
         }
@@ -236,7 +241,7 @@ pub(crate) fn watch_event(served: &Served, version: &Version, change: Change, en
     })
 }
 
-/// One event of a watch that shows an object in another form.
+/// A watch event with an object in another form.
 pub(crate) fn watch_event_of(change: &str, object: &Value, encoding: Encoding) -> Bytes {
     if encoding == Encoding::Protobuf
         && let Some(body) = to_protobuf(object)
@@ -253,10 +258,10 @@ fn join<const N: usize>(parts: [&[u8]; N]) -> Bytes {
     Bytes::from(parts.concat())
 }
 
-/// An answer with one object, in the form that the client wants.
+/// A response with one object in the requested form.
 pub(crate) fn answer_one(
     status: StatusCode,
-    served: &Served,
+    served: &Resource,
     format: Format,
     shown: &Shown<'_>,
     now: i64,
@@ -274,8 +279,8 @@ pub(crate) fn answer_one(
     }
 }
 
-/// An object as metadata or as a Table of one row.
-pub(crate) fn transformed(served: &Served, view: View, object: &Value, now: i64) -> Value {
+/// An object as PartialObjectMetadata or as a Table with one row.
+pub(crate) fn transformed(served: &Resource, view: View, object: &Value, now: i64) -> Value {
     match view {
         View::Whole => object.clone(),
         View::Metadata(version) | View::MetadataList(version) => metadata_of(served, object, version),
@@ -286,23 +291,23 @@ pub(crate) fn transformed(served: &Served, view: View, object: &Value, now: i64)
     }
 }
 
-/// An object's metadata alone.
-pub(crate) fn metadata_of(served: &Served, object: &Value, version: &str) -> Value {
+/// The metadata of an object.
+pub(crate) fn metadata_of(served: &Resource, object: &Value, version: &str) -> Value {
     let mut metadata = json!({
         "kind": "PartialObjectMetadata",
         "apiVersion": format!("meta.k8s.io/{version}"),
         "metadata": object["metadata"],
     });
     if (served.group(), served.kind()) == ("apps", "DaemonSet") {
-        // Upstream's internal form has a field in place of the annotation.
+        // Upstream's internal type has a field instead of this annotation.
         remove_annotation(&mut metadata, "deprecated.daemonset.template.generation");
     }
     metadata
 }
 
-/// A list of objects in the form that the client wants.
+/// A list of objects in the requested form.
 pub(crate) fn list_of(
-    served: &Served,
+    served: &Resource,
     view: View,
     mut objects: Vec<Value>,
     list_meta: &Value,
@@ -330,7 +335,7 @@ pub(crate) fn list_of(
                 "kind": "PartialObjectMetadataList",
                 "apiVersion": format!("meta.k8s.io/{version}"),
                 "metadata": list_meta,
-                // Go leaves a nil list where nothing was added to it.
+                // An empty list is nil in Go.
                 "items": if items.is_empty() { Value::Null } else { Value::Array(items) },
             })
         }
@@ -340,7 +345,7 @@ pub(crate) fn list_of(
 
 /// A Table with a row for each object.
 pub(crate) fn table_of<'a>(
-    served: &Served,
+    served: &Resource,
     version: &str,
     include: Include,
     objects: impl Iterator<Item = &'a Value>,
@@ -383,13 +388,13 @@ fn remove_annotation(object: &mut Value, name: &str) {
     }
 }
 
-/// An answer with an object that is JSON, in the encoding that was negotiated.
+/// A response with JSON, in the negotiated encoding.
 pub(crate) fn answer(status: StatusCode, format: Format, json: Bytes) -> Response<Body> {
     let (media, bytes) = encoded(format.encoding, json);
     respond(status, media, bytes)
 }
 
-/// An answer with an object, in the encoding that was negotiated.
+/// A response with an object, in the negotiated encoding.
 pub(crate) fn answer_value(status: StatusCode, encoding: Encoding, value: &Value) -> Response<Body> {
     if encoding == Encoding::Protobuf
         && let Some(bytes) = to_protobuf(value)
@@ -400,7 +405,8 @@ pub(crate) fn answer_value(status: StatusCode, encoding: Encoding, value: &Value
     respond(status, media, bytes)
 }
 
-/// JSON in another encoding, with its media type. What has no protobuf form stays JSON.
+/// Converts JSON to another encoding and returns its media type. Objects without a protobuf encoding stay
+/// JSON.
 fn encoded(encoding: Encoding, json: Bytes) -> (&'static str, Bytes) {
     match encoding {
         Encoding::Json => ("application/json", json),
@@ -418,12 +424,12 @@ pub(crate) fn to_yaml(json: &Bytes) -> Bytes {
 }
 
 fn parsed(json: &Bytes) -> Value {
-    // Lists and tables have a few more levels than their objects.
+    // Lists and tables are nested a few levels deeper than their objects.
     let options = json::ParseOptions { max_depth: json::MAX_DEPTH + 8, ..json::ParseOptions::default() };
     json::parse(json, options).map(|parsed| parsed.value).unwrap_or_default()
 }
 
-/// An answer with any body.
+/// A response with any body.
 pub(crate) fn respond(status: StatusCode, media: &'static str, body: impl Into<Body>) -> Response<Body> {
     let mut response = Response::new(body.into());
     *response.status_mut() = status;
@@ -431,12 +437,12 @@ pub(crate) fn respond(status: StatusCode, media: &'static str, body: impl Into<B
     response
 }
 
-/// An answer with a JSON value.
+/// A response with a JSON value.
 pub(crate) fn respond_json(status: StatusCode, value: &Value) -> Response<Body> {
     respond(status, "application/json", json::to_vec(value))
 }
 
-/// An error in the encoding that the client asked for.
+/// An error in the encoding that the client accepts.
 pub(crate) fn failure_in(encoding: Encoding, response: Response<Body>) -> Response<Body> {
     let json = response.headers().get(header::CONTENT_TYPE).is_some_and(|media| media == "application/json");
     let (mut parts, body) = response.into_parts();
@@ -451,7 +457,7 @@ pub(crate) fn failure_in(encoding: Encoding, response: Response<Body>) -> Respon
     }
 }
 
-/// The answer to a request that failed.
+/// The response for an error.
 pub(crate) fn failure(error: &ApiError) -> Response<Body> {
     let status = StatusCode::from_u16(error.code).unwrap_or(StatusCode::INTERNAL_SERVER_ERROR);
     let mut response = respond_json(status, &error.to_value());
@@ -463,7 +469,7 @@ pub(crate) fn failure(error: &ApiError) -> Response<Body> {
     response
 }
 
-/// Adds `Warning` headers, as upstream words them.
+/// Adds `Warning` headers in upstream's format.
 pub(crate) fn warn(response: &mut Response<Body>, warnings: &[String]) {
     for warning in warnings {
         let escaped: String = warning
@@ -474,7 +480,7 @@ pub(crate) fn warn(response: &mut Response<Body>, warnings: &[String]) {
                 c => vec![c],
             })
             .collect();
-        // Each is said once.
+        // Without duplicates.
         if let Ok(value) = HeaderValue::from_str(&format!("299 - \"{escaped}\""))
             && !response.headers().get_all(header::WARNING).iter().any(|said| said == value)
         {

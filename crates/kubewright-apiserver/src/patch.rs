@@ -1,7 +1,7 @@
 //! PATCH: JSON patches, merge patches, strategic merge patches, and server-side apply.
 //!
-//! A patch is applied to the object in the requested version; the result is decoded like any body and takes the write
-//! path of every update. An applied configuration may create its object.
+//! A patch is applied to the object in the requested version; the result is decoded like any body and takes
+//! the write path of every update. Server-side apply may create its object.
 
 use bytes::Bytes;
 use http::{Response, StatusCode};
@@ -22,29 +22,29 @@ use serde_json::{Value, json};
 
 use crate::admission::Notes;
 use crate::body::Body;
+use crate::fieldmanager::{FieldManager, bound_owners};
 use crate::input::{self, essence};
 use crate::negotiate::negotiate;
 use crate::options::{FieldValidation, WriteKind, WriteOptions};
 use crate::output;
 use crate::request::Request;
-use crate::resources::{Served, Shape};
+use crate::resources::{Resource, ResourceKind};
 use crate::server::Inner;
-use crate::track::{Author, bound_owners};
 use crate::write::change::{Candidate, Change};
 use crate::write::{WriteRequest, check_name, check_namespace};
 
 const APPLY: &str = "application/apply-patch+yaml";
 
-/// A patch, decoded as far as it can be without the object.
+/// A patch, decoded as far as possible without the object.
 pub(crate) enum Patch {
-    /// And as it was sent, for messages.
+    /// With the body as sent, for error messages.
     Json(JsonPatch, Bytes),
     Merge(Value),
     Strategic(Value),
 }
 
 impl Patch {
-    /// Decodes the body of a PATCH. Answers with the complaints of strict validation, too.
+    /// Decodes the body of a PATCH. Also returns its strict validation errors.
     pub(crate) fn read(
         request: &Request,
         body: &Bytes,
@@ -74,14 +74,14 @@ impl Patch {
     }
 
     /// The object after the patch.
-    pub(crate) fn apply(&self, shape: &Shape, object: &Value) -> Result<Value, ApiError> {
+    pub(crate) fn apply(&self, shape: &ResourceKind, object: &Value) -> Result<Value, ApiError> {
         match (self, shape) {
             (Self::Json(patch, _), _) => {
                 patch.apply(object.clone()).map_err(|error| json_patch_error(&error))
             }
             (Self::Merge(patch), _) => Ok(apply_merge_patch(object, patch)),
-            (Self::Strategic(_), Shape::Custom(_)) => Err(unsupported()),
-            (Self::Strategic(patch), Shape::BuiltIn(ty)) => {
+            (Self::Strategic(_), ResourceKind::Custom(_)) => Err(unsupported()),
+            (Self::Strategic(patch), ResourceKind::BuiltIn(ty)) => {
                 apply_strategic_merge_patch(ty.get(), object, patch).map_err(|error| {
                     let reason = match error.code() {
                         400 => "BadRequest",
@@ -95,7 +95,7 @@ impl Patch {
     }
 }
 
-/// The paths of a JSON patch that was found to be one.
+/// The decoded paths of a valid JSON patch.
 fn taken_apart(body: &Bytes) -> TakenApart {
     let operations =
         json::parse(body, json::ParseOptions::default()).map(|parsed| parsed.value).unwrap_or_default();
@@ -106,22 +106,22 @@ fn taken_apart(body: &Bytes) -> TakenApart {
 }
 
 impl Patch {
-    /// A patched object as one of its kind; what strict validation complains of comes with it.
+    /// Decodes a patched object. Also returns its strict validation errors.
     pub(crate) fn decode(
         &self,
         gvk: Gvk<'_>,
-        shape: &Shape,
+        shape: &ResourceKind,
         patched: &Value,
     ) -> Result<(Value, Vec<String>), ApiError> {
         let mut object = patched.clone();
         let refused = |why: String| self.refused(shape, patched, why);
         match shape {
-            Shape::BuiltIn(ty) => {
+            ResourceKind::BuiltIn(ty) => {
                 if matches!(self, Self::Strategic(_)) {
                     if let Some(why) = conversion_error(ty.get(), patched) {
                         return Err(refused(why));
                     }
-                    // Converted to the type at hand, whatever it says it is.
+                    // Converted to the resource's type, whatever its own kind is.
                     output::set_kind(&mut object, gvk.api_version(), gvk.kind);
                 } else {
                     input::check_registered(gvk, Gvk::of(patched)).map_err(refused)?;
@@ -130,7 +130,7 @@ impl Patch {
                 decode::complete(ty.get(), &mut object).map_err(|error| refused(error.to_string()))?;
                 Ok((object, strict))
             }
-            Shape::Custom(custom) => {
+            ResourceKind::Custom(custom) => {
                 if object.str_at("kind").is_empty() {
                     return Err(refused(format!(
                         "Object 'Kind' is missing in '{}'",
@@ -144,15 +144,15 @@ impl Patch {
         }
     }
 
-    /// The patched object is none, or not one that strict validation lets through.
-    pub(crate) fn refused(&self, shape: &Shape, patched: &Value, why: String) -> ApiError {
+    /// The error for a patched object that is invalid or fails strict validation.
+    pub(crate) fn refused(&self, shape: &ResourceKind, patched: &Value, why: String) -> ApiError {
         let shown = match (self, shape) {
             (Self::Strategic(patch), _) => go_text(patch),
-            (_, Shape::Custom(_)) => json::to_string(patched),
-            (Self::Json(_, body), Shape::BuiltIn(ty)) => {
+            (_, ResourceKind::Custom(_)) => json::to_string(patched),
+            (Self::Json(_, body), ResourceKind::BuiltIn(ty)) => {
                 encode::to_string(ty.get(), patched, &taken_apart(body))
             }
-            (Self::Merge(patch), Shape::BuiltIn(ty)) => {
+            (Self::Merge(patch), ResourceKind::BuiltIn(ty)) => {
                 encode::to_string(ty.get(), patched, &TakenApart::by_merge_patch(patch))
             }
         };
@@ -169,7 +169,7 @@ fn merge_patch(body: &Bytes, checks: bool) -> Result<(Value, Vec<String>), ApiEr
 }
 
 fn strategic_patch(body: &Bytes, checks: bool) -> Result<(Value, Vec<String>), ApiError> {
-    // Upstream reports what is wrong without the words that go before it elsewhere.
+    // Upstream omits the usual prefix here.
     let bad = |why: String| ApiError::bad_request(why.replacen("error decoding patch: ", "", 1));
     let strict = check_merge_patch(body).map_err(|error| bad(error.to_string()))?;
     let parsed = json::parse(body, json::ParseOptions::default()).map_err(|error| bad(error.to_string()))?;
@@ -199,9 +199,8 @@ fn unsupported() -> ApiError {
     error
 }
 
-/// What kind of patch a request brings, if the resource takes such. Custom resources cannot be merged
-/// strategically.
-pub(crate) fn kind_of(request: &Request, served: &Served) -> Result<WriteKind, ApiError> {
+/// The type of a patch, if the resource supports it. Custom resources do not support strategic merge patches.
+pub(crate) fn kind_of(request: &Request, served: &Resource) -> Result<WriteKind, ApiError> {
     match essence(request.header(http::header::CONTENT_TYPE)) {
         APPLY => Ok(WriteKind::Apply),
         "application/json-patch+json" | "application/merge-patch+json" => Ok(WriteKind::Patch),
@@ -216,11 +215,11 @@ pub(crate) fn kind_of(request: &Request, served: &Served) -> Result<WriteKind, A
     }
 }
 
-/// A configuration that somebody applies.
+/// An apply configuration.
 pub(crate) struct Applied {
     pub(crate) object: Value,
     pub(crate) force: bool,
-    /// What strict validation complains of.
+    /// The strict validation error for duplicate keys.
     repeated: Option<String>,
     validation: FieldValidation,
 }
@@ -249,7 +248,7 @@ impl Applied {
         Ok(Self { object, force, repeated, validation })
     }
 
-    /// Said once the configuration could be applied: an error, or warnings.
+    /// The strict validation result, after the configuration was applied: an error, or warnings.
     pub(crate) fn strict(&self) -> Result<Vec<String>, ApiError> {
         match (&self.repeated, self.validation) {
             (Some(why), FieldValidation::Strict) => {
@@ -264,8 +263,9 @@ impl Applied {
 
 /// A PATCH other than apply.
 pub(crate) struct PatchObject<'a> {
-    served: &'a Served,
-    /// The patch and its own strict errors. A malformed one is refused when it is applied: a missing object comes first.
+    served: &'a Resource,
+    /// The patch and its strict validation errors. An invalid patch is reported only on resolve, because a
+    /// missing object takes precedence.
     patch: Result<(Patch, Vec<String>), ApiError>,
 }
 
@@ -296,7 +296,7 @@ impl PatchObject<'_> {
 
 /// A server-side apply.
 pub(crate) struct Apply {
-    /// A malformed configuration is refused when it is applied.
+    /// An invalid configuration is reported on resolve.
     applied: Result<Applied, ApiError>,
     pub(crate) creates: bool,
 }
@@ -318,13 +318,13 @@ impl Apply {
         let warnings = applied.strict()?;
         bound_owners(&mut object);
         match &served.shape {
-            Shape::BuiltIn(ty) => {
+            ResourceKind::BuiltIn(ty) => {
                 decode::complete(ty.get(), &mut object)
                     .map_err(|error| ApiError::internal(error.to_string()))?;
                 served.set_defaults(&mut object).map_err(ApiError::internal)?;
             }
-            Shape::Custom(custom) => {
-                // The configuration was checked against the schema, so nothing is pruned.
+            ResourceKind::Custom(custom) => {
+                // The configuration was validated against the schema, so nothing is pruned.
                 if let Some(version) = custom.rules.versions.get(served.version()) {
                     custom::apply_defaults(&version.schema, &mut object);
                 }
@@ -348,7 +348,7 @@ impl Inner {
     pub(crate) async fn patch(
         &self,
         request: &Request,
-        served: &Served,
+        served: &Resource,
         namespace: &str,
         name: &str,
         subresource: &str,
@@ -357,7 +357,7 @@ impl Inner {
         let kind = kind_of(request, served)?;
         let format = negotiate(request, served)?;
         let options = WriteOptions::read(&request.query, kind)?;
-        let manager = Author::of(request);
+        let manager = FieldManager::of(request);
         let mut change = if kind == WriteKind::Apply {
             let applied = Applied::read(request, body, options.field_validation);
             Change::Apply(Apply { applied, creates: subresource.is_empty() })

@@ -1,12 +1,12 @@
-//! The folder `pki` of a data folder: what must stay the same when a server is started again.
+//! The `pki` directory below the data directory: keys and certificates that must survive a restart.
 //!
-//! | file | what it holds |
+//! | file | content |
 //! |---|---|
-//! | `ca.crt`, `ca.key` | the authority of the server's and its clients' certificates |
+//! | `ca.crt`, `ca.key` | the CA of the server's and its clients' certificates |
 //! | `sa.key` | the key that signs service account tokens |
-//! | `issuers` | the URLs that tokens were issued under, the current one first |
+//! | `issuers` | the issuer URLs of tokens, the current one first |
 //!
-//! The names are kubeadm's. Keys are readable by their owner only. A file is complete, or it is not there.
+//! The file names are kubeadm's. Only the owner can read the keys. Files are written atomically.
 
 use std::fs::{self, OpenOptions};
 use std::io::{self, Write as _};
@@ -18,11 +18,11 @@ use rcgen::KeyPair;
 use crate::certs::Authority;
 use crate::tokens::SigningKey;
 
-/// An open folder.
+/// An open directory.
 #[derive(Debug, Clone)]
 pub(crate) struct Pki(PathBuf);
 
-/// What the folder holds.
+/// The content of the directory.
 pub(crate) struct Contents {
     pub(crate) authority: Authority,
     pub(crate) signing_key: Arc<SigningKey>,
@@ -30,7 +30,7 @@ pub(crate) struct Contents {
 }
 
 impl Pki {
-    /// Opens the folder of a data folder. What is missing is generated.
+    /// Opens the directory below a data directory. Generates missing files.
     pub(crate) fn open(data_dir: &Path) -> io::Result<(Self, Contents)> {
         let pki = Self(data_dir.join("pki"));
         fs::create_dir_all(&pki.0)?;
@@ -58,7 +58,7 @@ impl Pki {
         Ok(authority)
     }
 
-    /// Notes the issuers for the next start.
+    /// Stores the issuers for the next start.
     pub(crate) fn keep_issuers(&self, issuers: &[String]) -> io::Result<()> {
         self.write("issuers", &(issuers.join("\n") + "\n"))
     }
@@ -85,7 +85,7 @@ impl Pki {
 
     fn invalid(&self, name: &str, error: impl std::error::Error + Send + Sync + 'static) -> io::Error {
         let path = self.0.join(name);
-        let text = format!("{} cannot be used: {error}; delete it to have a new one made", path.display());
+        let text = format!("{} cannot be used: {error}; delete it to generate a new one", path.display());
         io::Error::new(io::ErrorKind::InvalidData, text)
     }
 }
@@ -95,7 +95,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_authority_and_the_key_are_the_same_after_a_restart() {
+    fn the_ca_and_the_signing_key_survive_a_restart() {
         let folder = tempfile::tempdir().unwrap();
         let (pki, first) = Pki::open(folder.path()).unwrap();
         pki.keep_issuers(&["https://a/".to_owned(), "https://b/".to_owned()]).unwrap();

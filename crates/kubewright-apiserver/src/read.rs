@@ -17,22 +17,22 @@ use crate::negotiate::{negotiate, wrong_number};
 use crate::options::{At, ListOptions, parse_revision};
 use crate::output::{self, Encoding, Format, Shown, View};
 use crate::request::Request;
-use crate::resources::Served;
+use crate::resources::Resource;
 use crate::server::Inner;
-use crate::storage::Version;
+use crate::storage::StoredObject;
 
-/// Which objects of a resource a list or watch is about.
+/// The selection of a list or watch.
 pub(crate) struct Filter {
-    /// Prefix of the keys: a namespace with its slash, or nothing.
+    /// Key prefix: a namespace with its slash, or empty.
     pub(crate) prefix: String,
     labels: LabelSelector,
     fields: FieldSelector,
-    /// Field selectors speak of fields that the stored form calls otherwise.
+    /// Field selectors refer to fields of a version other than the storage version.
     foreign: bool,
 }
 
 impl Filter {
-    pub(crate) fn new(served: &Served, namespace: &str, options: &ListOptions) -> Result<Self, ApiError> {
+    pub(crate) fn new(served: &Resource, namespace: &str, options: &ListOptions) -> Result<Self, ApiError> {
         let labels = LabelSelector::parse(&options.label_selector)
             .map_err(|error| ApiError::bad_request(error.to_string()))?;
         let fields = FieldSelector::parse(&options.field_selector)
@@ -45,20 +45,20 @@ impl Filter {
         } else {
             format!("{namespace}/")
         };
-        Ok(Self { prefix, labels, fields, foreign: !served.shows_stored() })
+        Ok(Self { prefix, labels, fields, foreign: !served.is_storage_form() })
     }
 
-    /// No selector at all: every object below the prefix.
+    /// Whether there are no selectors: every object below the prefix matches.
     pub(crate) fn is_everything(&self) -> bool {
         self.labels.is_empty() && self.fields.is_empty()
     }
 
-    pub(crate) fn matches(&self, served: &Served, version: &Version) -> bool {
+    pub(crate) fn matches(&self, served: &Resource, version: &StoredObject) -> bool {
         version.key.starts_with(&self.prefix) && self.selects(served, version)
     }
 
-    /// As [`Filter::matches`], of an object below the prefix.
-    fn selects(&self, served: &Served, version: &Version) -> bool {
+    /// As [`Filter::matches`], for an object below the prefix.
+    fn selects(&self, served: &Resource, version: &StoredObject) -> bool {
         if !self.labels.is_empty() && !self.labels.matches(&version.attributes) {
             return false;
         }
@@ -86,7 +86,7 @@ impl Inner {
     pub(crate) async fn get(
         &self,
         request: &Request,
-        served: &Served,
+        served: &Resource,
         namespace: &str,
         name: &str,
     ) -> Result<Response<Body>, ApiError> {
@@ -102,13 +102,13 @@ impl Inner {
         Ok(output::answer_one(StatusCode::OK, served, format, &Shown::Version(&version), self.clock.now()))
     }
 
-    /// The stored version of an object, or that it is not there.
+    /// The stored version of an object, or a NotFound error.
     pub(crate) fn find(
         &self,
-        served: &Served,
+        served: &Resource,
         namespace: &str,
         name: &str,
-    ) -> Result<Arc<Version>, ApiError> {
+    ) -> Result<Arc<StoredObject>, ApiError> {
         self.store
             .get(&served.storage, &served.key(namespace, name))
             .ok_or_else(|| ApiError::not_found(served.qualified(), name))
@@ -118,7 +118,7 @@ impl Inner {
     pub(crate) async fn list(
         &self,
         request: &Request,
-        served: &Served,
+        served: &Resource,
         namespace: &str,
         only: &str,
     ) -> Result<Response<Body>, ApiError> {
@@ -131,8 +131,8 @@ impl Inner {
         Ok(self.list_answer(served, format, page))
     }
 
-    /// Converts what a filter has to look at: selectable fields are those of the version that is shown.
-    pub(crate) async fn convert_for(&self, served: &Served, filter: &Filter) -> Result<(), ApiError> {
+    /// Converts the objects that a filter evaluates: selectable fields are those of the requested version.
+    pub(crate) async fn convert_for(&self, served: &Resource, filter: &Filter) -> Result<(), ApiError> {
         if filter.fields.is_empty() || served.custom().is_none_or(|custom| custom.converter().is_none()) {
             return Ok(());
         }
@@ -140,13 +140,13 @@ impl Inner {
         self.convert_versions(served, &listing.map(|listing| listing.items).unwrap_or_default()).await
     }
 
-    pub(crate) fn list_answer(&self, served: &Served, format: Format, page: Page) -> Response<Body> {
+    pub(crate) fn list_answer(&self, served: &Resource, format: Format, page: Page) -> Response<Body> {
         if matches!(format.view, View::Metadata(_)) {
             return output::failure(&wrong_number(served, true));
         }
         let mut meta = page.meta();
         if format.view == View::Whole && served.custom().is_some() {
-            // As upstream's lists of unstructured objects have it.
+            // Upstream's lists of unstructured objects always have this field.
             meta.entry("continue").or_insert_with(|| "".into());
         }
         let api_version = served.gvk().api_version();
@@ -177,7 +177,7 @@ impl Inner {
     /// The objects of one page of a list.
     pub(crate) fn page(
         &self,
-        served: &Served,
+        served: &Resource,
         filter: &Filter,
         options: &ListOptions,
         only: &str,
@@ -204,7 +204,7 @@ impl Inner {
             return Err(expired());
         }
         let listing = self.store.list(&served.storage, &filter.prefix, exact).map_err(|_| expired())?;
-        let mut items: Vec<Arc<Version>> = listing
+        let mut items: Vec<Arc<StoredObject>> = listing
             .items
             .into_iter()
             .filter(|version| start.is_empty() || *version.key >= *start)
@@ -217,12 +217,12 @@ impl Inner {
             continue_token: String::new(),
             remaining: None,
         };
-        // Whatever is at hand is shown whole: a real server answers that from its cache, which knows no pages.
+        // With resourceVersion 0, kube-apiserver answers from its cache, which ignores limits.
         let limited = options.limit > 0 && options.resource_version != "0";
         if limited && items.len() > options.limit {
             let rest = items.len() - options.limit;
             items.truncate(options.limit);
-            // With selectors a real server does not know how many are left.
+            // With selectors kube-apiserver does not return the number of remaining items.
             page.remaining = filter.is_everything().then_some(rest);
             let last = items.last().map(|version| version.key.to_string()).unwrap_or_default();
             let start = last.strip_prefix(filter.prefix.as_str()).unwrap_or(&last);
@@ -233,7 +233,7 @@ impl Inner {
         Ok(page)
     }
 
-    /// A revision that is not there yet: the client is asked to come again.
+    /// Fails for a future revision: the client should retry.
     pub(crate) fn check_reachable(&self, revision: u64) -> Result<(), ApiError> {
         let current = self.store.revision();
         if revision <= current {
@@ -248,8 +248,8 @@ impl Inner {
     }
 }
 
-/// A list at a revision that is gone. `start` is where a continued list goes on: the answer has a token for the rest
-/// of the list as it is now.
+/// The error for a list at an expired revision. `start` is where a continued list resumes: the error has a
+/// token for the rest of the list at the latest revision.
 fn expired_list(start: &str) -> ApiError {
     if start.is_empty() {
         return ApiError::expired("The resourceVersion for the provided list is too old.");
@@ -264,7 +264,7 @@ fn expired_list(start: &str) -> ApiError {
 
 /// One page of a list.
 pub(crate) struct Page {
-    pub(crate) items: Vec<Arc<Version>>,
+    pub(crate) items: Vec<Arc<StoredObject>>,
     pub(crate) revision: u64,
     continue_token: String,
     remaining: Option<usize>,
@@ -284,20 +284,20 @@ impl Page {
     }
 }
 
-/// What Go says of text that is not base64.
+/// Go's error for invalid base64.
 fn go_base64_error(error: &DecodeError) -> String {
     let at = match error {
         DecodeError::InvalidByte(at, _) | DecodeError::InvalidLastSymbol { offset: at, .. } => *at,
-        // Go notices a length that cannot be where the incomplete quantum begins.
+        // Go reports an invalid length at the start of the incomplete quantum.
         DecodeError::InvalidLength(length) => length - length % 4,
         DecodeError::InvalidPadding => 0,
     };
     format!("illegal base64 data at input byte {at}")
 }
 
-/// Where a list goes on: opaque to clients, but of upstream's shape.
+/// A continue token: opaque to clients, but in upstream's format.
 struct Token {
-    /// None: the newest, so that the pages of the list show different moments.
+    /// `None`: the latest revision, so that the pages of a list may be inconsistent.
     revision: Option<u64>,
     start: String,
 }
@@ -335,7 +335,7 @@ impl Token {
                 "continue key is not valid: encoded start key empty (version meta.k8s.io/v1)".to_owned()
             ));
         }
-        // Negative: the newest.
+        // A negative revision means the latest one.
         Ok(Self { revision: revision.try_into().ok(), start: start.to_owned() })
     }
 

@@ -1,17 +1,17 @@
-//! What a request asks for: verb, resource and name, read off its method, path and query.
+//! Request info: verb, resource and name from the method, path and query.
 //!
-//! Owns Kubernetes' URL grammar. Knows nothing of which resources exist.
+//! Owns Kubernetes' URL grammar. Independent of the served resources.
 
 use http::Method;
 use http::request::Parts;
 
 use crate::auth::User;
 
-/// A request, understood.
+/// A parsed request.
 #[derive(Debug)]
 pub(crate) struct Request {
     pub(crate) method: Method,
-    /// Path as it was sent, without the query.
+    /// Path as sent, without the query.
     pub(crate) path: String,
     pub(crate) query: Query,
     pub(crate) headers: http::HeaderMap,
@@ -19,16 +19,16 @@ pub(crate) struct Request {
     pub(crate) target: Target,
 }
 
-/// What a path names.
+/// The target of a path.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum Target {
-    /// Anything that is no resource: discovery, health, version.
+    /// A non-resource path: discovery, health, version.
     Other,
-    /// A resource, or an object of it.
+    /// A resource or an object of it.
     Resource(ResourcePath),
 }
 
-/// The parts of a resource's path.
+/// The parts of a resource path.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub(crate) struct ResourcePath {
     pub(crate) group: String,
@@ -37,9 +37,9 @@ pub(crate) struct ResourcePath {
     pub(crate) resource: String,
     pub(crate) name: String,
     pub(crate) subresource: String,
-    /// More parts than a resource can have: nothing is there.
+    /// The path has more segments than any resource path.
     pub(crate) too_deep: bool,
-    /// The old way to watch: `/api/v1/watch/...`.
+    /// The deprecated watch path: `/api/v1/watch/...`.
     pub(crate) legacy_watch: bool,
 }
 
@@ -61,7 +61,7 @@ impl Request {
         self.headers.get(name).and_then(|value| value.to_str().ok()).unwrap_or_default()
     }
 
-    /// The verb as authorization and discovery call it.
+    /// The verb for authorization and discovery.
     pub(crate) fn verb(&self) -> &'static str {
         let Target::Resource(path) = &self.target else {
             return lower(&self.method);
@@ -109,7 +109,7 @@ fn lower(method: &Method) -> &'static str {
 
 fn target(path: &str) -> Target {
     let mut parts: Vec<String> = path.trim_start_matches('/').split('/').map(percent_decode).collect();
-    // A slash at the end names the same thing.
+    // A trailing slash is ignored.
     if parts.last().is_some_and(String::is_empty) {
         parts.pop();
     }
@@ -142,7 +142,7 @@ fn target(path: &str) -> Target {
     Target::Resource(found)
 }
 
-/// The query of a URL.
+/// The query parameters of a URL.
 #[derive(Debug, Default)]
 pub(crate) struct Query(Vec<(String, String)>);
 
@@ -165,13 +165,13 @@ impl Query {
         self.0.iter().filter(move |(key, _)| key == name).map(|(_, value)| value.as_str())
     }
 
-    /// A flag as upstream reads it: given and neither `false` nor `0`.
+    /// A flag, parsed as upstream does: present and neither `false` nor `0`.
     pub(crate) fn flag(&self, name: &str) -> bool {
         self.get(name).is_some_and(|value| !value.eq_ignore_ascii_case("false") && value != "0")
     }
 }
 
-/// Undoes percent encoding; what is not valid stays as it is.
+/// Decodes percent encoding; invalid sequences are kept.
 pub(crate) fn percent_decode(text: impl AsRef<str>) -> String {
     let text = text.as_ref();
     if !text.contains('%') {
@@ -203,7 +203,7 @@ mod tests {
     fn resource(path: &str) -> ResourcePath {
         match target(path) {
             Target::Resource(found) => found,
-            Target::Other => panic!("{path} names no resource"),
+            Target::Other => panic!("{path} is not a resource path"),
         }
     }
 
@@ -241,7 +241,7 @@ mod tests {
     }
 
     #[test]
-    fn too_many_parts_name_nothing() {
+    fn too_many_segments_are_no_resource() {
         assert!(resource("/api/v1/namespaces/a/configmaps/b/c/d").too_deep);
         assert_eq!(target("/api/v1"), Target::Other);
         assert_eq!(target("/apis/apps/v1/"), Target::Other);

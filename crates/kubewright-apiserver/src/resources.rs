@@ -1,8 +1,8 @@
-//! Which resources are served, and under which paths.
+//! The served resources and their paths.
 //!
-//! Built-in resources are rows of the facts table, shared by all servers of a process; custom ones come and go
-//! with their definitions. [`Registry`] is what one server serves; it is replaced whole when that changes, so
-//! that a request sees one state of it.
+//! Built-in resources are rows of the facts table, shared by all servers of a process; custom resources come
+//! from CRDs. [`Registry`] has the resources of one server. It is replaced as a whole when they change, so a
+//! request sees one state.
 
 use std::borrow::Cow;
 use std::collections::HashMap;
@@ -18,9 +18,9 @@ use crate::custom::Custom;
 
 type Text = Cow<'static, str>;
 
-/// One resource of one group and version.
+/// A resource of one group and version.
 #[derive(Debug)]
-pub(crate) struct Served {
+pub(crate) struct Resource {
     group: Text,
     version: Text,
     plural: Text,
@@ -31,25 +31,25 @@ pub(crate) struct Served {
     pub(crate) short_names: Vec<Text>,
     pub(crate) categories: Vec<Text>,
     pub(crate) verbs: Vec<&'static str>,
-    /// Hash of the storage version, as discovery tells it.
+    /// Hash of the storage version, for discovery.
     pub(crate) storage_hash: Option<Text>,
     pub(crate) subresources: Vec<Subresource>,
-    /// What its objects are like.
-    pub(crate) shape: Shape,
-    /// Name in storage: shared by every version and view of the same objects.
+    /// Built-in or custom.
+    pub(crate) shape: ResourceKind,
+    /// Name in storage: shared by all versions of the same objects.
     pub(crate) storage: Arc<str>,
-    /// Group and version in which its objects are stored, where that is not its own.
+    /// Group and version in which its objects are stored, if they differ from its own.
     stored: Option<Gvk<'static>>,
-    /// A number of its own, to tag encodings with.
+    /// A unique number, used in cache keys of encodings.
     pub(crate) tag: u64,
 }
 
-/// What the objects of a resource are like.
+/// A built-in type or a custom resource.
 #[derive(Debug, Clone)]
-pub(crate) enum Shape {
-    /// A type of the facts table. Of most nothing is ever asked.
+pub(crate) enum ResourceKind {
+    /// A type of the facts table, resolved lazily.
     BuiltIn(TypeRef),
-    /// What a definition says.
+    /// A custom resource, compiled from its CRD.
     Custom(Arc<Custom>),
 }
 
@@ -57,13 +57,13 @@ pub(crate) enum Shape {
 #[derive(Debug)]
 pub(crate) struct Subresource {
     pub(crate) name: Text,
-    /// Group and version of what it answers, where those are not the resource's own.
+    /// Group and version of its objects, if they differ from the resource's.
     pub(crate) group_version: Option<(Text, Text)>,
     pub(crate) kind: Text,
     pub(crate) verbs: Vec<&'static str>,
 }
 
-impl Served {
+impl Resource {
     pub(crate) fn group(&self) -> &str {
         &self.group
     }
@@ -92,40 +92,40 @@ impl Served {
         Gvk { group: &self.group, version: &self.version, kind: &self.kind }
     }
 
-    /// What objects are stored as.
+    /// The group, version and kind in which objects are stored.
     pub(crate) fn stored(&self) -> Gvk<'_> {
         self.stored.unwrap_or_else(|| self.gvk())
     }
 
-    /// Objects are stored as they are shown here, but for `apiVersion` and `kind`.
-    pub(crate) fn shows_stored(&self) -> bool {
-        self.stored.is_none() && matches!(self.shape, Shape::BuiltIn(_))
+    /// Whether objects are stored in this version, without `apiVersion` and `kind`.
+    pub(crate) fn is_storage_form(&self) -> bool {
+        self.stored.is_none() && matches!(self.shape, ResourceKind::BuiltIn(_))
     }
 
-    /// The definition that it comes from.
+    /// The custom resource, if it is one.
     pub(crate) fn custom(&self) -> Option<&Arc<Custom>> {
         match &self.shape {
-            Shape::Custom(custom) => Some(custom),
-            Shape::BuiltIn(_) => None,
+            ResourceKind::Custom(custom) => Some(custom),
+            ResourceKind::BuiltIn(_) => None,
         }
     }
 
-    /// Its objects define other resources.
+    /// Whether this is the resource of CustomResourceDefinitions.
     pub(crate) fn defines_resources(&self) -> bool {
         *self.storage == *DEFINITIONS
     }
 
-    /// Discovery tells of it.
+    /// Whether discovery lists it.
     fn is_discoverable(&self) -> bool {
         self.custom().is_none_or(|custom| custom.definition.established)
     }
 
-    /// What whoever uses it is told each time.
+    /// The deprecation warning of its version.
     pub(crate) fn deprecation(&self) -> Option<&str> {
         self.custom()?.version(&self.version)?.warning.as_deref()
     }
 
-    /// The resource, as messages name it.
+    /// The resource for error messages.
     pub(crate) fn qualified(&self) -> Qualified<'_> {
         Qualified { group: &self.group, name: &self.plural }
     }
@@ -142,7 +142,7 @@ impl Served {
         self.subresources.iter().find(|sub| sub.name == name)
     }
 
-    /// Objects are kept in storage; others are answered on the spot.
+    /// Whether objects are stored; other resources are computed per request.
     pub(crate) fn is_stored(&self) -> bool {
         self.can("list") && self.plural != "componentstatuses"
     }
@@ -154,7 +154,7 @@ impl Served {
 
     fn built_in(facts: &'static facts::Resource, tag: u64) -> Option<Self> {
         let ty = facts::find_kind(facts.group, facts.version, facts.kind)?;
-        // Two views of one Event, and two versions of one autoscaler.
+        // Events have two API groups, autoscalers two versions, with one storage each.
         let (storage, stored) = match (facts.group, facts.version, facts.plural) {
             ("events.k8s.io", _, "events") => {
                 ("events".to_owned(), Some(Gvk { group: "", version: "v1", kind: "Event" }))
@@ -186,14 +186,14 @@ impl Served {
             verbs: facts.verbs.to_vec(),
             storage_hash: facts.storage_hash.map(Cow::Borrowed),
             subresources: facts.subresources.iter().map(subresource).collect(),
-            shape: Shape::BuiltIn(ty),
+            shape: ResourceKind::BuiltIn(ty),
             storage: storage.into(),
             stored,
             tag,
         })
     }
 
-    /// The versions of a definition that are served.
+    /// The served versions of a CRD.
     fn of_definition(custom: &Arc<Custom>) -> Vec<Self> {
         let definition = &custom.definition;
         let names = &definition.names;
@@ -228,7 +228,7 @@ impl Served {
                 verbs: definition.verbs().to_vec(),
                 storage_hash: definition.storage_version_hash().map(Cow::Owned),
                 subresources,
-                shape: Shape::Custom(custom.clone()),
+                shape: ResourceKind::Custom(custom.clone()),
                 storage: storage.clone(),
                 stored: None,
                 tag: CUSTOM_TAGS.fetch_add(1, Ordering::Relaxed),
@@ -238,19 +238,18 @@ impl Served {
     }
 }
 
-/// Where definitions are stored.
+/// The name of CustomResourceDefinitions in storage.
 pub(crate) const DEFINITIONS: &str = "apiextensions.k8s.io/customresourcedefinitions";
 
-/// Tags of custom resources: none is ever used twice, since what is read by one state of a definition is not
-/// what is read by the next.
+/// Tags of custom resources. Never reused, because another state of a CRD may encode objects differently.
 static CUSTOM_TAGS: AtomicU64 = AtomicU64::new(1 << 32);
 
-/// What a server serves.
+/// The served resources of a server.
 #[derive(Debug, Clone)]
 pub(crate) struct Registry {
     built_in: &'static BuiltIn,
-    /// By group, then by how good the version is, then by name: as discovery has them.
-    custom: Vec<Arc<Served>>,
+    /// Sorted as in discovery: by group, then by version priority, then by name.
+    custom: Vec<Arc<Resource>>,
     definitions: Vec<Arc<Custom>>,
 }
 
@@ -261,9 +260,9 @@ impl Default for Registry {
 }
 
 impl Registry {
-    /// What is built in, and what these definitions bring.
+    /// The built-in resources and those of these CRDs.
     pub(crate) fn with(&self, definitions: Vec<Arc<Custom>>) -> Self {
-        let mut before: HashMap<*const Custom, Vec<&Arc<Served>>> = HashMap::new();
+        let mut before: HashMap<*const Custom, Vec<&Arc<Resource>>> = HashMap::new();
         for served in &self.custom {
             if let Some(custom) = served.custom() {
                 before.entry(Arc::as_ptr(custom)).or_default().push(served);
@@ -271,10 +270,10 @@ impl Registry {
         }
         let mut custom = Vec::new();
         for definition in definitions.iter().filter(|custom| custom.definition.is_served()) {
-            // What was served by the same state stays, with its tag.
+            // Resources of an unchanged CRD keep their tag.
             match before.get(&Arc::as_ptr(definition)) {
                 Some(served) => custom.extend(served.iter().copied().cloned()),
-                None => custom.extend(Served::of_definition(definition).into_iter().map(Arc::new)),
+                None => custom.extend(Resource::of_definition(definition).into_iter().map(Arc::new)),
             }
         }
         custom.sort_by(|one, other| {
@@ -284,23 +283,23 @@ impl Registry {
         Self { built_in: self.built_in, custom, definitions }
     }
 
-    /// The same for another server.
+    /// A copy for a forked server.
     pub(crate) fn fork(&self) -> Self {
         self.with(self.definitions.iter().map(|custom| Arc::new(custom.fork())).collect())
     }
 
-    /// The definitions, served or not.
+    /// All CRDs, served or not.
     pub(crate) fn definitions(&self) -> &[Arc<Custom>] {
         &self.definitions
     }
 
-    /// Every resource that discovery tells of, in its order.
-    pub(crate) fn all(&self) -> impl Iterator<Item = &Arc<Served>> {
+    /// All resources that discovery lists, in its order.
+    pub(crate) fn all(&self) -> impl Iterator<Item = &Arc<Resource>> {
         self.built_in.list.iter().chain(self.custom.iter().filter(|served| served.is_discoverable()))
     }
 
     /// A resource by its path.
-    pub(crate) fn find(&self, group: &str, version: &str, plural: &str) -> Option<&Arc<Served>> {
+    pub(crate) fn find(&self, group: &str, version: &str, plural: &str) -> Option<&Arc<Resource>> {
         if let Some(at) = self.built_in.by_path.get(&(group, version, plural)) {
             return Some(&self.built_in.list[*at]);
         }
@@ -309,31 +308,31 @@ impl Registry {
             .find(|served| served.plural == plural && served.version == version && served.group == group)
     }
 
-    /// The resource under whose version objects of `storage` are stored; of a custom one any version, if that one is
+    /// The resource of the storage version of `storage`; for a custom resource any version, if that one is
     /// not served.
-    pub(crate) fn stored(&self, storage: &str) -> Option<&Arc<Served>> {
+    pub(crate) fn stored(&self, storage: &str) -> Option<&Arc<Resource>> {
         if let Some(at) = self.built_in.by_storage.get(storage) {
             return Some(&self.built_in.list[*at]);
         }
         let all = || self.custom.iter().filter(|served| *served.storage == *storage);
-        let stores = |served: &&Arc<Served>| {
+        let stores = |served: &&Arc<Resource>| {
             served.custom().is_some_and(|custom| custom.storage_version() == served.version())
         };
         all().find(stores).or_else(|| all().next())
     }
 
-    /// A group with kinds of its own, whatever definitions add to it.
+    /// Whether the group has built-in kinds.
     pub(crate) fn is_built_in(&self, group: &str) -> bool {
         self.built_in.list.iter().any(|served| served.group == group)
     }
 
-    /// Something of this group and version is served.
+    /// Whether a resource of this group and version is served.
     pub(crate) fn serves(&self, group: &str, version: &str) -> bool {
         self.all().any(|served| served.group == group && served.version == version)
     }
 }
 
-/// The kinds of a real server's own scheme: every version, served or not, with lists and options.
+/// Whether kube-apiserver's scheme has the kind: includes versions that are not served, lists and options.
 pub(crate) fn is_registered(gvk: Gvk<'_>) -> bool {
     const OLD: [(&str, &str); 3] = [("apps", "v1beta1"), ("apps", "v1beta2"), ("extensions", "v1beta1")];
     let type_of = |version| facts::type_of_kind(gvk.group, version, gvk.kind);
@@ -345,7 +344,7 @@ pub(crate) fn is_registered(gvk: Gvk<'_>) -> bool {
 
 #[derive(Debug)]
 struct BuiltIn {
-    list: Vec<Arc<Served>>,
+    list: Vec<Arc<Resource>>,
     by_path: HashMap<(&'static str, &'static str, &'static str), usize>,
     by_storage: HashMap<Arc<str>, usize>,
 }
@@ -358,10 +357,10 @@ static BUILT_IN: LazyLock<BuiltIn> = LazyLock::new(|| {
         by_storage: HashMap::with_capacity(all.len()),
     };
     for (facts, tag) in all.iter().zip(0..) {
-        let Some(served) = Served::built_in(facts, tag) else { continue };
+        let Some(served) = Resource::built_in(facts, tag) else { continue };
         let at = built_in.list.len();
         built_in.by_path.insert((facts.group, facts.version, facts.plural), at);
-        if served.shows_stored() {
+        if served.is_storage_form() {
             built_in.by_storage.insert(served.storage.clone(), at);
         }
         built_in.list.push(Arc::new(served));

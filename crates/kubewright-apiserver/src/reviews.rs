@@ -1,4 +1,4 @@
-//! Resources that are asked, not stored: reviews of who may do what, bindings, component statuses.
+//! Resources that are computed and not stored: access reviews, bindings, component statuses.
 
 use std::sync::Arc;
 
@@ -13,22 +13,22 @@ use serde_json::{Value, json};
 use crate::admission::{Notes, Operation};
 use crate::auth::{Action, ActionOn, Decision, User};
 use crate::body::Body;
+use crate::fieldmanager::FieldManager;
 use crate::input;
 use crate::negotiate::negotiate;
 use crate::options::{WriteKind, WriteOptions};
 use crate::output;
 use crate::request::{Request, ResourcePath};
-use crate::resources::Served;
+use crate::resources::Resource;
 use crate::server::Inner;
 use crate::tokens::{Authenticated, Bearer};
-use crate::track::Author;
 use crate::write::{WriteRequest, Written, check_namespace};
 
 impl Inner {
     pub(crate) async fn virtual_resource(
         &self,
         request: &Request,
-        served: &Arc<Served>,
+        served: &Arc<Resource>,
         path: &ResourcePath,
         body: &Bytes,
     ) -> Result<Response<Body>, ApiError> {
@@ -43,7 +43,7 @@ impl Inner {
         let media = input::media(request)?;
         let (mut review, warnings) = served.decode(media, body, options.field_validation)?;
         check_namespace(served, &path.namespace, &mut review)?;
-        let manager = Author::of(request);
+        let manager = FieldManager::of(request);
         self.track(served, "", &manager, None, &mut review);
         let write = WriteRequest {
             served,
@@ -62,7 +62,7 @@ impl Inner {
         let errors = validation::review(served.gvk(), &review);
         if !errors.is_empty() {
             return Err(match served.group() {
-                // Upstream has forgotten the kind when it gets here, and gives no name.
+                // Upstream has lost the kind at this point and reports no name.
                 group @ "authorization.k8s.io" => {
                     ApiError::invalid(Qualified { group, name: "" }, "", &errors)
                 }
@@ -78,7 +78,7 @@ impl Inner {
         let status = self.review(request, served, &review);
         review.set_at("status", status);
         if rules {
-            // Answered with a review of its own, without what was asked.
+            // The response is a new review, without the request's spec.
             review.set_at("metadata", json!({}));
             review.set_at("spec", json!({}));
         }
@@ -89,11 +89,11 @@ impl Inner {
         Ok(self.written(served, format, &Written::shown(review), StatusCode::CREATED, &notes.warnings))
     }
 
-    /// What is there in-process is well.
+    /// All components are reported as healthy.
     fn component_statuses(
         &self,
         request: &Request,
-        served: &Served,
+        served: &Resource,
         name: &str,
     ) -> Result<Response<Body>, ApiError> {
         let format = negotiate(request, served)?;
@@ -117,7 +117,7 @@ impl Inner {
         Ok(output::answer(StatusCode::OK, format, Bytes::from(json::to_vec(&value))))
     }
 
-    fn review(&self, request: &Request, served: &Served, review: &Value) -> Value {
+    fn review(&self, request: &Request, served: &Resource, review: &Value) -> Value {
         match served.kind() {
             "SelfSubjectReview" => json!({"userInfo": user_info(&request.user)}),
             "SelfSubjectAccessReview" => self.access(&request.user, review),
@@ -138,7 +138,7 @@ impl Inner {
         }
     }
 
-    /// The status of a TokenReview. The token is read as if it came in a header, up to the first space.
+    /// The status of a TokenReview. The token is parsed like a header, up to the first space.
     fn token_review(&self, review: &Value) -> Value {
         let header = format!("Bearer {}", review.str_at("spec.token"));
         let audiences = match review.list_at("spec.audiences") {

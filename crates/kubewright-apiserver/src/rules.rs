@@ -1,8 +1,7 @@
-//! The rules of a resource, whichever sort of resource it is.
+//! The strategy of a resource: decoding, defaulting, preparation, validation and tables.
 //!
-//! Built-in kinds follow the facts table and upstream's strategies, definitions of custom resources have rules
-//! of their own, and custom resources do what their definition says. The way of a write is the same for all;
-//! where they differ, it asks here.
+//! Built-in kinds follow the facts table and upstream's strategies, CRDs have their own rules, and custom
+//! resources follow their CRD. The write path is the same for all and calls this module where they differ.
 
 use std::borrow::Cow;
 
@@ -21,10 +20,10 @@ use serde_json::Value;
 use crate::custom::{Custom, Verdict};
 use crate::input::{self, Media};
 use crate::options::FieldValidation;
-use crate::resources::{Served, Shape};
+use crate::resources::{Resource, ResourceKind};
 
-impl Served {
-    /// Decodes the body of a create or an update, and sets defaults. Answers with warnings, too.
+impl Resource {
+    /// Decodes the body of a create or update, and sets defaults. Also returns warnings.
     pub(crate) fn decode(
         &self,
         media: Media,
@@ -32,7 +31,7 @@ impl Served {
         validation: FieldValidation,
     ) -> Result<(Value, Vec<String>), ApiError> {
         match &self.shape {
-            Shape::BuiltIn(ty) => {
+            ResourceKind::BuiltIn(ty) => {
                 let decoded = input::decode_as(self.gvk(), ty.get(), media, bytes)?;
                 let warnings = input::strict(&decoded.strict, validation)
                     .map_err(|error| self.not_handled(self.gvk(), &error.message))?;
@@ -40,7 +39,7 @@ impl Served {
                 self.set_defaults(&mut object).map_err(|why| self.not_handled(self.gvk(), &why))?;
                 Ok((object, warnings))
             }
-            Shape::Custom(custom) => self.decode_custom(custom, media, bytes, validation),
+            ResourceKind::Custom(custom) => self.decode_custom(custom, media, bytes, validation),
         }
     }
 
@@ -79,7 +78,7 @@ impl Served {
         ))
     }
 
-    /// Sets what an object of a built-in kind leaves open. The error is Go's.
+    /// Sets the defaults of a built-in kind. Errors have Go's wording.
     pub(crate) fn set_defaults(&self, object: &mut Value) -> Result<(), String> {
         if self.defines_resources() {
             crd::complete(object)?;
@@ -89,12 +88,12 @@ impl Served {
         Ok(())
     }
 
-    /// Sets what a client may not set on a new object.
+    /// Resets fields that clients may not set on create.
     pub(crate) fn prepare_create(&self, object: &mut Value) {
         match &self.shape {
-            Shape::BuiltIn(_) if self.defines_resources() => crd::prepare_create(object),
-            Shape::BuiltIn(_) => strategy::prepare_create(self.gvk(), object),
-            Shape::Custom(custom) => {
+            ResourceKind::BuiltIn(_) if self.defines_resources() => crd::prepare_create(object),
+            ResourceKind::BuiltIn(_) => strategy::prepare_create(self.gvk(), object),
+            ResourceKind::Custom(custom) => {
                 if let Some(version) = custom.rules.versions.get(self.version()) {
                     custom::prepare_create(version, object);
                 }
@@ -102,18 +101,18 @@ impl Served {
         }
     }
 
-    /// Takes back what a client may not change by this endpoint.
+    /// Resets fields that clients may not change through this endpoint.
     pub(crate) fn prepare_update(&self, subresource: &str, new: &mut Value, old: &Value) {
         match (&self.shape, subresource) {
-            // A binding may do what no update may.
+            // A binding may change fields that updates may not.
             (_, "binding") => {}
-            (Shape::BuiltIn(_), "status") if self.defines_resources() => crd::prepare_status(new, old),
-            (Shape::BuiltIn(_), _) if self.defines_resources() => crd::prepare_update(new, old),
-            // A scale changes the object as any update does.
-            (Shape::BuiltIn(_), "" | "scale") => strategy::prepare_update(self.gvk(), new, old),
-            (Shape::BuiltIn(_), other) => strategy::prepare_subresource(self.gvk(), other, new, old),
-            (Shape::Custom(_), "status") => custom::prepare_status_update(new, old),
-            (Shape::Custom(custom), _) => {
+            (ResourceKind::BuiltIn(_), "status") if self.defines_resources() => crd::prepare_status(new, old),
+            (ResourceKind::BuiltIn(_), _) if self.defines_resources() => crd::prepare_update(new, old),
+            // A scale changes the object like any update.
+            (ResourceKind::BuiltIn(_), "" | "scale") => strategy::prepare_update(self.gvk(), new, old),
+            (ResourceKind::BuiltIn(_), other) => strategy::prepare_subresource(self.gvk(), other, new, old),
+            (ResourceKind::Custom(_), "status") => custom::prepare_status_update(new, old),
+            (ResourceKind::Custom(custom), _) => {
                 if let Some(version) = custom.rules.versions.get(self.version()) {
                     custom::prepare_update(version, new, old);
                 }
@@ -123,9 +122,11 @@ impl Served {
 
     pub(crate) fn validate_create(&self, object: &Value) -> Verdict {
         match &self.shape {
-            Shape::BuiltIn(_) if self.defines_resources() => only(crd::validate_create(object, &Compiler)),
-            Shape::BuiltIn(_) => only(validation::create(self.gvk(), self.namespaced(), object)),
-            Shape::Custom(custom) => {
+            ResourceKind::BuiltIn(_) if self.defines_resources() => {
+                only(crd::validate_create(object, &Compiler))
+            }
+            ResourceKind::BuiltIn(_) => only(validation::create(self.gvk(), self.namespaced(), object)),
+            ResourceKind::Custom(custom) => {
                 let errors = custom::validate_create(&custom.rules, self.version(), object);
                 custom.check_rules(self.version(), errors, object, None)
             }
@@ -136,17 +137,17 @@ impl Served {
         let (gvk, namespaced) = (self.gvk(), self.namespaced());
         match (&self.shape, subresource) {
             (_, "binding") => Verdict::default(),
-            (Shape::BuiltIn(_), "status") if self.defines_resources() => {
+            (ResourceKind::BuiltIn(_), "status") if self.defines_resources() => {
                 only(crd::validate_status_update(new, old))
             }
-            (Shape::BuiltIn(_), _) if self.defines_resources() => {
+            (ResourceKind::BuiltIn(_), _) if self.defines_resources() => {
                 only(crd::validate_update(new, old, &Compiler))
             }
-            (Shape::BuiltIn(_), "" | "scale") => only(validation::update(gvk, namespaced, new, old)),
-            (Shape::BuiltIn(_), other) => {
+            (ResourceKind::BuiltIn(_), "" | "scale") => only(validation::update(gvk, namespaced, new, old)),
+            (ResourceKind::BuiltIn(_), other) => {
                 only(validation::update_subresource(gvk, other, namespaced, new, old))
             }
-            (Shape::Custom(custom), subresource) => {
+            (ResourceKind::Custom(custom), subresource) => {
                 let validate =
                     if subresource == "status" { custom::validate_status } else { custom::validate_replace };
                 let errors = validate(&custom.rules, self.version(), new, old);
@@ -155,55 +156,55 @@ impl Served {
         }
     }
 
-    /// What upstream warns of when an object is created or replaced.
+    /// Upstream's warnings on create and update.
     pub(crate) fn warnings(&self, new: &Value, old: Option<&Value>) -> Vec<String> {
         match &self.shape {
-            Shape::BuiltIn(_) if self.defines_resources() => crd::warnings(new, old),
-            Shape::BuiltIn(_) => strategy::warnings(self.gvk(), new, old),
-            Shape::Custom(_) => custom::warnings(new, old),
+            ResourceKind::BuiltIn(_) if self.defines_resources() => crd::warnings(new, old),
+            ResourceKind::BuiltIn(_) => strategy::warnings(self.gvk(), new, old),
+            ResourceKind::Custom(_) => custom::warnings(new, old),
         }
     }
 
-    /// Brings an object into the form that validation sees.
+    /// Completes an object for validation.
     pub(crate) fn complete(&self, object: &mut Value) -> Result<Form, ApiError> {
         match self.shape {
-            Shape::BuiltIn(ty) => match decode::complete(ty.get(), object) {
+            ResourceKind::BuiltIn(ty) => match decode::complete(ty.get(), object) {
                 Ok(completed) => Ok(completed.form),
                 Err(error) => Err(ApiError::internal(error.to_string())),
             },
-            Shape::Custom(_) => Ok(Form::Normal),
+            ResourceKind::Custom(_) => Ok(Form::Normal),
         }
     }
 
-    /// Brings an object into the form in which it is written and stored.
+    /// Brings an object into the form in which it is returned and stored.
     pub(crate) fn normalise(&self, object: &mut Value) -> Result<(), ApiError> {
-        if let Shape::BuiltIn(ty) = self.shape {
+        if let ResourceKind::BuiltIn(ty) = self.shape {
             decode::normalise(ty.get(), object).map_err(|error| ApiError::internal(error.to_string()))?;
         }
         Ok(())
     }
 
-    /// What this endpoint never changes, whatever is sent.
+    /// The fields that this endpoint never changes, which field managers do not own.
     pub(crate) fn reset(&self, subresource: &str) -> Reset {
         match (&self.shape, subresource) {
-            (Shape::BuiltIn(_), _) => Reset::of_kind(self.group(), self.kind(), subresource),
-            (Shape::Custom(_), "status") => Reset::of_custom_status(),
-            (Shape::Custom(custom), _) => {
+            (ResourceKind::BuiltIn(_), _) => Reset::of_kind(self.group(), self.kind(), subresource),
+            (ResourceKind::Custom(_), "status") => Reset::of_custom_status(),
+            (ResourceKind::Custom(custom), _) => {
                 let has_status = custom.rules.versions.get(self.version()).is_some_and(|v| v.status);
                 Reset::of_custom(&self.gvk().api_version(), has_status)
             }
         }
     }
 
-    /// The versions of the kind, for who owns which field in which of them.
+    /// The versions of the kind, for tracking field ownership.
     pub(crate) fn versions(&self) -> &dyn Versions {
         match &self.shape {
-            Shape::BuiltIn(_) => self,
-            Shape::Custom(custom) => &**custom,
+            ResourceKind::BuiltIn(_) => self,
+            ResourceKind::Custom(custom) => &**custom,
         }
     }
 
-    /// Whether selectors may name a field; the error is upstream's.
+    /// Checks that field selectors support a field. The error is upstream's.
     pub(crate) fn check_selectable(&self, field: &str) -> Result<(), ApiError> {
         let named = |version: &crd::Version| version.selectable.iter().any(|known| known.name == field);
         let own = self.custom().and_then(|custom| custom.version(self.version()));
@@ -213,14 +214,14 @@ impl Served {
         selectable::check(self.gvk(), self.namespaced(), field).map_err(ApiError::bad_request)
     }
 
-    /// What selectors compare in an object, beside its name and namespace.
+    /// The selectable fields of an object, besides name and namespace.
     pub(crate) fn selectable(&self, object: &Value) -> Vec<(Cow<'_, str>, String)> {
         match &self.shape {
-            Shape::BuiltIn(_) => {
+            ResourceKind::BuiltIn(_) => {
                 let fields = selectable::fields(self.gvk(), object).into_iter();
                 fields.map(|(field, value)| (field.into(), value)).collect()
             }
-            Shape::Custom(custom) => {
+            ResourceKind::Custom(custom) => {
                 let fields = custom.version(self.version()).into_iter().flat_map(|v| &v.selectable);
                 fields.map(|field| (field.name.as_str().into(), field.value(object))).collect()
             }
@@ -230,8 +231,10 @@ impl Served {
     /// The columns of a Table.
     pub(crate) fn columns(&self) -> Vec<Value> {
         match &self.shape {
-            Shape::BuiltIn(_) => table::column_definitions(self.group(), self.version(), self.plural()),
-            Shape::Custom(custom) => custom
+            ResourceKind::BuiltIn(_) => {
+                table::column_definitions(self.group(), self.version(), self.plural())
+            }
+            ResourceKind::Custom(custom) => custom
                 .version(self.version())
                 .map(|version| version.columns.definitions().to_vec())
                 .unwrap_or_default(),
@@ -241,8 +244,8 @@ impl Served {
     /// The cells of an object's row.
     pub(crate) fn cells(&self, object: &Value, now: i64) -> Vec<Value> {
         match &self.shape {
-            Shape::BuiltIn(_) => table::cells(self.gvk(), object, now),
-            Shape::Custom(custom) => custom
+            ResourceKind::BuiltIn(_) => table::cells(self.gvk(), object, now),
+            ResourceKind::Custom(custom) => custom
                 .version(self.version())
                 .map(|version| version.columns.cells(object, now))
                 .unwrap_or_default(),
@@ -250,7 +253,7 @@ impl Served {
     }
 }
 
-impl Versions for Served {
+impl Versions for Resource {
     fn schema(&self, api_version: &str) -> Result<apply::Schema<'_>, ConvertError> {
         let (group, version) = split_api_version(api_version);
         let ty = types::type_of_kind(group, version, self.kind()).ok_or(ConvertError::Missing)?;

@@ -1,7 +1,8 @@
-//! The scale subresource, of workloads and of custom resources.
+//! The scale subresource of workloads and custom resources.
 //!
-//! A Scale is a view of an object: its desired and observed replicas. Writing one updates the object on the write path of
-//! every update; admission sees the Scale, and its field manager owns the replicas of the object.
+//! A Scale is a view of an object: its desired and observed replicas. Writing one updates the object on the
+//! write path of every update; admission sees the Scale, and its field manager owns the replicas of the
+//! object.
 
 use bytes::Bytes;
 use http::{Method, Response, StatusCode};
@@ -21,27 +22,27 @@ use serde_json::{Value, json};
 
 use crate::admission::Notes;
 use crate::body::Body;
+use crate::fieldmanager::FieldManager;
 use crate::input;
 use crate::negotiate::{negotiate, wrong_number};
 use crate::options::{WriteKind, WriteOptions};
 use crate::output::{self, Format, Include, View};
 use crate::patch::{self, Applied, Patch};
 use crate::request::Request;
-use crate::resources::{Served, Shape};
+use crate::resources::{Resource, ResourceKind};
 use crate::server::Inner;
-use crate::track::Author;
 use crate::write::change::{Candidate, Change, check_uid};
 use crate::write::{WriteRequest, check_name};
 
 pub(crate) const SCALE: Gvk<'static> = Gvk { group: "autoscaling", version: "v1", kind: "Scale" };
 
-/// The versions in which built-in workloads were ever written; all keep their replicas in one place.
+/// All versions of built-in workloads, past and present; the replicas have the same path in each.
 const WORKLOAD_VERSIONS: [&str; 5] = ["apps/v1", "apps/v1beta1", "apps/v1beta2", "extensions/v1beta1", "v1"];
 
 const NO_SCALE: &str =
     "no kind is registered for the type v1.Scale in scheme \"pkg/apiserver/customresource_handler.go:781\"";
 
-/// What a request makes of a Scale.
+/// The change to a Scale.
 enum Wanted {
     Scale(Value),
     Patch(Patch),
@@ -52,7 +53,7 @@ impl Inner {
     pub(crate) async fn get_scale(
         &self,
         request: &Request,
-        served: &Served,
+        served: &Resource,
         namespace: &str,
         name: &str,
     ) -> Result<Response<Body>, ApiError> {
@@ -67,7 +68,7 @@ impl Inner {
         Ok(self.show_scale(served, format, &scale))
     }
 
-    fn show_scale(&self, served: &Served, format: Format, scale: &Value) -> Response<Body> {
+    fn show_scale(&self, served: &Resource, format: Format, scale: &Value) -> Response<Body> {
         let value = match format.view {
             View::Whole => scale.clone(),
             View::Metadata(version) => output::metadata_of(served, scale, version),
@@ -93,7 +94,7 @@ impl Inner {
     pub(crate) async fn write_scale(
         &self,
         request: &Request,
-        served: &Served,
+        served: &Resource,
         namespace: &str,
         name: &str,
         body: &Bytes,
@@ -114,7 +115,7 @@ impl Inner {
             _ => {
                 let decoded = input::decode_as(SCALE, scale_type.get(), input::media(request)?, body)
                     .map_err(|error| {
-                        // The scheme of custom resources has no Scale.
+                        // Upstream's scheme of custom resources has no Scale.
                         if served.custom().is_none() { error } else { ApiError::bad_request(NO_SCALE) }
                     })?;
                 let warnings = input::strict(&decoded.strict, options.field_validation)?;
@@ -122,7 +123,7 @@ impl Inner {
                 (Wanted::Scale(decoded.value), warnings)
             }
         };
-        let manager = Author::of(request);
+        let manager = FieldManager::of(request);
         let write = WriteRequest {
             served,
             namespace,
@@ -132,7 +133,7 @@ impl Inner {
             manager: &manager,
             options: &options,
         };
-        let shape = Shape::BuiltIn(scale_type);
+        let shape = ResourceKind::BuiltIn(scale_type);
         let mut change = Change::Scale(Scale { served, ty: scale_type, shape, wanted });
         let mut notes = Notes { warnings, ..Notes::default() };
         let outcome = self.update_object(&write, &mut change, &mut notes).await?;
@@ -146,17 +147,17 @@ impl Inner {
         Ok(response)
     }
 
-    /// The Scale after a request, with who owns its replicas.
+    /// The Scale after a request, with its managedFields.
     fn new_scale(
         &self,
         scale_type: TypeRef,
-        author: &Author,
+        manager: &FieldManager,
         live: &Value,
         wanted: &Wanted,
     ) -> Result<Value, ApiError> {
         let api_version = SCALE.api_version();
         let write = Write {
-            manager: author.name(),
+            manager: manager.name(),
             api_version: &api_version,
             kind: SCALE.kind,
             subresource: "scale",
@@ -168,7 +169,7 @@ impl Inner {
         let mut scale = match wanted {
             Wanted::Scale(scale) => scale.clone(),
             Wanted::Patch(patch) => {
-                let shape = Shape::BuiltIn(scale_type);
+                let shape = ResourceKind::BuiltIn(scale_type);
                 let patched = patch.apply(&shape, live)?;
                 patch.decode(SCALE, &shape, &patched)?.0
             }
@@ -187,10 +188,10 @@ impl Inner {
 
 /// A write of a Scale.
 pub(crate) struct Scale<'a> {
-    served: &'a Served,
+    served: &'a Resource,
     ty: TypeRef,
-    /// The same, for admission.
-    pub(crate) shape: Shape,
+    /// The kind of the Scale, for admission.
+    pub(crate) shape: ResourceKind,
     wanted: Wanted,
 }
 
@@ -259,13 +260,13 @@ fn owners_of(live: &Value) -> Result<ManagedFields, ApiError> {
         .map_err(|error| ApiError::internal(error.to_string()))
 }
 
-/// Where a custom resource keeps what its Scale shows.
-fn paths(served: &Served) -> Option<&ScalePaths> {
+/// The paths of a custom resource's scale subresource.
+fn paths(served: &Resource) -> Option<&ScalePaths> {
     served.custom()?.scale(served.version())
 }
 
-/// Where the replicas of a kind stand, in all of its versions.
-fn replicas_paths(served: &Served) -> ReplicasPaths {
+/// The paths of a kind's replicas, by version.
+fn replicas_paths(served: &Resource) -> ReplicasPaths {
     let mut paths = ReplicasPaths::default();
     match served.custom() {
         None => {
@@ -283,8 +284,8 @@ fn replicas_paths(served: &Served) -> ReplicasPaths {
     paths
 }
 
-/// Puts the replicas of a Scale into its object.
-fn put_replicas(served: &Served, object: &mut Value, scale: &Value, name: &str) -> Result<(), ApiError> {
+/// Sets the replicas of a Scale on its object.
+fn put_replicas(served: &Resource, object: &mut Value, scale: &Value, name: &str) -> Result<(), ApiError> {
     if let Some(paths) = paths(served) {
         return paths.set(object, scale);
     }
@@ -295,7 +296,7 @@ fn put_replicas(served: &Served, object: &mut Value, scale: &Value, name: &str) 
         return Err(ApiError::invalid(SCALE.qualified_kind(), name, &errors));
     }
     object.set_at("spec.replicas", replicas);
-    // What the scale says of its version and uid holds for the object.
+    // The Scale's resourceVersion and UID are preconditions for the object.
     for field in ["metadata.resourceVersion", "metadata.uid"] {
         match scale.at(field) {
             Value::Null => drop(object.remove_at(field)),
@@ -305,7 +306,7 @@ fn put_replicas(served: &Served, object: &mut Value, scale: &Value, name: &str) 
     Ok(())
 }
 
-/// The scale of a workload.
+/// The Scale of a workload.
 fn scale_of(object: &Value) -> Value {
     let mut metadata = serde_json::Map::new();
     for field in ["name", "namespace", "uid", "resourceVersion", "creationTimestamp"] {

@@ -1,6 +1,6 @@
-//! The server behind a socket: TLS, client certificates, HTTP/1.1 and HTTP/2.
+//! Serves an [`ApiServer`] on a socket: TLS, client certificates, HTTP/1.1 and HTTP/2.
 
-mod wire;
+mod tls_writer;
 
 use std::io;
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
@@ -25,59 +25,60 @@ use tower_service::Service as _;
 use crate::auth::{MASTERS, User};
 use crate::certs::{Authority, CertificateError, Identity};
 use crate::server::ApiServer;
-use wire::Wire;
+use tls_writer::TlsWriter;
 
-/// Streams that one HTTP/2 connection may have: client-go puts all its watches on one.
+/// Maximum concurrent streams of an HTTP/2 connection: client-go uses one connection for all its watches.
 const MAX_STREAMS: u32 = 2_000;
 const STREAM_WINDOW: u32 = 1 << 20;
 const CONNECTION_WINDOW: u32 = 16 << 20;
-/// How long running requests may take once the server is told to stop.
+/// Time for running requests to finish on shutdown.
 const DRAIN: Duration = Duration::from_millis(500);
 
-/// The server could not be opened.
+/// The server could not be started.
 #[derive(Debug, thiserror::Error)]
 pub enum ServeError {
-    /// The address is taken, or not ours.
+    /// Binding the address failed.
     #[error("cannot listen on {address}")]
     Bind {
         /// The address.
         address: SocketAddr,
-        /// Why.
+        /// The cause.
         #[source]
         source: io::Error,
     },
-    /// No certificate.
+    /// A certificate could not be created.
     #[error(transparent)]
     Certificate(#[from] CertificateError),
-    /// TLS could not be set up.
-    #[error("TLS could not be set up")]
+    /// The TLS configuration is invalid.
+    #[error("failed to configure TLS")]
     Tls(#[source] Box<dyn std::error::Error + Send + Sync>),
-    /// A certificate or key that was given cannot be read.
+    /// A given certificate or key is not valid PEM.
     #[error("the {what} cannot be read as PEM")]
     Pem {
-        /// Which one.
+        /// The name of the file.
         what: &'static str,
-        /// Why.
+        /// The cause.
         #[source]
         source: rustls_pki_types::pem::Error,
     },
-    /// Only loopback addresses are served.
+    /// The address is not a loopback address.
     #[error("{0} is not a loopback address; the embedded server listens on loopback only")]
     NotLoopback(SocketAddr),
 }
 
-/// Certificates that somebody else made, as PEM: what kube-apiserver is given in files.
+/// Given certificates in PEM, as in kube-apiserver's flags.
 #[derive(Debug, Clone)]
 pub struct Certificates {
-    /// The server's own certificate, followed by those between it and its authority.
+    /// The serving certificate, followed by intermediate certificates.
     pub server: Vec<u8>,
     /// Its key.
     pub key: Vec<u8>,
-    /// The authorities whose clients are believed. Without any, nobody is asked for a certificate.
+    /// The CAs of client certificates. Without them, no client certificate is requested.
     pub clients: Option<Vec<u8>>,
 }
 
-/// A socket on which a server answers. Dropping it ends it; so does [`Serving::close`], which waits.
+/// A server that listens on a socket. Dropping it stops it immediately; [`Serving::close`] waits for
+/// requests.
 pub struct Serving {
     address: SocketAddr,
     stop: ordered_watch::Sender<bool>,
@@ -85,7 +86,7 @@ pub struct Serving {
 }
 
 impl Serving {
-    /// Opens a loopback address and serves `server` on it, with certificates that somebody else made.
+    /// Serves `server` on a loopback address with the given certificates.
     pub async fn open_at(
         server: ApiServer,
         address: SocketAddr,
@@ -103,19 +104,19 @@ impl Serving {
         Ok(bound.serve(server, tls_config(chain, key, clients)?))
     }
 
-    /// Where it listens.
+    /// The address it listens on.
     pub fn address(&self) -> SocketAddr {
         self.address
     }
 
-    /// Stops listening, lets running requests end, and closes what is left.
+    /// Stops listening, waits for running requests, and closes the remaining connections.
     pub async fn close(self) {
         self.stop.send_replace(true);
         let _ = self.task.await;
     }
 }
 
-/// An address that is ours, and not served yet: what a certificate says depends on it.
+/// A bound address. Bound before the certificate is issued, because the certificate contains the address.
 struct Bound {
     listener: TcpListener,
     address: SocketAddr,
@@ -140,13 +141,13 @@ impl Bound {
     }
 }
 
-/// At least one certificate; an empty file is a mistake.
+/// The certificates of a bundle; an empty bundle is an error.
 fn all_certificates(bundle: &[u8]) -> Result<Vec<CertificateDer<'static>>, rustls_pki_types::pem::Error> {
     let found = CertificateDer::pem_slice_iter(bundle).collect::<Result<Vec<_>, _>>()?;
     if found.is_empty() { Err(rustls_pki_types::pem::Error::NoItemsFound) } else { Ok(found) }
 }
 
-/// A server that listens with certificates of its own.
+/// A server that listens with generated certificates.
 pub struct Listening {
     serving: Serving,
     authority: Arc<Authority>,
@@ -154,12 +155,12 @@ pub struct Listening {
 }
 
 impl Listening {
-    /// Opens a port on the loopback address and serves `server` on it. Port 0 is any that is free.
+    /// Serves `server` on a port of 127.0.0.1. Port 0 selects a free port.
     pub async fn open(server: ApiServer, port: u16) -> Result<Self, ServeError> {
         Self::open_at(server, SocketAddr::new(IpAddr::V4(Ipv4Addr::LOCALHOST), port)).await
     }
 
-    /// As [`Listening::open`], at another loopback address.
+    /// As [`Listening::open`], on another loopback address.
     pub async fn open_at(server: ApiServer, address: SocketAddr) -> Result<Self, ServeError> {
         let bound = Bound::new(address).await?;
         let authority = server.authority()?;
@@ -171,7 +172,7 @@ impl Listening {
         Ok(Self { serving: bound.serve(server, tls), authority, admin })
     }
 
-    /// Where it listens.
+    /// The address it listens on.
     pub fn address(&self) -> SocketAddr {
         self.serving.address
     }
@@ -181,12 +182,12 @@ impl Listening {
         format!("https://{}", self.serving.address)
     }
 
-    /// The authority of its certificates.
+    /// The CA of its certificates.
     pub fn authority(&self) -> &Authority {
         &self.authority
     }
 
-    /// The administrator's certificate.
+    /// The administrator's client certificate.
     pub fn admin(&self) -> &Identity {
         &self.admin
     }
@@ -196,7 +197,7 @@ impl Listening {
         kubeconfig(&self.url(), self.authority.pem(), &self.admin)
     }
 
-    /// Stops listening, lets running requests end, and closes what is left.
+    /// Stops listening, waits for running requests, and closes the remaining connections.
     pub async fn close(self) {
         self.serving.close().await;
     }
@@ -223,7 +224,7 @@ fn tls_config(
 ) -> Result<Arc<ServerConfig>, ServeError> {
     let failed = |error: Box<dyn std::error::Error + Send + Sync>| ServeError::Tls(error);
     let mut provider = rustls::crypto::ring::default_provider();
-    // Of what a client offers, AES-128 first, as Go's servers choose: it is the fastest, and strong enough.
+    // Prefer AES-128, as Go's servers do: it is the fastest and strong enough.
     provider.cipher_suites.sort_by_key(|suite| !is_aes_128(*suite));
     let provider = Arc::new(provider);
     let config = ServerConfig::builder_with_provider(provider.clone())
@@ -280,15 +281,16 @@ async fn accept(
             Ok((stream, _)) => {
                 connections.spawn(connection(stream, tls.clone(), server.clone(), graceful.watcher()));
             }
-            // Out of file descriptors, or a client that went away at once: the next one may fare better.
+            // For example out of file descriptors, or the client has disconnected. Continue with the next
+            // connection.
             Err(error) => {
-                tracing::warn!(%error, "a connection could not be accepted");
+                tracing::warn!(%error, "failed to accept connection");
                 tokio::task::yield_now().await;
             }
         }
     }
     drop(listener);
-    // Watches never end by themselves; requests do.
+    // Watches do not end by themselves, so the remaining connections are aborted.
     let _ = tokio::time::timeout(DRAIN, graceful.shutdown()).await;
     connections.shutdown().await;
 }
@@ -299,9 +301,9 @@ async fn connection(
     server: ApiServer,
     watcher: hyper_util::server::graceful::Watcher,
 ) {
-    // Without this, small answers wait for the client's acknowledgement of earlier ones.
+    // Otherwise Nagle's algorithm delays small responses.
     if let Err(error) = stream.set_nodelay(true) {
-        tracing::debug!(%error, "TCP_NODELAY could not be set");
+        tracing::debug!(%error, "failed to set TCP_NODELAY");
     }
     let stream = match tls.accept(stream).await {
         Ok(stream) => stream,
@@ -330,14 +332,14 @@ async fn connection(
         .initial_stream_window_size(STREAM_WINDOW)
         .initial_connection_window_size(CONNECTION_WINDOW)
         .keep_alive_interval(Duration::from_secs(30));
-    let wire = Wire::new(stream);
+    let wire = TlsWriter::new(stream);
     let serving = builder.serve_connection(TokioIo::new(wire.clone()), service);
     if let Err(error) = wire.serve(watcher.watch(serving.into_owned())).await {
-        tracing::debug!(%error, "a connection ended badly");
+        tracing::debug!(%error, "connection failed");
     }
 }
 
-/// Who a client certificate says its holder is: the common name, and the organisations as groups.
+/// The user of a client certificate: the common name, and the organizations as groups.
 fn user_of(certificate: &[u8]) -> Option<User> {
     let (_, parsed) = x509_parser::parse_x509_certificate(certificate).ok()?;
     let subject = parsed.subject();

@@ -1,4 +1,4 @@
-//! The server: what it is made of, and the way of a request through it.
+//! The server: its parts, and the filter chain of a request.
 
 use std::path::Path;
 use std::sync::{Arc, Mutex, OnceLock, RwLock};
@@ -12,14 +12,13 @@ use kubewright_apimachinery::status::ApiError;
 use kubewright_apis::openapi::{Descriptions, NoDescriptions};
 
 use crate::admission::{AdmissionPlugins, Chain, Webhooks};
-use crate::allocate::InFlight;
 use crate::audit::{Audit, Audited};
 use crate::auth::{Authorization, Modes, Rbac, User};
 use crate::body::Body;
 use crate::certs::{Authority, CertificateError};
 use crate::clock::{Clock, SystemClock};
 use crate::compaction::Compaction;
-use crate::definitions::Outlines;
+use crate::crd_controller::Outlines;
 use crate::ids::Ids;
 use crate::input;
 use crate::negotiate::error_encoding;
@@ -27,7 +26,8 @@ use crate::openapi::{OpenApi, Published};
 use crate::output::{self, Encoding};
 use crate::pki::Pki;
 use crate::request::{Request, ResourcePath, Target};
-use crate::resources::{Registry, Served};
+use crate::resources::{Registry, Resource};
+use crate::service_ips::InFlight;
 use crate::stack::poll_on_large_stack;
 use crate::storage::log::{self, OpenError, Recovered};
 use crate::storage::{Engine as _, Limits, Store};
@@ -36,41 +36,42 @@ use crate::version::KubernetesVersion;
 use crate::webhook_client::WebhookAddress;
 use crate::write::attributes;
 
-/// Which controllers of a cluster the server runs itself.
+/// The cluster controllers that the server runs itself.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Controllers {
-    /// None: a bare server, as envtest has it.
+    /// None, as in envtest.
     None,
-    /// Garbage collection, the deletion of namespaces, and the rules of aggregated ClusterRoles.
+    /// Garbage collection, namespace deletion, ClusterRole aggregation, and approval and signing of
+    /// CertificateSigningRequests.
     #[default]
     Core,
 }
 
-/// What a server is started with.
+/// Options of a server.
 #[derive(Clone)]
 pub struct Options {
-    /// Tells the time.
+    /// The server's clock.
     pub clock: Arc<dyn Clock>,
-    /// Seed of uids and generated names; by lot if none.
+    /// Seed of UIDs and generated names; random if `None`.
     pub seed: Option<u64>,
-    /// How it is decided who may do what.
+    /// The authorization mode.
     pub authorization: Authorization,
-    /// Which controllers run inside.
+    /// The controllers to run.
     pub controllers: Controllers,
-    /// Which admission plugins are on.
+    /// The enabled admission plugins.
     pub admission: AdmissionPlugins,
-    /// How much of the past is kept for watches.
+    /// How many events are kept for watches.
     pub limits: Limits,
-    /// How long a list can be continued, or asked for at an exact revision: one interval, and at most two. Zero is
-    /// forever. kube-apiserver calls this `--etcd-compaction-interval`.
+    /// A list can be continued, or requested at an exact revision, for at least this interval and at most
+    /// two. Zero disables compaction. Corresponds to kube-apiserver's `--etcd-compaction-interval`.
     pub compaction_interval: Duration,
-    /// What built-in types and fields mean, for `kubectl explain`.
+    /// Descriptions of built-in types and fields, for `kubectl explain`.
     pub descriptions: Arc<dyn Descriptions>,
-    /// The version that the server says it is. Kinds, fields and rules do not follow it.
+    /// The version that the server reports. Kinds, fields and rules do not depend on it.
     pub version: KubernetesVersion,
     /// Called for every authenticated request.
     pub audit: Option<Arc<dyn Audit>>,
-    /// How service account tokens are signed and verified.
+    /// Signing and verification of service account tokens.
     pub tokens: TokenOptions,
 }
 
@@ -92,10 +93,10 @@ impl Default for Options {
     }
 }
 
-/// A Kubernetes API server. Cheap to clone; clones are the same server.
+/// A Kubernetes API server. Cheap to clone; clones share the same server.
 ///
-/// It is a [`tower_service::Service`]: a client that takes one needs no socket. Each server is a world of its
-/// own; [`ApiServer::fork`] copies one.
+/// It is a [`tower_service::Service`], so a client that accepts one needs no socket. Servers share no state;
+/// [`ApiServer::fork`] copies one.
 #[derive(Clone)]
 pub struct ApiServer {
     pub(crate) inner: Arc<Inner>,
@@ -112,12 +113,12 @@ pub(crate) struct Inner {
     pub(crate) admission: Arc<Chain>,
     pub(crate) webhooks: Webhooks,
     pub(crate) tokens: Tokens,
-    /// The authority of client certificates, made when it is first needed.
+    /// The CA of client certificates, created on first use.
     pub(crate) authority: Arc<OnceLock<Arc<Authority>>>,
-    /// Where keys and certificates are kept, if anything is.
+    /// Where keys and certificates are stored, with a data directory.
     pki: Option<Pki>,
     pub(crate) registry: RwLock<Arc<Registry>>,
-    /// Held while definitions are followed, so that two do not take the same name.
+    /// Held while CRDs are processed, so that two cannot get the same name.
     pub(crate) definitions: Mutex<Outlines>,
     pub(crate) in_flight: InFlight,
     pub(crate) openapi: Arc<OpenApi>,
@@ -129,14 +130,14 @@ pub(crate) struct Inner {
 }
 
 impl ApiServer {
-    /// A fresh server with the objects that clients expect to find.
+    /// A new server with the bootstrap objects.
     pub fn new(options: Options) -> Self {
         let server = Self::on(Store::new(options.limits), options);
         server.inner.bootstrap();
         server
     }
 
-    /// A server that keeps its objects in a folder, with those that an earlier one left there.
+    /// A server that stores its objects in a directory, and recovers existing ones from it.
     pub fn open(dir: &Path, options: Options) -> Result<(Self, Recovered), OpenError> {
         let opened = log::open(dir, options.limits, |resource, object| {
             attributes(Registry::default().stored(resource).map(|served| &**served), object)
@@ -155,7 +156,7 @@ impl ApiServer {
             server.inner.bootstrap();
         }
         server.inner.resume_definitions();
-        // Nobody kept them up while the folder was another kind of server's.
+        // A previous server without controllers may not have updated aggregated roles.
         if server.inner.controllers == Controllers::Core {
             server.inner.aggregate_roles();
         }
@@ -196,16 +197,16 @@ impl ApiServer {
         }
     }
 
-    /// Which controllers run inside.
+    /// The controllers that the server runs.
     pub fn controllers(&self) -> Controllers {
         self.inner.controllers
     }
 
-    /// A copy with the same contents that goes its own way. Copies no object.
+    /// An independent copy with the same objects. Objects are shared, not copied.
     #[must_use]
     pub fn fork(&self) -> Self {
         let inner = &self.inner;
-        // Before the store: rights may know less than it does, never more.
+        // Fork RBAC before the store: its index may be older than the store, but not newer.
         let rbac = inner.rbac.fork();
         let fork = Self {
             inner: Arc::new(Inner {
@@ -232,7 +233,7 @@ impl ApiServer {
                 compaction: inner.compaction.fork(),
             }),
         };
-        // A definition may have been written between the two.
+        // A CRD may have been written between the two forks.
         fork.inner.publish();
         fork
     }
@@ -242,28 +243,28 @@ impl ApiServer {
         self.inner.store.revision()
     }
 
-    /// The authority that signs the certificates of clients, and the server's own where none is given.
+    /// The CA of client certificates, and of the serving certificate if none is given.
     pub fn authority(&self) -> Result<Arc<Authority>, CertificateError> {
         self.inner.authority()
     }
 
-    /// Makes the URL under which the server listens the issuer of service account tokens, unless the options name one.
+    /// Makes the server's URL the issuer of service account tokens, unless the options set one.
     pub(crate) fn listen_at(&self, url: &str) {
         let issuers = self.inner.tokens.listen_at(url);
         if let Some(pki) = &self.inner.pki
             && let Err(error) = pki.keep_issuers(&issuers)
         {
-            tracing::warn!(%error, "tokens of this run may not be accepted after a restart");
+            tracing::warn!(%error, "failed to store token issuers; tokens may be rejected after a restart");
         }
     }
 
-    /// A bearer token that stands for `user` from now on.
+    /// Adds a static bearer token for `user`.
     pub fn add_token(&self, token: impl Into<String>, user: User) {
         self.inner.tokens.add(token.into(), user);
     }
 
-    /// Calls `service` instead of opening a connection for every webhook, admission or conversion, whose
-    /// `clientConfig` names `address`. Forks keep it.
+    /// Calls `service` in-process for all admission and conversion webhooks whose `clientConfig` has
+    /// `address`. Forks inherit it.
     pub fn add_webhook_handler<S, B>(&self, address: WebhookAddress, service: S)
     where
         S: tower_service::Service<http::Request<Full<Bytes>>, Response = Response<B>>
@@ -280,13 +281,12 @@ impl ApiServer {
         self.inner.webhooks.handlers.add(address, service);
     }
 
-    /// Keeps what is there, where it is kept, and ends well: another server may open the folder. What is written
-    /// later is not kept.
+    /// Flushes the log and releases the data directory. Later writes are not stored.
     pub fn close(&self) -> std::io::Result<()> {
         self.inner.store.close()
     }
 
-    /// Answers one request.
+    /// Handles a request.
     pub async fn handle<B>(&self, request: http::Request<B>) -> Response<Body>
     where
         B: http_body::Body + Unpin,
@@ -339,7 +339,7 @@ impl ApiServer {
         answer
     }
 
-    /// Answers a request whose user is known.
+    /// Handles an authenticated request.
     async fn answer_as<B>(&self, request: &Request, body: B) -> Result<Response<Body>, ApiError>
     where
         B: http_body::Body + Unpin,
@@ -353,7 +353,7 @@ impl ApiServer {
                 let bytes = match request.method {
                     Method::GET | Method::HEAD => bytes::Bytes::new(),
                     _ => {
-                        // Refused before it takes effect: nobody is to see what cannot be kept.
+                        // Reject writes before they become visible: they could not be stored.
                         if let Some(error) = self.inner.store.failure() {
                             return Err(not_durable(&error));
                         }
@@ -387,7 +387,7 @@ impl Inner {
         Ok(self.authority.get_or_init(|| authority).clone())
     }
 
-    /// The user who sent a request. Only a request in-process without credentials is the administrator's.
+    /// Authenticates a request. Only an in-process request without credentials runs as the administrator.
     fn authenticate(
         &self,
         parts: &http::request::Parts,
@@ -405,7 +405,7 @@ impl Inner {
         if self.admits(&user) { Ok(user) } else { Err(unauthorized()) }
     }
 
-    /// A request for a resource.
+    /// Handles a request for a resource.
     async fn resource(
         self: &Arc<Self>,
         request: &Request,
@@ -414,7 +414,7 @@ impl Inner {
     ) -> Result<Response<Body>, ApiError> {
         let registry = self.registry();
         let Some(served) = registry.find(&path.group, &path.version, &path.resource) else {
-            // Groups of custom resources have no router that could answer.
+            // Upstream has no router for groups of custom resources, so the response is a plain 404.
             let known = registry.is_built_in(&path.group) && registry.serves(&path.group, &path.version);
             return if known || path.group.is_empty() && path.version == "v1" {
                 Err(no_resource())
@@ -422,7 +422,7 @@ impl Inner {
                 Ok(no_page())
             };
         };
-        // An object in a namespace has one in its path; an object of the cluster has none.
+        // A namespaced object needs a namespace in its path; a cluster-scoped object must not have one.
         let misplaced = match (served.namespaced(), path.namespace.is_empty()) {
             (true, true) => !path.name.is_empty(),
             (false, false) => path.resource != "namespaces",
@@ -438,7 +438,7 @@ impl Inner {
                 self.subresource(request, served, path, body).await
             }
         };
-        // Schemas and rules are checked recursively, down to the deepest field.
+        // CRD schemas and rules are checked recursively, down to the deepest field.
         let writes = !matches!(request.method, Method::GET | Method::HEAD);
         let response = if served.defines_resources() && writes {
             poll_on_large_stack(handle).await
@@ -446,7 +446,7 @@ impl Inner {
             handle.await
         };
         let Some(warning) = served.deprecation().or_else(|| deprecated(served)) else { return response };
-        // Sent whatever the result, unless the router refuses before the handler is reached.
+        // Sent with any result, unless the router rejects the request before the handler.
         if let Err(error) = &response
             && served.custom().is_none()
             && (error.code == 405 || error.message.starts_with("406: ") || error.message.starts_with("415: "))
@@ -461,13 +461,13 @@ impl Inner {
     async fn verb(
         self: &Arc<Self>,
         request: &Request,
-        served: &Arc<Served>,
+        served: &Arc<Resource>,
         path: &ResourcePath,
         body: &bytes::Bytes,
     ) -> Result<Response<Body>, ApiError> {
         let verb = request.verb();
         let terminating = served.custom().is_some_and(|custom| custom.definition.terminating);
-        // Discovery tells less of what is going away than is still served.
+        // A terminating CRD still serves verbs that discovery no longer lists.
         if !served.can(verb) && !terminating {
             return Err(ApiError::method_not_allowed());
         }
@@ -496,8 +496,8 @@ impl Inner {
     }
 }
 
-/// The warning of built-in resources that are deprecated.
-fn deprecated(served: &Served) -> Option<&'static str> {
+/// The deprecation warning of a built-in resource.
+fn deprecated(served: &Resource) -> Option<&'static str> {
     match (served.group(), served.plural()) {
         ("", "endpoints") => {
             Some("v1 Endpoints is deprecated in v1.33+; use discovery.k8s.io/v1 EndpointSlice")
@@ -515,14 +515,14 @@ fn not_durable(error: &std::io::Error) -> ApiError {
     ApiError::internal(format!("writes cannot be made durable: {error}"))
 }
 
-/// A group that is served has no such resource.
+/// The 404 Status for an unknown resource of a served group.
 pub(crate) fn no_resource() -> ApiError {
     let mut error = ApiError::new(404, "NotFound", "the server could not find the requested resource");
     error.details = Some(Box::default());
     error
 }
 
-/// Nothing is served here.
+/// The plain 404 response for an unknown path.
 pub(crate) fn no_page() -> Response<Body> {
     output::respond(StatusCode::NOT_FOUND, "text/plain; charset=utf-8", "404 page not found\n")
 }

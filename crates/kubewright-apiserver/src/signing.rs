@@ -1,7 +1,7 @@
-//! What kube-controller-manager does with CertificateSigningRequests: `csrapproving` and `csrsigning`.
+//! The controllers `csrapproving` and `csrsigning` of kube-controller-manager.
 //!
-//! Under [`Controllers::Core`](crate::Controllers::Core) both are part of the write that they follow. The certificates
-//! are issued by the authority of client certificates, so a client certificate authenticates at this server.
+//! Under [`Controllers::Core`](crate::Controllers::Core) both run as part of the write. Certificates are
+//! issued by the CA of client certificates, so a client certificate authenticates at this server.
 
 use std::collections::BTreeMap;
 
@@ -19,13 +19,13 @@ use x509_parser::prelude::FromDer as _;
 
 use crate::auth::{Action, ActionOn, User};
 use crate::certs::issue::Template;
+use crate::fieldmanager::FieldManager;
 use crate::output;
-use crate::resources::Served;
+use crate::resources::Resource;
 use crate::server::Inner;
 use crate::storage::Expect;
-use crate::track::Author;
 
-/// Where the requests are stored.
+/// The name of CertificateSigningRequests in storage.
 pub(crate) const STORAGE: &str = "certificates.k8s.io/certificatesigningrequests";
 
 const CLIENT: &str = "kubernetes.io/kube-apiserver-client";
@@ -33,20 +33,20 @@ const KUBELET_CLIENT: &str = "kubernetes.io/kube-apiserver-client-kubelet";
 const KUBELET_SERVING: &str = "kubernetes.io/kubelet-serving";
 
 const MANAGER: &str = "kube-controller-manager";
-/// How long certificates are valid at most: `--cluster-signing-duration`.
+/// Maximum lifetime of certificates: `--cluster-signing-duration`.
 const MAX_SECONDS: i64 = 365 * 24 * 3600;
 const MIN_SECONDS: i64 = 600;
-/// Certificates are valid from a little earlier on, for clocks that are late.
+/// Certificates are valid from this much earlier on, for clocks that are behind.
 const BACKDATE: i64 = 300;
-/// Of certificates that live shorter, the end is not moved with the beginning.
+/// For shorter lifetimes, backdating does not change the expiry.
 const SHORT: i64 = 8 * 3600;
-/// How often a write that lost against another is tried again.
+/// Maximum number of retries after a conflict.
 const TRIES: usize = 8;
 
-/// What the controllers do with a request.
+/// The next action of the controllers.
 enum Next {
     Nothing,
-    /// A new status, by way of a subresource.
+    /// Update the status through this subresource.
     Write(&'static str, Value),
 }
 
@@ -61,7 +61,7 @@ impl Inner {
             let Next::Write(subresource, status) = self.next_of_request(&live) else { return };
             if let Err(error) = self.write_status(served, name, version.revision, &live, subresource, status)
             {
-                tracing::warn!(request = name, error, "a certificate signing request was not followed");
+                tracing::warn!(request = name, error, "failed to update CertificateSigningRequest");
                 return;
             }
         }
@@ -69,7 +69,7 @@ impl Inner {
 
     fn write_status(
         &self,
-        served: &Served,
+        served: &Resource,
         name: &str,
         revision: u64,
         live: &Value,
@@ -78,9 +78,9 @@ impl Inner {
     ) -> Result<(), String> {
         let mut new = live.clone();
         new.set_at("status", status);
-        self.track(served, subresource, &Author::named(MANAGER), Some(live), &mut new);
+        self.track(served, subresource, &FieldManager::named(MANAGER), Some(live), &mut new);
         served.normalise(&mut new).map_err(|error| error.message)?;
-        // A conflict is tried again.
+        // A conflict is retried.
         let _ = self.commit_object(served, name, Expect::At(revision), new);
         Ok(())
     }
@@ -121,14 +121,15 @@ impl Inner {
                 Next::Write("status", status)
             }
             Err(error) => {
-                tracing::warn!(%error, "a certificate was not issued");
+                let name = request.str_at("metadata.name");
+                tracing::warn!(%error, request = name, "failed to issue certificate");
                 Next::Nothing
             }
         }
     }
 
-    /// The message of an approval that needs no administrator: kubelets renew their own client certificates, and users
-    /// with the permission request them for nodes.
+    /// The message of an automatic approval: kubelets renew their own client certificates, and users with the
+    /// permission request them for nodes.
     fn auto_approval(&self, request: &Value, wanted: &Wanted<'_>) -> Option<&'static str> {
         if request.str_at("spec.signerName") != KUBELET_CLIENT || wanted.check(KUBELET_CLIENT).is_err() {
             return None;
@@ -183,7 +184,7 @@ impl Inner {
         let extended: Vec<&[u64]> =
             wanted.usages.iter().filter_map(|usage| extended_key_usage(usage)).collect();
         authority.issue(&Template {
-            // Positive and not empty, as serial numbers must be.
+            // Serial numbers must be positive and not empty.
             serial: (u128::from_str_radix(&self.ids.uid().replace('-', ""), 16).unwrap_or(1) >> 1)
                 .to_be_bytes(),
             subject: parsed.certification_request_info.subject.as_raw(),
@@ -201,7 +202,7 @@ fn der(request: &str) -> Option<CertificateSigningRequestDer<'static>> {
     CertificateSigningRequestDer::from_pem_slice(&STANDARD.decode(request).ok()?).ok()
 }
 
-/// What a request asks for.
+/// The content of a CertificateSigningRequest.
 struct Wanted<'a> {
     common_name: &'a str,
     organizations: Vec<&'a str>,
@@ -210,7 +211,7 @@ struct Wanted<'a> {
     ips: usize,
     emails: usize,
     uris: usize,
-    /// The value of the extension, as DER.
+    /// The value of the subjectAltName extension, in DER.
     alternative_names: Option<&'a [u8]>,
 }
 
@@ -254,7 +255,7 @@ impl<'a> Wanted<'a> {
         wanted
     }
 
-    /// Why a signer does not sign this. The errors are kube-controller-manager's.
+    /// Checks a request against the rules of its signer. Errors are kube-controller-manager's.
     fn check(&self, signer: &str) -> Result<(), String> {
         match signer {
             KUBELET_CLIENT => self.check_kubelet_client(),
@@ -318,7 +319,7 @@ impl<'a> Wanted<'a> {
         Ok(())
     }
 
-    /// Exactly a digital signature and `purpose`; RSA keys may also encipher keys.
+    /// Exactly digital signature and `purpose`; RSA keys may also have key encipherment.
     fn check_usages(&self, purpose: &str) -> Result<(), String> {
         let mut usages = self.usages.clone();
         usages.sort_unstable();
@@ -333,7 +334,7 @@ impl<'a> Wanted<'a> {
     }
 }
 
-/// The number of a key usage's bit.
+/// The bit number of a key usage.
 fn key_usage(usage: &str) -> Option<u8> {
     Some(match usage {
         "signing" | "digital signature" => 0,
@@ -349,7 +350,7 @@ fn key_usage(usage: &str) -> Option<u8> {
     })
 }
 
-/// The object identifier of an extended key usage. The signers here allow no others.
+/// The OID of an extended key usage. The signers allow no others.
 fn extended_key_usage(usage: &str) -> Option<&'static [u64]> {
     match usage {
         "server auth" => Some(&[1, 3, 6, 1, 5, 5, 7, 3, 1]),

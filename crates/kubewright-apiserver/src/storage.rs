@@ -1,19 +1,19 @@
-//! Where objects live: the contract, and an engine in memory.
+//! Object storage: the contract, and an in-memory engine.
 //!
 //! # Contract
 //!
-//! 1. **One counter.** Every commit that changes something takes the next revision; a batch takes one for
-//!    each of its writes, in order. Revisions never repeat and never go back.
-//! 2. **Versions are immutable.** A reader that holds an [`Version`] keeps what it has; nobody changes it.
-//! 3. **A batch is atomic.** Either every expectation of a batch holds and all writes take effect, or none.
-//! 4. **Every change is an event** of its resource, in the order of revisions, with what was there before.
-//!    Events are kept in a ring that is bounded in count and in bytes; whoever asks for one that has been
-//!    dropped is told so, never given a gap.
-//! 5. **The past can be read** as far as the ring reaches: a list at an earlier revision is what a list gave
-//!    at that time.
-//! 6. **A fork is its own world.** It starts with the same contents; neither sees the other's writes.
+//! 1. **One counter.** Every write takes the next revision; a batch takes one per write, in order. Revisions
+//!    never repeat and never decrease.
+//! 2. **Versions are immutable.** A [`StoredObject`] never changes.
+//! 3. **Batches are atomic.** Either all preconditions of a batch hold and all its writes take effect, or none.
+//! 4. **Every change is an event** of its resource, in the order of revisions, with the previous version.
+//!    Events are kept in a ring that is bounded in count and in bytes. Reading from a dropped event returns
+//!    [`Expired`], never a gap.
+//! 5. **The past is readable** as far as the ring reaches: a list at an earlier revision returns what a list
+//!    returned at that time.
+//! 6. **Forks are independent.** A fork starts with the same contents; neither sees the other's writes.
 //!
-//! [`conformance`] checks the contract; a backend that passes it can take this one's place.
+//! [`conformance`] tests the contract for any engine.
 //!
 //! [`Memory`] is pure and synchronous: no locks, no clock, no tasks. [`Store`] wraps it for a server.
 
@@ -21,101 +21,101 @@ pub mod conformance;
 pub mod log;
 mod memory;
 mod store;
-mod version;
+mod stored_object;
 
 use std::sync::Arc;
 
 pub use memory::Memory;
 pub use store::{Durability, Recorded, Store};
-pub use version::{Attributes, Event, EventKind, Version};
+pub use stored_object::{Attributes, Event, EventKind, StoredObject};
 
-/// The counter of the whole store.
+/// The revision counter of a store.
 pub type Revision = u64;
 
-/// How many events, and how many bytes of objects in them, a resource keeps for watches and old lists.
+/// Limits of the event ring, which serves watches and lists at earlier revisions.
 #[derive(Debug, Clone, Copy)]
 pub struct Limits {
     /// Events per resource.
     pub events: usize,
-    /// Bytes of the objects in those events, per resource.
+    /// Total size of the objects in those events, per resource.
     pub bytes: usize,
 }
 
 impl Default for Limits {
-    /// As many as a real server's watch cache keeps at its fullest, within 64 MiB.
+    /// The maximum size of kube-apiserver's watch cache, but at most 64 MiB.
     fn default() -> Self {
         Self { events: 102_400, bytes: 64 << 20 }
     }
 }
 
-/// One change to make.
+/// One write of a batch.
 #[derive(Debug)]
 pub struct Write {
-    /// Resource, by its name in storage (`apps/deployments`).
+    /// The resource's name in storage (`apps/deployments`).
     pub resource: Arc<str>,
-    /// `namespace/name`, or the name alone.
+    /// `namespace/name`, or the name of a cluster-scoped object.
     pub key: Arc<str>,
-    /// What must be there now.
+    /// Precondition.
     pub expect: Expect,
-    /// What to put there.
+    /// The change.
     pub change: Change,
 }
 
-/// What a write relies on.
+/// The precondition of a write.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Expect {
-    /// Nothing is there.
+    /// The object does not exist.
     Absent,
-    /// The object is there, at this revision.
+    /// The object exists at this revision.
     At(Revision),
 }
 
-/// What a write does.
+/// The change that a write makes.
 #[derive(Debug)]
 pub enum Change {
-    /// Puts an object. Its resourceVersion is set by the store.
+    /// Creates or replaces an object. The store sets its resourceVersion.
     Put {
         /// The object, without `apiVersion` and `kind`. It may be
         /// [packed](kubewright_structured_merge::packed).
         object: serde_json::Value,
-        /// What can be searched for without decoding it.
+        /// Indexed attributes of the object.
         attributes: Attributes,
     },
-    /// Puts an object that is encoded already.
+    /// Creates or replaces an object that is already encoded.
     PutText {
-        /// Its JSON, without `apiVersion` and `kind`, and without the number of its resourceVersion.
+        /// Its JSON, without `apiVersion` and `kind`, and with an empty resourceVersion.
         text: String,
-        /// Where that number belongs.
+        /// The offset at which the store inserts the resourceVersion.
         at: usize,
-        /// What can be searched for without decoding it.
+        /// Indexed attributes of the object.
         attributes: Attributes,
     },
-    /// Removes the object; this is how it looked last.
+    /// Deletes the object. Carries its last state.
     Delete {
         /// The object, without `apiVersion` and `kind`.
         object: serde_json::Value,
-        /// What can be searched for without decoding it.
+        /// Indexed attributes of the object.
         attributes: Attributes,
     },
 }
 
-/// A batch whose expectation does not hold; nothing was written.
+/// A precondition of the batch does not hold; nothing was written.
 #[derive(Debug, Clone, thiserror::Error, PartialEq, Eq)]
-#[error("write {at} of the batch expected another version of {key}")]
+#[error("write {at} of the batch expected a different version of {key}")]
 pub struct Conflict {
     /// Position of the write in the batch.
     pub at: usize,
     /// The key.
     pub key: String,
-    /// The revision that is there, if any.
+    /// The current revision, if the object exists.
     pub found: Option<Revision>,
 }
 
-/// The asked revision is older than what the ring keeps.
+/// The requested revision is older than the event ring.
 #[derive(Debug, Clone, Copy, thiserror::Error, PartialEq, Eq)]
-#[error("revision {asked} is gone; the oldest is {oldest}")]
+#[error("revision {asked} has been compacted; the oldest is {oldest}")]
 pub struct Expired {
-    /// What was asked for.
+    /// The requested revision.
     pub asked: Revision,
     /// The oldest revision that can be read.
     pub oldest: Revision,
@@ -124,28 +124,28 @@ pub struct Expired {
 /// The objects of a resource at one revision.
 #[derive(Debug)]
 pub struct Listing {
-    /// In the order of their keys.
-    pub items: Vec<Arc<Version>>,
-    /// The revision at which this is true.
+    /// Ordered by key.
+    pub items: Vec<Arc<StoredObject>>,
+    /// The revision of this list.
     pub revision: Revision,
 }
 
-/// A store of versions. See the [module](self) for the contract.
+/// A storage engine. See the [module](self) for the contract.
 pub trait Engine: Clone {
     /// The revision of the last change.
     fn revision(&self) -> Revision;
     /// The object at `key`.
-    fn get(&self, resource: &str, key: &str) -> Option<Arc<Version>>;
+    fn get(&self, resource: &str, key: &str) -> Option<Arc<StoredObject>>;
     /// The objects whose keys start with `prefix`, now or at an earlier revision.
     fn list(&self, resource: &str, prefix: &str, at: Option<Revision>) -> Result<Listing, Expired>;
-    /// Applies a batch, all or nothing. Answers with the new versions, in order.
-    fn commit(&mut self, batch: Vec<Write>) -> Result<Vec<Arc<Version>>, Conflict>;
+    /// Applies a batch atomically. Returns the new versions, in order.
+    fn commit(&mut self, batch: Vec<Write>) -> Result<Vec<Arc<StoredObject>>, Conflict>;
     /// Up to `max` events of a resource after a revision, in order.
     fn events(&self, resource: &str, after: Revision, max: usize) -> Result<Vec<Arc<Event>>, Expired>;
-    /// The objects, of any resource, that name the owner with this uid.
-    fn dependents(&self, owner: &str) -> Vec<(Arc<str>, Arc<Version>)>;
-    /// The resources that hold objects.
+    /// The objects, of any resource, that have an owner reference with this UID.
+    fn dependents(&self, owner: &str) -> Vec<(Arc<str>, Arc<StoredObject>)>;
+    /// The resources that have objects.
     fn resources(&self) -> Vec<Arc<str>>;
-    /// Drops a resource with its objects and events, without writing events.
+    /// Drops a resource with its objects and events, without emitting events.
     fn forget(&mut self, resource: &str);
 }

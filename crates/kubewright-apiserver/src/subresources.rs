@@ -1,4 +1,4 @@
-//! Subresources: `status` and its like, and those that act (binding, eviction, token, exec).
+//! Subresources: `status` and similar views, and actions (binding, eviction, token, exec).
 
 mod eviction;
 mod logs;
@@ -17,14 +17,14 @@ use serde_json::{Value, json};
 
 use crate::admission::{Attributes, Cluster, Notes, Operation, OperationOptions, connect_options};
 use crate::body::Body;
+use crate::fieldmanager::FieldManager;
 use crate::input;
 use crate::negotiate::negotiate_without_tables;
 use crate::options::{WriteKind, WriteOptions};
 use crate::output;
 use crate::request::{Request, ResourcePath};
-use crate::resources::{Served, Shape};
+use crate::resources::{Resource, ResourceKind};
 use crate::server::{Inner, no_page, no_resource};
-use crate::track::Author;
 use crate::write::WriteRequest;
 use crate::write::change::{Candidate, Change, precondition_failed};
 
@@ -34,7 +34,7 @@ impl Inner {
     pub(crate) async fn subresource(
         self: &Arc<Self>,
         request: &Request,
-        served: &Arc<Served>,
+        served: &Arc<Resource>,
         path: &ResourcePath,
         body: &Bytes,
     ) -> Result<Response<Body>, ApiError> {
@@ -69,11 +69,11 @@ impl Inner {
         }
     }
 
-    /// CONNECT to a pod, service or node. Nothing runs behind it, so an admitted request is answered with 404.
+    /// CONNECT to a pod, service or node. There is no backend, so an admitted request returns 404.
     async fn connect(
         &self,
         request: &Request,
-        served: &Served,
+        served: &Resource,
         namespace: &str,
         name: &str,
         subresource: &str,
@@ -102,7 +102,7 @@ impl Inner {
         Ok(no_page())
     }
 
-    /// Both phases of admission, for requests that store nothing by themselves.
+    /// Runs both admission phases for requests that store nothing themselves.
     pub(crate) async fn admit_only(
         &self,
         attributes: &mut Attributes<'_>,
@@ -113,13 +113,13 @@ impl Inner {
         self.admission.validate(&cluster, attributes, notes).await
     }
 
-    /// CREATE of an object of a subresource that is not stored: a Binding, an Eviction. Returns the
-    /// object after admission.
+    /// Creates a subresource object that is not stored: a Binding or Eviction. Returns the object after
+    /// admission.
     pub(crate) async fn admit_subresource(
         &self,
         write: &WriteRequest<'_>,
         kind: Gvk<'_>,
-        shape: &Shape,
+        shape: &ResourceKind,
         object: Value,
         notes: &mut Notes,
     ) -> Result<Value, ApiError> {
@@ -129,7 +129,7 @@ impl Inner {
         Ok(attributes.object)
     }
 
-    /// Puts a pod on a node.
+    /// Binds a pod to a node.
     pub(crate) async fn bind(
         &self,
         request: &Request,
@@ -148,7 +148,7 @@ impl Inner {
         if !binding.str_at("metadata.name").is_empty() && binding.str_at("metadata.name") != name {
             return Err(ApiError::bad_request("name in URL does not match name in Binding object"));
         }
-        let manager = Author::of(request);
+        let manager = FieldManager::of(request);
         let write = WriteRequest {
             served: pods,
             namespace,
@@ -160,7 +160,7 @@ impl Inner {
         };
         let mut notes = Notes::default();
         let binding =
-            self.admit_subresource(&write, BINDING, &Shape::BuiltIn(ty), binding, &mut notes).await?;
+            self.admit_subresource(&write, BINDING, &ResourceKind::BuiltIn(ty), binding, &mut notes).await?;
         let mut errors = ErrorList::new();
         let target = Path::new("target");
         let kind = binding.str_at("target.kind");
@@ -184,16 +184,16 @@ impl Inner {
     }
 }
 
-/// The assignment of a pod to a node.
+/// The binding of a pod to a node.
 pub(crate) struct Bind<'a> {
     binding: &'a Value,
     name: &'a str,
-    /// When the pod is scheduled.
+    /// The transition time of the PodScheduled condition.
     now: String,
 }
 
 impl Bind<'_> {
-    /// The pod on its node. As upstream has it, no field manager owns what a binding sets.
+    /// The pod with its node. As upstream, no field manager owns the fields that a binding sets.
     pub(crate) fn resolve(
         &self,
         write: &WriteRequest<'_>,

@@ -1,7 +1,8 @@
 //! Bearer tokens: static ones, and the JSON Web Tokens that the server signs for service accounts.
 //!
-//! A signed token is not stored. Every request checks its signature, and checks its claims against the objects in the
-//! store, so a token ends with its service account and with the object that it is bound to.
+//! Signed tokens are not stored. Every request verifies the signature, and checks the claims against the
+//! objects in the store, so a token becomes invalid with its service account and with the object that it is
+//! bound to.
 
 mod claims;
 mod discovery;
@@ -22,47 +23,48 @@ pub use keys::{KeyError, PublicKey, SigningKey};
 use crate::auth::User;
 use crate::server::Inner;
 
-/// The issuer of a server that does not listen, and the default of kube-apiserver's clusters.
+/// The issuer of a server that does not listen; also kubeadm's default.
 const IN_CLUSTER: &str = "https://kubernetes.default.svc";
 
-/// How many former issuers are accepted: a server on a free port has another URL after each restart.
+/// Number of previous issuers that are accepted: with port 0, the URL changes on each restart.
 const FORMER_ISSUERS: usize = 8;
 
-/// The flags of kube-apiserver for service account tokens.
+/// Options for service account tokens, as kube-apiserver's flags.
 #[derive(Debug, Clone, Default)]
 pub struct TokenOptions {
-    /// `--service-account-issuer`: the first one signs, all are accepted. Without any, the URL of the server.
+    /// `--service-account-issuer`: the first one signs, all are accepted. Defaults to the server's URL.
     pub issuers: Vec<String>,
-    /// `--api-audiences`. Without any, the issuers.
+    /// `--api-audiences`. Defaults to the issuers.
     pub audiences: Vec<String>,
-    /// `--service-account-signing-key-file`. Without one, a key is generated.
+    /// `--service-account-signing-key-file`. Defaults to a generated key.
     pub signing_key: Option<Arc<SigningKey>>,
     /// `--service-account-key-file`: keys that verify tokens, besides the signing key.
     pub verification_keys: Vec<PublicKey>,
 }
 
-/// Why a token does not authenticate, in kube-apiserver's words.
+/// Why a token does not authenticate, in kube-apiserver's wording.
 #[derive(Debug, thiserror::Error, PartialEq, Eq)]
 pub(crate) enum TokenError {
-    /// Not a token of this server at all.
+    /// Not a token of this server.
     #[error("invalid bearer token")]
     Unknown,
     #[error("go-jose/go-jose: error in cryptographic primitive")]
     Signature,
     #[error("token audiences {} is invalid for the target audiences {}", list(.token), list(.target))]
     Audiences { token: Vec<String>, target: Vec<String> },
-    /// The claims are not, or not any more, those of a service account.
+    /// The claims are invalid, or no longer match the stored objects.
     #[error("{0}")]
     Claims(String),
 }
 
-/// Strings as Go prints them with `%q`.
+/// Formats strings as Go's `%q` does.
 fn list(items: &[String]) -> String {
     format!("[{}]", items.iter().map(|item| quote(item)).collect::<Vec<_>>().join(" "))
 }
 
 impl TokenError {
-    /// The error as a TokenReview shows it. A real server asks two authenticators, and the first never knows the token.
+    /// The error in a TokenReview. kube-apiserver tries two authenticators, and the first does not know the
+    /// token.
     pub(crate) fn in_review(&self) -> String {
         match self {
             Self::Unknown => self.to_string(),
@@ -79,7 +81,7 @@ pub(crate) struct Authenticated {
     pub(crate) audiences: Vec<String>,
 }
 
-/// What an Authorization header carries.
+/// The content of an Authorization header.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) enum Bearer<'a> {
     /// No bearer token.
@@ -94,7 +96,7 @@ impl<'a> Bearer<'a> {
     pub(crate) const WARNING: &'static str =
         "the provided Authorization header contains extra space before the bearer token, and is ignored";
 
-    /// Reads a header as kube-apiserver does: text after a second space is ignored.
+    /// Parses a header as kube-apiserver does: text after a second space is ignored.
     pub(crate) fn read(header: &'a str) -> Self {
         let mut parts = header.trim().splitn(3, ' ');
         let scheme = parts.next().unwrap_or_default();
@@ -110,19 +112,19 @@ impl<'a> Bearer<'a> {
 /// The tokens of a server.
 pub(crate) struct Tokens {
     given: RwLock<BTreeMap<String, User>>,
-    /// Generated when the first token is signed or verified, unless it was given.
+    /// Generated on first use, unless it is given.
     signing_key: Arc<OnceLock<Arc<SigningKey>>>,
     verification_keys: Arc<[PublicKey]>,
     issuers: RwLock<Issuers>,
     audiences: Arc<[String]>,
-    /// Where the server listens, as a URL without a path.
+    /// The URL of the listener, without a path.
     address: RwLock<Option<String>>,
 }
 
 #[derive(Clone)]
 struct Issuers {
     all: Arc<[String]>,
-    /// Given by flags, so that a listener does not change them.
+    /// Set by options, so that a listener does not change them.
     fixed: bool,
 }
 
@@ -144,7 +146,7 @@ impl Tokens {
         }
     }
 
-    /// The tokens of a copy of the server. Its service accounts have the same uids, so signed tokens stay valid.
+    /// The tokens of a forked server. Its service accounts have the same UIDs, so signed tokens stay valid.
     pub(crate) fn fork(&self) -> Self {
         let read = |given: &RwLock<BTreeMap<String, User>>| {
             given.read().unwrap_or_else(PoisonError::into_inner).clone()
@@ -170,18 +172,19 @@ impl Tokens {
         self.issuers.read().unwrap_or_else(PoisonError::into_inner).all.clone()
     }
 
-    /// Where the server listens.
+    /// The URL of the listener.
     fn address(&self) -> Option<String> {
         self.address.read().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
-    /// Notes that the server listens at a URL without a path, and makes it the issuer.
+    /// Sets the URL of the listener, without a path, and makes it the issuer.
     pub(crate) fn listen_at(&self, url: &str) -> Arc<[String]> {
         *self.address.write().unwrap_or_else(PoisonError::into_inner) = Some(url.to_owned());
         self.lead_with(&format!("{url}/"))
     }
 
-    /// Makes `issuer` the one that signs, unless flags name the issuers. Former ones stay accepted. Returns all.
+    /// Makes `issuer` the signing issuer, unless options set the issuers. Previous ones stay accepted.
+    /// Returns all.
     pub(crate) fn lead_with(&self, issuer: &str) -> Arc<[String]> {
         let mut issuers = self.issuers.write().unwrap_or_else(PoisonError::into_inner);
         if !issuers.fixed {
@@ -198,7 +201,7 @@ impl Tokens {
         if self.audiences.is_empty() { self.issuers() } else { self.audiences.clone() }
     }
 
-    /// The audiences of a token that asks for none. Former issuers are not among them.
+    /// The audiences of a token that requests none, without previous issuers.
     pub(crate) fn default_audiences(&self) -> Vec<String> {
         if !self.audiences.is_empty() {
             return self.audiences.to_vec();
@@ -222,12 +225,12 @@ impl Tokens {
         Ok(std::iter::once(signing).chain(others).cloned().collect())
     }
 
-    /// Signs claims. The issuer is added.
+    /// Signs claims, with the issuer added.
     pub(crate) fn sign(&self, claims: &Claims<'_>) -> Result<String, KeyError> {
         jwt::sign(self.signing_key()?, &claims.to_value(&self.issuers()[0]))
     }
 
-    /// The claims of a token that this server signed, with their signature checked.
+    /// The verified claims of a token that this server signed.
     fn verified(&self, token: &str) -> Result<Value, TokenError> {
         let unverified = jwt::Unverified::read(token).ok_or(TokenError::Unknown)?;
         let issuer = unverified.issuer();
@@ -244,7 +247,7 @@ impl Tokens {
 }
 
 impl Inner {
-    /// The user of a bearer token that is used for one of these audiences.
+    /// Authenticates a bearer token for one of these audiences.
     pub(crate) fn authenticate_token(
         &self,
         token: &str,
@@ -253,7 +256,7 @@ impl Inner {
         let given = self.tokens.given.read().unwrap_or_else(PoisonError::into_inner).get(token).cloned();
         let api_audiences = self.tokens.api_audiences();
         if let Some(user) = given {
-            // A static token is for the server alone.
+            // A static token is valid for the server's audiences only.
             let audiences = intersection(&api_audiences, audiences);
             return if audiences.is_empty() {
                 Err(TokenError::Unknown)
@@ -278,12 +281,12 @@ impl Inner {
     }
 }
 
-/// A value of a Secret.
+/// A decoded value of a Secret.
 fn decoded(value: &Value) -> Vec<u8> {
     STANDARD.decode(value.as_str().unwrap_or_default()).unwrap_or_default()
 }
 
-/// What is requested and there, in the order of the request.
+/// The requested audiences that are present, in the order of the request.
 fn intersection(there: &[String], requested: &[String]) -> Vec<String> {
     requested.iter().filter(|audience| there.contains(audience)).cloned().collect()
 }
@@ -293,7 +296,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_header_carries_a_token_up_to_the_next_space() {
+    fn a_bearer_token_ends_at_the_next_space() {
         for (header, expected) in [
             ("Bearer x", Bearer::Token("x")),
             (" bearer x y ", Bearer::Token("x")),
@@ -309,7 +312,7 @@ mod tests {
     }
 
     #[test]
-    fn the_url_of_a_listener_signs_and_former_ones_stay_accepted() {
+    fn the_listeners_url_signs_and_previous_issuers_stay_accepted() {
         let tokens = Tokens::new(TokenOptions::default());
         assert_eq!(&*tokens.issuers(), [IN_CLUSTER]);
         tokens.lead_with("https://a/");
@@ -323,7 +326,7 @@ mod tests {
     }
 
     #[test]
-    fn issuers_of_flags_are_not_changed_by_a_listener() {
+    fn a_listener_does_not_change_configured_issuers() {
         let issuers = vec!["https://one".to_owned(), "https://two".to_owned()];
         let tokens = Tokens::new(TokenOptions { issuers: issuers.clone(), ..TokenOptions::default() });
         tokens.lead_with("https://a/");

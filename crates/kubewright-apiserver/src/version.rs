@@ -1,14 +1,14 @@
-//! The version of Kubernetes that a server poses as.
+//! The Kubernetes version that a server reports.
 //!
-//! It decides what the server says of itself, at `/version` and in its OpenAPI documents, and nothing else: kinds,
-//! fields and rules are those of [`KubernetesVersion::default`] whatever it says.
+//! It affects `/version` and the OpenAPI documents and nothing else: kinds, fields and rules are always those
+//! of [`KubernetesVersion::default`].
 
 use std::fmt;
 use std::str::FromStr;
 
 use serde_json::{Value, json};
 
-/// The first minor version that tells which one it emulates.
+/// The first minor version that reports its emulation version.
 const EMULATION_SINCE: u16 = 33;
 
 /// A version of Kubernetes, such as v1.36.4.
@@ -28,11 +28,11 @@ pub struct KubernetesVersion {
 }
 
 impl KubernetesVersion {
-    /// The one whose answers the server gives.
+    /// The version that the server implements.
     const OWN: Self = Self { minor: 36, patch: 4 };
 
-    /// What `/version` answers. Commit and date are known of the own version only; of others they say what a build
-    /// says that was told neither.
+    /// The response of `/version`. Commit and date are known only for the implemented version; for others
+    /// they have the values of a build without version information.
     pub(crate) fn info(self) -> Value {
         let (minor, own) = (self.minor.to_string(), self == Self::OWN);
         let mut info = json!({
@@ -68,15 +68,15 @@ impl fmt::Display for KubernetesVersion {
     }
 }
 
-/// What is no version of Kubernetes.
+/// The text is not a Kubernetes version.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[error("{0:?} is no version of Kubernetes; write one such as 1.34 or v1.34.2")]
+#[error("{0:?} is not a Kubernetes version; use a version such as 1.34 or v1.34.2")]
 pub struct VersionError(String);
 
 impl FromStr for KubernetesVersion {
     type Err = VersionError;
 
-    /// `1.34`, `v1.34` or `v1.34.2`; a patch that is left out is 0.
+    /// Parses `1.34`, `v1.34` or `v1.34.2`; the patch version defaults to 0.
     fn from_str(text: &str) -> Result<Self, VersionError> {
         let parts: Vec<&str> = text.strip_prefix('v').unwrap_or(text).split('.').collect();
         let parsed = match parts[..] {
@@ -90,7 +90,7 @@ impl FromStr for KubernetesVersion {
     }
 }
 
-/// A number as versions have it: digits only, and no 0 in front. None has more than three digits.
+/// A version number: up to three digits, without leading zeros.
 fn number(text: &str) -> Option<u16> {
     let digits = (1..=3).contains(&text.len()) && text.bytes().all(|byte| byte.is_ascii_digit());
     let plain = text == "0" || !text.starts_with('0');
@@ -102,23 +102,23 @@ mod tests {
     use super::*;
 
     #[test]
-    fn versions_are_read_as_people_write_them() {
+    fn versions_are_parsed_with_and_without_prefix_and_patch() {
         for (text, version) in [("1.34", "v1.34.0"), ("v1.30", "v1.30.0"), ("1.36.4", "v1.36.4")] {
             assert_eq!(text.parse::<KubernetesVersion>().unwrap().to_string(), version);
         }
     }
 
     #[test]
-    fn nonsense_is_refused_with_what_to_write() {
+    fn an_invalid_version_is_rejected_with_an_example() {
         for text in ["", "1", "v1", "2.0", "1.x", "1.34.", "1.+4", "1.034", "1.34.2-rc.1", " 1.34", "1.4000"]
         {
             let error = text.parse::<KubernetesVersion>().unwrap_err();
-            assert!(error.to_string().ends_with("write one such as 1.34 or v1.34.2"), "{error}");
+            assert!(error.to_string().ends_with("use a version such as 1.34 or v1.34.2"), "{error}");
         }
     }
 
     #[test]
-    fn only_versions_that_know_of_emulation_tell_of_it() {
+    fn only_versions_with_emulation_report_it() {
         let info = |text: &str| text.parse::<KubernetesVersion>().unwrap().info();
         assert_eq!(info("1.33")["minCompatibilityMinor"], "32");
         assert_eq!(info("1.32").get("emulationMinor"), None);

@@ -1,7 +1,7 @@
-//! Watches: cursors into the store's events, turned into lines of JSON or frames of protobuf.
+//! Watches: cursors into the store's events, encoded as lines of JSON or protobuf frames.
 //!
-//! A watch holds no queue. It waits on the store's revision, reads the events that it has not seen, and sends
-//! those that its filter lets through. One that is so slow that the ring has moved on is told 410 and ended.
+//! A watch has no queue. It waits for the store's revision, reads the events that it has not seen, and sends
+//! those that match its filter. A watch that is too slow for the ring gets a 410 error event and ends.
 
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -20,24 +20,25 @@ use crate::options::{ListOptions, parse_revision};
 use crate::output::{self, Change, Encoding, Format, View};
 use crate::read::Filter;
 use crate::request::Request;
-use crate::resources::Served;
+use crate::resources::Resource;
 use crate::server::Inner;
-use crate::storage::{Event, EventKind, Revision, Version};
+use crate::storage::{Event, EventKind, Revision, StoredObject};
 
-/// Events that a watch reads at a time.
+/// Maximum number of events to read at a time.
 const BATCH: usize = 256;
 const BOOKMARK_PERIOD: Duration = Duration::from_mins(1);
-/// Shortest time that a watch without a wish of its own lasts; upstream adds up to as much again, by lot.
+/// Minimum duration of a watch without a timeout. As upstream, a random time of up to the same length is
+/// added.
 const MIN_SECONDS: u32 = 1800;
-/// A hundred years: no clock reaches further than a wish may.
+/// Maximum timeout: a hundred years, which the clock can represent.
 const MAX_SECONDS: u64 = 100 * 365 * 86_400;
 
 impl Inner {
-    /// Opens a watch.
+    /// Starts a watch.
     pub(crate) async fn watch(
         self: &Arc<Self>,
         request: &Request,
-        served: &Arc<Served>,
+        served: &Arc<Resource>,
         namespace: &str,
         only: &str,
     ) -> Result<Response<Body>, ApiError> {
@@ -86,13 +87,13 @@ impl Inner {
 
 struct Watch {
     server: Arc<Inner>,
-    served: Arc<Served>,
+    served: Arc<Resource>,
     filter: Filter,
     format: Format,
-    /// The name of the one object that is watched, or empty.
+    /// The name of a single watched object, or empty.
     only: String,
     changes: ordered_watch::Receiver<u64>,
-    /// The revision up to which everything was seen.
+    /// The revision up to which all events were read.
     cursor: u64,
     ready: VecDeque<Bytes>,
     ended: bool,
@@ -102,7 +103,7 @@ struct Watch {
 }
 
 impl Watch {
-    /// Decides where to begin: with what is there, or behind a revision.
+    /// Starts with the existing objects, or after a revision.
     async fn start(&mut self, options: &ListOptions, from: u64) -> Result<(), ApiError> {
         let initial = options.send_initial_events.unwrap_or(from == 0);
         if !initial {
@@ -136,7 +137,7 @@ impl Watch {
         Ok(())
     }
 
-    /// The next piece of the body; none when the watch is over.
+    /// The next chunk of the body; `None` at the end of the watch.
     async fn next(&mut self) -> Option<Bytes> {
         loop {
             if let Some(line) = self.ready.pop_front() {
@@ -146,8 +147,8 @@ impl Watch {
                 return None;
             }
             self.changes.borrow_and_update();
-            // What was written before the resource went is still told. What came later may have another shape:
-            // whoever goes on from here gets it from the next watch.
+            // Events before the resource was retired are still sent. Later objects may have a different
+            // schema; a new watch returns them.
             let last = self.served.custom().and_then(|custom| custom.retired());
             let more = self.read(last).await;
             self.ended |= last.is_some_and(|last| last <= self.cursor);
@@ -174,7 +175,7 @@ impl Watch {
         }
     }
 
-    /// Reads the next events, but none beyond `last`. True if there may be more.
+    /// Reads the next events up to `last`. Returns whether there may be more.
     async fn read(&mut self, last: Option<Revision>) -> bool {
         let revision = self.server.store.revision();
         match self.server.store.events(&self.served.storage, self.cursor, BATCH) {
@@ -207,17 +208,17 @@ impl Watch {
         }
     }
 
-    /// Converts the objects of events, where a webhook does that.
+    /// Converts the objects of events if the CRD has a conversion webhook.
     async fn convert(&self, events: &[Arc<Event>]) -> Result<(), ApiError> {
         if self.served.custom().is_none_or(|custom| custom.converter().is_none()) {
             return Ok(());
         }
         let versions = events.iter().flat_map(|event| event.previous.iter().chain([&event.version]));
-        let versions: Vec<Arc<Version>> = versions.cloned().collect();
+        let versions: Vec<Arc<StoredObject>> = versions.cloned().collect();
         self.server.convert_versions(&self.served, &versions).await
     }
 
-    /// What the event means to whoever sees only what the filter lets through.
+    /// The event for a client that sees only objects that match the filter.
     fn judge(&self, event: &Event) -> Option<(Change, Option<Bytes>)> {
         let before = event.previous.as_ref().is_some_and(|previous| self.lets_through(previous));
         let after = event.kind != EventKind::Deleted && self.lets_through(&event.version);
@@ -226,7 +227,7 @@ impl Watch {
             (true, true, _) => Some((Change::Modified, None)),
             (true, false, _) if event.kind == EventKind::Deleted => Some((Change::Deleted, None)),
             (true, false, Some(previous)) => {
-                // It left the selection: shown as it was, at the revision at which it left.
+                // The object no longer matches: send its previous state with the revision of the change.
                 let mut object = output::object(&self.served, previous);
                 object["metadata"]["resourceVersion"] = event.revision().to_string().into();
                 let shown =
@@ -238,12 +239,12 @@ impl Watch {
         }
     }
 
-    fn lets_through(&self, version: &Version) -> bool {
+    fn lets_through(&self, version: &StoredObject) -> bool {
         (self.only.is_empty() || version.namespace_and_name().1 == self.only)
             && self.filter.matches(&self.served, version)
     }
 
-    fn line(&mut self, version: &Version, change: Change) -> Bytes {
+    fn line(&mut self, version: &StoredObject, change: Change) -> Bytes {
         if self.format.view == View::Whole {
             return output::watch_event(&self.served, version, change, self.format.encoding);
         }
@@ -254,7 +255,7 @@ impl Watch {
     fn transformed_line(&mut self, change: &str, object: &Value) -> Bytes {
         let mut shown = output::transformed(&self.served, self.format.view, object, self.server.clock.now());
         if matches!(self.format.view, View::Table(..)) {
-            // The columns are told once.
+            // Column definitions are sent only once.
             if self.columns_sent {
                 shown["columnDefinitions"] = Value::Null;
             }
@@ -270,14 +271,14 @@ impl Watch {
         }
         let mut object = json!({"metadata": metadata});
         output::set_kind(&mut object, self.served.gvk().api_version(), self.served.kind());
-        // As Go writes the zero object of the kind.
+        // Fill in the fields of Go's zero value of the kind.
         if self.served.normalise(&mut object).is_err() {
-            tracing::error!(kind = self.served.kind(), "a bookmark could not be written as an object");
+            tracing::error!(kind = self.served.kind(), "failed to encode bookmark");
         }
         self.transformed_line("BOOKMARK", &object)
     }
 
-    /// Ends the watch with the news that it asks for what is gone.
+    /// Ends the watch because its revision has expired.
     fn expire(&mut self, from: u64) {
         let oldest = self.server.store.revision();
         let error = ApiError::expired(format!("too old resource version: {from} ({oldest})"));

@@ -1,10 +1,10 @@
 //! The HTTPS client that calls admission and conversion webhooks.
 //!
-//! A [`Target`] is one client configuration, compiled once: address, trust and idle connections. A call ends within its
-//! timeout whatever the webhook does, and no lock is held while it waits. Errors are worded as kube-apiserver words
-//! them, because clients see them. Handlers of the same process ([`Handlers`]) are called without a socket.
+//! A [`Target`] is one client configuration, compiled once: address, trust and idle connections. A call ends
+//! within its timeout, and no lock is held while it waits. Errors have kube-apiserver's wording, because
+//! clients see them. In-process handlers ([`Handlers`]) are called without a socket.
 //!
-//! It does not interpret reviews: it sends bytes and returns the decoded answer.
+//! It sends bytes and returns the decoded response; it does not interpret reviews.
 
 mod answer;
 mod handlers;
@@ -33,17 +33,17 @@ pub(crate) use handlers::{Handler, Handlers};
 use crate::admission::Cluster;
 use answer::Answer;
 
-/// The largest answer that is read.
+/// Maximum size of a response.
 const MAX_ANSWER: usize = 8 * 1024 * 1024;
-/// The timeout of a webhook that has none.
+/// Default timeout.
 const DEFAULT_TIMEOUT: Duration = Duration::from_secs(30);
-/// How many idle connections a target keeps.
+/// Maximum number of idle connections of a target.
 const MAX_IDLE: usize = 8;
 
-/// One client configuration of a webhook.
+/// One `clientConfig` of a webhook.
 pub(crate) struct Target {
     address: WebhookAddress,
-    /// Host and port of the URL, as the `Host` header has them.
+    /// Host and port for the `Host` header.
     authority: String,
     host: String,
     port: u16,
@@ -93,7 +93,7 @@ impl Target {
         Ok(Self { address, authority, host, port, path, server_name, tls, idle: Mutex::default() })
     }
 
-    /// Posts a review. The error is worded as upstream's client words it.
+    /// Posts a review. Errors have upstream's wording.
     pub(crate) async fn post(
         &self,
         cluster: &Cluster<'_>,
@@ -131,7 +131,7 @@ impl Target {
             let (parts, body) = handler(request(review)?).await?.into_parts();
             return Ok(Answer::new(&parts, body));
         }
-        // A connection that was idle may be closed by now: then a new one is used.
+        // The webhook may have closed an idle connection; then try another or open a new one.
         while let Some(mut idle) = self.take_idle() {
             if idle.ready().await.is_err() {
                 continue;
@@ -201,7 +201,7 @@ impl Target {
         // Ends when the sender is dropped or the webhook closes the connection.
         tokio::spawn(async move {
             if let Err(error) = connection.await {
-                tracing::debug!(%error, "connection to a webhook ended");
+                tracing::debug!(%error, "webhook connection failed");
             }
         });
         Ok(sender)
@@ -225,7 +225,7 @@ impl Target {
     }
 }
 
-/// A target that is compiled once; the error is of an invalid configuration.
+/// A shared compiled target, or the error of an invalid configuration.
 pub(crate) type SharedTarget = Result<Arc<Target>, String>;
 
 fn dial_error(address: SocketAddr, error: &std::io::Error) -> String {

@@ -1,17 +1,16 @@
-//! The write path: how an object gets from a request into the store.
+//! The write path: from a request to the store.
 //!
 //! Every create and update of every kind passes these stages, in this order:
 //!
 //! 1. resolve: a [`Change`] and the live object give a candidate, with its managedFields;
 //! 2. the mutating phase of admission, which may wait;
-//! 3. privilege escalation (RBAC objects only);
+//! 3. privilege escalation checks (RBAC objects only);
 //! 4. prepare, allocate, validate;
-//! 5. permission to create, where an update creates its object; then the validating phase of admission, which may wait;
-//! 6. commit against the version that the candidate was resolved from, or begin again;
-//! 7. what follows the commit ([`crate::after_commit`]).
+//! 5. permission to create, if an update creates its object; then the validating phase of admission, which may wait;
+//! 6. commit against the version that the candidate was resolved from, or start again on a conflict;
+//! 7. the steps after the commit ([`crate::after_commit`]).
 //!
-//! Nothing here waits but admission, and no lock is held while it does. A write that no plugin waits for is done in
-//! one go.
+//! Only admission and conversion webhooks can wait, and no lock is held meanwhile.
 
 pub(crate) mod change;
 mod commit;
@@ -33,16 +32,16 @@ use crate::after_commit::AfterCommit;
 use crate::body::Body;
 use crate::conversion::take_missing;
 use crate::delete::is_removable;
+use crate::fieldmanager::FieldManager;
 use crate::input;
 use crate::kinds;
 use crate::negotiate::{negotiate, wrong_number};
 use crate::options::{WriteKind, WriteOptions};
 use crate::output::{self, Shown};
 use crate::request::Request;
-use crate::resources::Served;
+use crate::resources::Resource;
 use crate::server::Inner;
-use crate::storage::{Expect, Version};
-use crate::track::Author;
+use crate::storage::{Expect, StoredObject};
 use change::{Candidate, Change, Replace};
 pub(crate) use commit::{attributes, stored_form};
 use metadata::dedup_owners;
@@ -50,34 +49,34 @@ pub(crate) use metadata::{check_name, check_namespace};
 pub(crate) use request::WriteRequest;
 use stages::check_resource_version;
 
-/// How many names are generated at most before a create fails.
+/// Maximum number of generated names before a create fails.
 const NAME_TRIES: usize = 8;
-/// How often an update is resolved again because another write was committed first.
+/// Maximum number of attempts of an update after conflicts.
 const UPDATE_TRIES: usize = 32;
 
-/// How often a change is resolved again because it needs another conversion by a webhook.
+/// Maximum number of rounds of conversions by a webhook to resolve a change.
 const CONVERSION_ROUNDS: usize = 4;
 
-/// Upstream's message for a write that lost against another.
+/// Upstream's message for a conflict.
 pub(crate) const MODIFIED: &str =
     "the object has been modified; please apply your changes to the latest version and try again";
 
-/// The object that a write answers with.
+/// The object in the response to a write.
 pub(crate) enum Written {
-    /// In the store.
-    Stored(Arc<Version>),
-    /// Not in the store: of a dry run, or removed by this write.
+    /// A stored version.
+    Stored(Arc<StoredObject>),
+    /// Not stored: the write was a dry run, or removed the object.
     Shown(Value),
 }
 
 impl Written {
-    /// Of an object that may be packed.
+    /// An object that may be packed.
     pub(crate) fn shown(mut object: Value) -> Self {
         packed::unpack(&mut object);
         Self::Shown(object)
     }
 
-    pub(crate) fn object(&self, served: &Served) -> Value {
+    pub(crate) fn object(&self, served: &Resource) -> Value {
         match self {
             Self::Stored(version) => output::object(served, version),
             Self::Shown(value) => value.clone(),
@@ -96,7 +95,7 @@ impl Inner {
     pub(crate) async fn create(
         &self,
         request: &Request,
-        served: &Served,
+        served: &Resource,
         namespace: &str,
         body: &Bytes,
     ) -> Result<Response<Body>, ApiError> {
@@ -108,7 +107,7 @@ impl Inner {
         check_namespace(served, namespace, &mut object)?;
         let mut notes = Notes { warnings, ..Notes::default() };
         notes.warnings.extend(dedup_owners(&mut object, "contains duplicate entries"));
-        let manager = Author::of(request);
+        let manager = FieldManager::of(request);
         self.track(served, "", &manager, None, &mut object);
         let write = WriteRequest {
             served,
@@ -127,7 +126,7 @@ impl Inner {
     pub(crate) async fn update(
         &self,
         request: &Request,
-        served: &Served,
+        served: &Resource,
         namespace: &str,
         name: &str,
         subresource: &str,
@@ -135,7 +134,7 @@ impl Inner {
     ) -> Result<Response<Body>, ApiError> {
         let format = negotiate(request, served)?;
         let options = WriteOptions::read(&request.query, WriteKind::Update)?;
-        let manager = Author::of(request);
+        let manager = FieldManager::of(request);
         let write = WriteRequest {
             served,
             namespace,
@@ -152,10 +151,10 @@ impl Inner {
         Ok(self.answer_write(served, format, outcome, StatusCode::OK, &notes.warnings))
     }
 
-    /// The answer to a write that succeeded or failed. Both carry the warnings.
+    /// The response to a write, with its warnings.
     pub(crate) fn answer_write(
         &self,
-        served: &Served,
+        served: &Resource,
         format: output::Format,
         outcome: Result<Outcome, ApiError>,
         status: StatusCode,
@@ -174,10 +173,10 @@ impl Inner {
         }
     }
 
-    /// The answer to a write that succeeded.
+    /// The response to a successful write.
     pub(crate) fn written(
         &self,
-        served: &Served,
+        served: &Resource,
         format: output::Format,
         written: &Written,
         status: StatusCode,
@@ -195,7 +194,7 @@ impl Inner {
         response
     }
 
-    /// Stages 2 to 7 of a new object, which is decoded, defaulted and has its managedFields.
+    /// Stages 2 to 7 for a new object, which is decoded, defaulted and has its managedFields.
     pub(crate) async fn create_object(
         &self,
         write: &WriteRequest<'_>,
@@ -217,7 +216,7 @@ impl Inner {
         let generate =
             object.str_at("metadata.name").is_empty() && !object.str_at("metadata.generateName").is_empty();
         for attempt in 1.. {
-            // Only a generated name may need another try.
+            // Only generated names can be retried, so only they need a copy.
             let mut candidate = if generate { object.clone() } else { object.take() };
             let mut warnings = Vec::new();
             let reserved = self.prepare_create(write, &mut candidate, &mut warnings)?;
@@ -262,7 +261,7 @@ impl Inner {
         Err(ApiError::internal("no name could be generated"))
     }
 
-    /// All stages of a change to an object that may exist.
+    /// All stages of an update, patch or apply.
     pub(crate) async fn update_object(
         &self,
         write: &WriteRequest<'_>,
@@ -284,7 +283,7 @@ impl Inner {
         Err(ApiError::conflict(write.served.qualified(), write.name, MODIFIED))
     }
 
-    /// An update of an object that does not exist. None if it was created meanwhile.
+    /// Creates the object of an update if it does not exist. `None` if it was created concurrently.
     async fn try_create(
         &self,
         write: &WriteRequest<'_>,
@@ -297,7 +296,7 @@ impl Inner {
         let candidate = change.resolve(self, write, None)?;
         notes.warnings.extend(candidate.warnings);
         let mut object = candidate.object;
-        // No object has had that version.
+        // The resourceVersion of the request does not apply to a new object.
         object.remove_at("metadata.resourceVersion");
         match self.create_object(write, object, notes).await {
             Err(error) if error.reason == "AlreadyExists" => Ok(None),
@@ -305,12 +304,12 @@ impl Inner {
         }
     }
 
-    /// One attempt to update `current`. None if another write was committed first.
+    /// One attempt to update `current`. `None` on a conflict.
     async fn try_update(
         &self,
         write: &WriteRequest<'_>,
         change: &mut Change<'_>,
-        current: &Arc<Version>,
+        current: &Arc<StoredObject>,
         notes: &mut Notes,
     ) -> Result<Option<Outcome>, ApiError> {
         let WriteRequest { served, name, .. } = *write;
@@ -338,7 +337,7 @@ impl Inner {
         let removed = old.has("metadata.deletionTimestamp") && is_removable(served, &old, &new);
         let mut after = AfterCommit::default();
         if removed {
-            // The last finalizer is gone: the update is the deletion.
+            // The update removed the last finalizer of a terminating object: remove the object.
             if !write.options.dry_run && self.remove(served, &current.key, current, &mut after).is_err() {
                 return Ok(None);
             }
@@ -364,8 +363,8 @@ impl Inner {
         Ok(Some(Outcome { written: Written::Stored(version), created: false }))
     }
 
-    /// Resolves a change to a live object. Resolving does not wait: where it needs a conversion webhook, the webhook is
-    /// asked afterwards and the change is resolved again.
+    /// Resolves a change to a live object. Resolving is synchronous: if it needs a conversion webhook, the
+    /// webhook is called afterwards and the change is resolved again.
     async fn resolve(
         &self,
         write: &WriteRequest<'_>,
@@ -384,7 +383,7 @@ impl Inner {
         change.resolve(self, write, Some(live))
     }
 
-    /// The validating phase of an update. Returns the object that it was given.
+    /// The validating phase of an update. Returns the given object.
     async fn validating_admission(
         &self,
         write: &WriteRequest<'_>,
@@ -404,10 +403,10 @@ impl Inner {
         Ok(new)
     }
 
-    /// Creates an object of the cluster on behalf of the server: without admission, and without an answer.
+    /// Creates a cluster-scoped object on behalf of the server, without admission.
     pub(crate) fn create_unadmitted(
         &self,
-        served: &Served,
+        served: &Resource,
         mut object: Value,
         after: &mut AfterCommit,
     ) -> Result<(), ApiError> {
@@ -421,8 +420,8 @@ impl Inner {
     }
 }
 
-/// The name is taken. An object that is being deleted is reported as such.
-fn already_exists(served: &Served, name: &str, current: &Version) -> ApiError {
+/// The AlreadyExists error; it mentions if the existing object is being deleted.
+fn already_exists(served: &Resource, name: &str, current: &StoredObject) -> ApiError {
     let mut error = ApiError::already_exists(served.qualified(), name);
     if current.attributes.deleting {
         error.message = format!("object is being deleted: {}", error.message);

@@ -1,4 +1,4 @@
-//! The attributes of a request that plugins see, and the warnings and audit annotations that they add.
+//! The request attributes that plugins see, and the warnings and audit annotations that they add.
 
 use std::collections::BTreeMap;
 
@@ -13,9 +13,9 @@ use serde_json::{Value, json};
 use super::webhook::Reinvocation;
 use crate::auth::User;
 use crate::options::{DeleteOptions, WriteOptions};
-use crate::resources::{Served, Shape};
+use crate::resources::{Resource, ResourceKind};
 
-/// What a request does to its object.
+/// The operation of a request.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Operation {
     Create,
@@ -25,7 +25,7 @@ pub(crate) enum Operation {
 }
 
 impl Operation {
-    /// As AdmissionReview writes it.
+    /// The name in an AdmissionReview.
     pub(crate) fn as_str(self) -> &'static str {
         match self {
             Self::Create => "CREATE",
@@ -59,20 +59,21 @@ impl OperationOptions<'_> {
     }
 }
 
-/// What a request is about: upstream's `admission.Attributes`.
+/// A request as admission sees it: upstream's `admission.Attributes`.
 pub(crate) struct Attributes<'a> {
     pub(crate) operation: Operation,
-    /// The resource of the path. Its group, version and plural are the review's `resource`.
-    pub(crate) resource: &'a Served,
-    /// The kind of `object`. Of some subresources (`scale`, `binding`, `eviction`) it is not the resource's kind.
+    /// The resource in the request path: `resource` of an AdmissionReview.
+    pub(crate) resource: &'a Resource,
+    /// The kind of `object`. For some subresources (`scale`, `binding`, `eviction`) it differs from the
+    /// resource's kind.
     pub(crate) kind: Gvk<'a>,
     /// How objects of `kind` are decoded.
-    pub(crate) shape: &'a Shape,
+    pub(crate) shape: &'a ResourceKind,
     /// `status`, `scale`, or empty.
     pub(crate) subresource: &'a str,
-    /// The namespace, or empty. Of a Namespace it is its own name.
+    /// The namespace; empty for cluster-scoped objects. For a Namespace, its own name.
     pub(crate) namespace: &'a str,
-    /// The name in the path, or of the object; empty in the mutating phase while a name is still to be generated.
+    /// The name in the path or the object; empty in the mutating phase if the name is not generated yet.
     pub(crate) name: &'a str,
     /// The new object in the version of `kind`; null on DELETE. Its managedFields are packed: see
     /// [`Attributes::unpacked`] and [`Attributes::replace`].
@@ -87,17 +88,17 @@ pub(crate) struct Attributes<'a> {
 }
 
 impl Attributes<'_> {
-    /// Whether the request is about this resource itself, not about a subresource.
+    /// Whether the request is for this resource, without a subresource.
     pub(crate) fn is_for(&self, group: &str, plural: &str) -> bool {
         self.subresource.is_empty() && self.resource.plural() == plural && self.resource.group() == group
     }
 
-    /// Refuses the request with 403: upstream's `admission.NewForbidden`.
+    /// A 403 error: upstream's `admission.NewForbidden`.
     pub(crate) fn forbidden(&self, why: &str) -> ApiError {
         ApiError::forbidden(self.resource.qualified(), self.name_in_errors(), why)
     }
 
-    /// The name as messages show it: a generated one has only its prefix so far.
+    /// The name for error messages: `generateName` if the name is not generated yet.
     fn name_in_errors(&self) -> &str {
         let candidates = [
             self.name,
@@ -108,12 +109,12 @@ impl Attributes<'_> {
         candidates.into_iter().find(|name| !name.is_empty()).unwrap_or_default()
     }
 
-    /// The resource, as messages name it.
+    /// The resource for error messages.
     pub(crate) fn qualified(&self) -> Qualified<'_> {
         self.resource.qualified()
     }
 
-    /// The object as clients see it, for whatever leaves the server.
+    /// The object as clients see it, with unpacked managedFields.
     pub(crate) fn unpacked(&self) -> Value {
         let mut object = self.object.clone();
         packed::unpack(&mut object);
@@ -127,18 +128,18 @@ impl Attributes<'_> {
         object
     }
 
-    /// Puts an object that came from outside the server (a patched one, with managedFields as JSON) in place of the
-    /// object: it is decoded and defaulted as a body would be. The chain checks its managedFields afterwards.
+    /// Replaces the object with one from outside the server, for example a webhook's patched object. It is
+    /// decoded and defaulted like a request body. The chain checks its managedFields afterwards.
     pub(crate) fn replace(&mut self, mut object: Value) -> Result<(), ApiError> {
         match self.shape {
-            Shape::BuiltIn(ty) => {
+            ResourceKind::BuiltIn(ty) => {
                 decode::complete(ty.get(), &mut object)
                     .map_err(|error| ApiError::internal(error.to_string()))?;
                 if self.kind == self.resource.gvk() {
                     self.resource.set_defaults(&mut object).map_err(ApiError::internal)?;
                 }
             }
-            Shape::Custom(custom) => {
+            ResourceKind::Custom(custom) => {
                 custom::complete(&custom.rules, &mut object)
                     .map_err(|error| ApiError::internal(error.to_string()))?;
                 if let Some(version) = custom.rules.versions.get(self.resource.version()) {
@@ -152,8 +153,8 @@ impl Attributes<'_> {
         Ok(())
     }
 
-    /// Packs the managedFields of an object that was replaced. Invalid ones become what they were before admission,
-    /// with upstream's warning.
+    /// Packs the managedFields of a replaced object. Invalid ones are reset to those before admission, with
+    /// upstream's warning.
     pub(super) fn settle_managed_fields(&mut self) -> Option<String> {
         let before = self.managed_fields_before.take()?;
         match ManagedFields::decode(self.object.at("metadata.managedFields")) {
@@ -175,14 +176,14 @@ impl Attributes<'_> {
     }
 }
 
-/// What plugins leave behind for the answer and the audit log.
+/// Results of plugins for the response and the audit log.
 #[derive(Debug, Default)]
 pub(crate) struct Notes {
     /// `Warning` headers, in order.
     pub(crate) warnings: Vec<String>,
     /// Annotations of the audit event, by key.
     pub(crate) audit_annotations: BTreeMap<String, String>,
-    /// The second round of the mutating phase.
+    /// State of the reinvocation of the mutating phase.
     pub(crate) reinvocation: Reinvocation,
 }
 
@@ -192,7 +193,7 @@ impl Notes {
     }
 }
 
-/// The options of a CONNECT request, read from its query: the object that admission sees.
+/// The options of a CONNECT request, from its query: the object that admission sees.
 pub(crate) fn connect_options(kind: &str, query: &crate::request::Query) -> Value {
     let mut options = json!({"kind": kind, "apiVersion": "v1"});
     for flag in ["stdin", "stdout", "stderr", "tty"] {

@@ -1,4 +1,4 @@
-//! CertificateSubjectRestriction: no client certificate for the group `system:masters` through the API.
+//! CertificateSubjectRestriction: rejects requests for client certificates of the group `system:masters`.
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
@@ -40,7 +40,8 @@ impl Plugin for CertificateSubjectRestriction {
     }
 }
 
-/// Whether a request, PEM in base64, asks for the administrators' group. Validation refuses what cannot be read.
+/// Whether a base64-encoded PEM request names the group `system:masters`. Validation rejects malformed
+/// requests.
 fn is_for_masters(request: &str) -> bool {
     let Ok(pem) = STANDARD.decode(request) else { return false };
     let Ok(der) = CertificateSigningRequestDer::from_pem_slice(&pem) else { return false };

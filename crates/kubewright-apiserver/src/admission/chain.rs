@@ -1,23 +1,24 @@
-//! The chain: which plugins there are, in which order, and which of them are on.
+//! The admission chain: the plugins, their order, and which of them are enabled.
 
 use kubewright_apimachinery::status::ApiError;
 
 use super::webhook::Reinvocation;
 use super::{Admission, Attributes, Cluster, Notes, Operation, Plugin};
 
-/// Which admission plugins run: those that are on by default, plus the enabled ones, without the disabled ones.
+/// The enabled admission plugins: the default ones and those in `enable`, without those in `disable`.
 ///
-/// As the flags `--enable-admission-plugins` and `--disable-admission-plugins` of kube-apiserver; a plugin that is
-/// named in both is on. The default switches ServiceAccount off, since no controller may create service accounts.
+/// Corresponds to kube-apiserver's flags `--enable-admission-plugins` and `--disable-admission-plugins`; a
+/// plugin in both lists is enabled. ServiceAccount is disabled by default, because without controllers no
+/// namespace gets a service account.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct AdmissionPlugins {
-    /// Names of plugins to switch on.
+    /// Names of plugins to enable.
     pub enable: Vec<String>,
-    /// Names of plugins to switch off.
+    /// Names of plugins to disable.
     pub disable: Vec<String>,
 }
 
-/// A plugin that upstream does not have.
+/// A plugin name that upstream does not have.
 #[derive(Debug, Clone, thiserror::Error, PartialEq, Eq)]
 #[error("unknown admission plugin {0:?}")]
 pub struct UnknownPlugin(pub String);
@@ -47,7 +48,7 @@ impl AdmissionPlugins {
 const ON: bool = true;
 const OFF: bool = false;
 
-/// Upstream's plugins in upstream's order, and whether they are on by default.
+/// Upstream's plugins in upstream's order, and whether they are enabled by default.
 const ORDER: &[(&str, bool)] = &[
     ("AlwaysAdmit", OFF),
     ("NamespaceAutoProvision", OFF),
@@ -133,7 +134,7 @@ fn plugin(name: &str) -> Option<Box<dyn Plugin>> {
     })
 }
 
-/// The plugins that are on, in order.
+/// The enabled plugins, in order.
 pub(crate) struct Chain {
     plugins: Vec<Box<dyn Plugin>>,
 }
@@ -222,7 +223,7 @@ mod tests {
         assert!(names(&["Priority"], &["Priority"]).contains(&"Priority"));
     }
 
-    /// Waits, then looks at the request and replaces the object, as a webhook does.
+    /// Waits, then records the object and replaces it, as a webhook does.
     struct Webhook {
         seen: Mutex<Vec<Value>>,
     }
@@ -299,7 +300,7 @@ mod tests {
         assert_eq!(parts.status, 201, "{created}");
         send(&server, "POST", path, object).await;
         assert_eq!(created.at("data"), &json!({"key": "1", "webhook": "yes"}));
-        // Invalid managedFields become what they were.
+        // Invalid managedFields are reset.
         assert_eq!(created.list_at("metadata.managedFields")[0].str_at("manager"), "me");
         let warnings: Vec<&str> =
             parts.headers.get_all("warning").iter().map(|w| w.to_str().unwrap()).collect();
@@ -336,7 +337,7 @@ mod tests {
     }
 
     #[test]
-    fn a_name_that_upstream_does_not_have_is_refused() {
+    fn a_name_that_upstream_does_not_have_is_rejected() {
         let plugins = AdmissionPlugins { enable: vec!["Nonsense".to_owned()], disable: Vec::new() };
         assert_eq!(plugins.check(), Err(UnknownPlugin("Nonsense".to_owned())));
         let plugins = AdmissionPlugins { enable: vec!["NodeRestriction".to_owned()], disable: Vec::new() };

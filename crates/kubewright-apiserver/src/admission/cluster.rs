@@ -1,4 +1,4 @@
-//! What plugins may ask the server: other objects, the time, and who may do what.
+//! The server as admission plugins see it: other objects, time, and authorization.
 
 use std::sync::Arc;
 
@@ -9,10 +9,10 @@ use crate::auth::{Action, User};
 use crate::output;
 use crate::resources::Registry;
 use crate::server::Inner;
-use crate::storage::Version;
+use crate::storage::StoredObject;
 use crate::webhook_client::{Handler, WebhookAddress};
 
-/// The server as admission plugins see it. Reads are of the newest state, not of a cache.
+/// Access to the server for admission plugins. Reads return the latest state, not a cache.
 pub(crate) struct Cluster<'a> {
     server: &'a Inner,
 }
@@ -22,8 +22,8 @@ impl<'a> Cluster<'a> {
         Self { server }
     }
 
-    /// An object by the name of its resource in storage (`pods`, `storage.k8s.io/storageclasses`), in the version
-    /// in which it is stored. The namespace is empty for objects of the cluster.
+    /// An object by its resource's name in storage (`pods`, `storage.k8s.io/storageclasses`), in its storage
+    /// version. The namespace is empty for cluster-scoped objects.
     pub(crate) fn get(&self, storage: &str, namespace: &str, name: &str) -> Option<Value> {
         let registry = self.registry();
         let resource = registry.stored(storage)?;
@@ -31,61 +31,61 @@ impl<'a> Cluster<'a> {
         Some(output::object(resource, &version))
     }
 
-    /// All objects of a resource, in one namespace if it is given, in the order of their names.
+    /// All objects of a resource, ordered by name; of one namespace if it is not empty.
     pub(crate) fn list(&self, storage: &str, namespace: &str) -> Vec<Value> {
         let registry = self.registry();
         let Some(resource) = registry.stored(storage) else { return Vec::new() };
         self.versions(storage, namespace).iter().map(|version| output::object(resource, version)).collect()
     }
 
-    /// As [`Cluster::list`], undecoded: for looking at labels and revisions only.
-    pub(crate) fn versions(&self, storage: &str, namespace: &str) -> Vec<Arc<Version>> {
+    /// As [`Cluster::list`], not decoded: for labels and revisions.
+    pub(crate) fn versions(&self, storage: &str, namespace: &str) -> Vec<Arc<StoredObject>> {
         let prefix = if namespace.is_empty() { String::new() } else { format!("{namespace}/") };
         self.server.store.list(storage, &prefix, None).map(|listing| listing.items).unwrap_or_default()
     }
 
-    /// An object's stored version, undecoded.
-    pub(crate) fn version(&self, storage: &str, key: &str) -> Option<Arc<Version>> {
+    /// A stored object, not decoded.
+    pub(crate) fn version(&self, storage: &str, key: &str) -> Option<Arc<StoredObject>> {
         self.server.store.get(storage, key)
     }
 
-    /// The resources that the server serves.
+    /// The registry of served resources.
     pub(crate) fn registry(&self) -> Arc<Registry> {
         self.server.registry()
     }
 
-    /// Whether the authorizer allows a user an action.
+    /// Whether the authorizer allows an action to a user.
     pub(crate) fn allows(&self, user: &User, action: Action<'_>) -> bool {
         self.server.allows(user, action)
     }
 
-    /// A new uid.
+    /// A new UID.
     pub(crate) fn new_uid(&self) -> String {
         self.server.ids.uid()
     }
 
-    /// The webhooks of the server.
+    /// The server's webhook state.
     pub(crate) fn webhooks(&self) -> &'a Webhooks {
         &self.server.webhooks
     }
 
-    /// The handler of this process for a webhook's address, if there is one.
+    /// The in-process handler for a webhook address, if there is one.
     pub(crate) fn webhook_handler(&self, address: &WebhookAddress) -> Option<Handler> {
         self.server.webhooks.handlers.get(address)
     }
 
-    /// Seconds since 1970.
+    /// The current time in seconds since the Unix epoch.
     #[cfg(test)]
     pub(crate) fn now(&self) -> i64 {
         self.server.clock.now()
     }
 
-    /// A random name that begins with `prefix`.
+    /// A random name with this prefix.
     pub(crate) fn generate_name(&self, prefix: &str) -> String {
         self.server.ids.name(prefix)
     }
 
-    /// The server itself: for ResourceQuota, the one plugin that commits, and for conversion webhooks.
+    /// The server itself: for ResourceQuota, which commits, and for conversion webhooks.
     pub(super) fn server(&self) -> &'a Inner {
         self.server
     }

@@ -35,7 +35,7 @@ impl Plugin for DefaultStorageClass {
     }
 }
 
-/// The newest class that an annotation marks as the default.
+/// The newest class that has the annotation for default classes.
 pub(super) fn default_class(classes: &[Value], annotation: &str) -> Option<String> {
     let marked = classes.iter().filter(|class| {
         class.map_at("metadata.annotations").get(annotation).and_then(Value::as_str) == Some("true")

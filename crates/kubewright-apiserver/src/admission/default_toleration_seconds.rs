@@ -1,4 +1,4 @@
-//! DefaultTolerationSeconds: pods tolerate an unready or unreachable node for five minutes.
+//! DefaultTolerationSeconds: pods tolerate not-ready and unreachable nodes for five minutes.
 
 use kubewright_apimachinery::object::Fields as _;
 use serde_json::{Value, json};

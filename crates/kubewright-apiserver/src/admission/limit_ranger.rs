@@ -55,10 +55,10 @@ impl Plugin for LimitRanger {
 }
 
 const ANNOTATION: &str = "kubernetes.io/limit-ranger";
-/// The largest value that has a value in thousandths.
+/// The largest value that can be expressed in thousandths.
 const MAX_MILLI_VALUE: i64 = i64::MAX / 1000;
 
-/// Pods when they are created or resized, and claims. Objects that are being deleted are left alone.
+/// Applies to pods on create and resize, and to claims, unless they are being deleted.
 fn applies(attributes: &Attributes<'_>) -> bool {
     if attributes.old_object.is_some_and(|old| old.has("metadata.deletionTimestamp")) {
         return false;
@@ -75,7 +75,7 @@ fn limits_of<'a>(range: &'a Value, kind: &'a str) -> impl Iterator<Item = &'a Va
     range.list_at("spec.limits").iter().filter(move |limit| limit.str_at("type") == kind)
 }
 
-/// Sets the default requests and limits on containers, and notes them in an annotation.
+/// Sets the default requests and limits of containers and lists them in an annotation.
 fn set_defaults(pod: &mut Value, range: &Value) {
     let mut requests = serde_json::Map::new();
     let mut limits = serde_json::Map::new();
@@ -87,7 +87,7 @@ fn set_defaults(pod: &mut Value, range: &Value) {
     for (list, what) in [("spec.containers", "container"), ("spec.initContainers", "init container")] {
         for container in pod.list_mut(list).into_iter().flatten() {
             let name = container.str_at("name").to_owned();
-            // Requests are named first, limits are set first.
+            // Upstream sets limits before requests, but lists requests first.
             let set_limits = merge(container, "resources.limits", &limits);
             let set_requests = merge(container, "resources.requests", &requests);
             if !set_requests.is_empty() {
@@ -104,7 +104,7 @@ fn set_defaults(pod: &mut Value, range: &Value) {
     }
 }
 
-/// Adds what is missing, and returns its names in order.
+/// Adds the missing resources and returns their names in order.
 fn merge(container: &mut Value, path: &str, defaults: &serde_json::Map<String, Value>) -> Vec<String> {
     let missing: Vec<(&String, &Value)> =
         defaults.iter().filter(|(name, _)| !container.map_at(path).contains_key(*name)).collect();
@@ -168,7 +168,7 @@ fn claim_errors(claim: &Value, range: &Value) -> Vec<String> {
     errors
 }
 
-/// The values at a common precision: in thousandths, unless one is too large for that.
+/// The values at a common precision: in thousandths, unless one of them is too large.
 fn comparable<const N: usize>(quantities: [&Quantity; N]) -> [i64; N] {
     let fits = quantities.iter().all(|quantity| quantity.value() <= MAX_MILLI_VALUE);
     quantities.map(|quantity| if fits { quantity.milli_value() } else { quantity.value() })
@@ -234,8 +234,8 @@ fn above_ratio(
     (ratio > enforced.to_f64()).then(|| format!("{allowed}, but provided ratio is {ratio:.6}"))
 }
 
-/// What a pod asks for as a whole: containers and sidecars together, or the largest init container, unless the pod
-/// says it itself.
+/// The resources of a pod: the sum of containers and sidecars or the largest init container, unless they are
+/// set at pod level.
 fn sum(pod: &Value, what: &str) -> Amounts {
     let of = |container: &Value| amounts(&container.at("resources")[what]);
     let mut total = Amounts::new();
@@ -275,7 +275,7 @@ fn raise(amounts: &mut Amounts, others: &Amounts) {
     }
 }
 
-/// Several errors as one, as Go's aggregates print them: each once.
+/// Joins errors as Go's error aggregates do, without duplicates.
 pub(super) fn aggregate(errors: &[String]) -> String {
     let mut seen: Vec<&str> = Vec::new();
     for error in errors {

@@ -1,4 +1,4 @@
-//! MutatingAdmissionPolicy: changes objects with JSON patches or apply configurations that expressions in CEL make.
+//! MutatingAdmissionPolicy: modifies objects with JSON patches or apply configurations from CEL expressions.
 
 use kubewright_apimachinery::json;
 use kubewright_apimachinery::patch::{JsonPatch, JsonPatchError};
@@ -10,7 +10,7 @@ use super::policy::{Binding, Input, Patch, Policy, collect};
 use super::validating_admission_policy::{Policies, namespace_object, relevant};
 use super::webhook::{Authorization, Invocation, admission_request, in_version};
 use super::{Admission, Attributes, Cluster, Notes, Operation, Plugin};
-use crate::resources::Shape;
+use crate::resources::ResourceKind;
 
 pub(super) struct MutatingAdmissionPolicy;
 
@@ -36,7 +36,7 @@ impl Plugin for MutatingAdmissionPolicy {
     }
 }
 
-/// One run of a policy with one parameter.
+/// One evaluation of a policy with one parameter.
 struct Run<'a> {
     policy: &'a Policy,
     binding: &'a Binding,
@@ -45,7 +45,7 @@ struct Run<'a> {
 }
 
 impl Run<'_> {
-    /// Names the run among all others.
+    /// A unique key of the evaluation.
     fn uid(&self) -> String {
         use kubewright_apimachinery::object::Fields as _;
         let params = &self.params;
@@ -94,7 +94,7 @@ async fn dispatch(
     Err(error)
 }
 
-/// Adds the runs of a policy.
+/// Adds the evaluations of a policy.
 fn plan<'a>(
     cluster: &Cluster<'_>,
     policy: &'a Policy,
@@ -209,7 +209,7 @@ fn patched(attributes: &Attributes<'_>, object: Value, patch: &Patch) -> Result<
             let patch = JsonPatch::decode(&json::to_vec(operations)).map_err(|error| error.to_string())?;
             match patch.apply(object.clone()) {
                 Ok(patched) => Ok(patched),
-                // A test that fails skips the patch.
+                // A failed `test` operation skips the patch.
                 Err(JsonPatchError::TestFailed { .. }) => Ok(object),
                 Err(error) => Err(format!("JSON Patch: {error}")),
             }
@@ -217,8 +217,10 @@ fn patched(attributes: &Attributes<'_>, object: Value, patch: &Patch) -> Result<
         Patch::Apply(configuration) => {
             let api_version = configuration.get("apiVersion").and_then(Value::as_str).unwrap_or_default();
             let schema = match attributes.shape {
-                Shape::BuiltIn(ty) => Schema::built_in(ty.get()),
-                Shape::Custom(custom) => custom.schema(api_version).map_err(|error| error.to_string())?,
+                ResourceKind::BuiltIn(ty) => Schema::built_in(ty.get()),
+                ResourceKind::Custom(custom) => {
+                    custom.schema(api_version).map_err(|error| error.to_string())?
+                }
             };
             Ok(apply::merge(schema, object, configuration))
         }

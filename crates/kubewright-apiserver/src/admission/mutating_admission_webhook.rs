@@ -1,4 +1,5 @@
-//! MutatingAdmissionWebhook: calls webhooks one after the other, each with the object that the one before left.
+//! MutatingAdmissionWebhook: calls matching webhooks in sequence, each with the object that the previous one
+//! returned.
 
 use std::sync::Arc;
 
@@ -11,7 +12,7 @@ use super::webhook::{
     is_exempt,
 };
 use super::{Admission, Attributes, Cluster, Notes, Operation, Plugin};
-use crate::storage::Version;
+use crate::storage::StoredObject;
 
 pub(super) struct MutatingAdmissionWebhook;
 
@@ -37,9 +38,9 @@ impl Plugin for MutatingAdmissionWebhook {
     }
 }
 
-pub(super) type Hooks = Arc<Vec<(Arc<Version>, Arc<[Hook]>)>>;
+pub(super) type Hooks = Arc<Vec<(Arc<StoredObject>, Arc<[Hook]>)>>;
 
-/// All webhooks, if one of them may concern the request.
+/// All webhooks, or none if no rule can match the request.
 pub(super) fn relevant(
     cache: &CompiledCache<Hook>,
     cluster: &Cluster<'_>,
@@ -53,7 +54,7 @@ pub(super) fn relevant(
     hooks.iter().any(|(_, hooks)| hooks.iter().any(concerns)).then_some(hooks)
 }
 
-/// Whether a webhook matches, and the version that it asks for.
+/// Whether a webhook matches, and the version that it requests.
 pub(super) async fn should_call(
     hook: &Hook,
     cluster: &Cluster<'_>,
@@ -135,7 +136,7 @@ async fn dispatch(
     Ok(())
 }
 
-/// Puts a patched object back. Returns whether it differs from the one before.
+/// Stores a patched object. Returns whether it differs from the previous one.
 async fn replace(
     cluster: &Cluster<'_>,
     attributes: &mut Attributes<'_>,

@@ -1,5 +1,5 @@
-//! NamespaceLifecycle: nothing is written in a namespace that does not exist, nothing is created in one that is being
-//! deleted, and the system namespaces stay.
+//! NamespaceLifecycle: rejects writes in missing namespaces, creation in terminating ones, and deletion of
+//! system namespaces.
 
 use kubewright_apimachinery::status::{ApiError, Cause, Qualified};
 

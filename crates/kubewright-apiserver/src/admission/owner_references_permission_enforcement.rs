@@ -1,5 +1,5 @@
-//! OwnerReferencesPermissionEnforcement: changing the owner references of an object needs permission to delete it, and
-//! blocking an owner's deletion needs permission to update the owner's finalizers. Off by default.
+//! OwnerReferencesPermissionEnforcement: changing an object's owner references requires permission to delete
+//! it, and setting `blockOwnerDeletion` requires permission to update the owner's finalizers. Off by default.
 
 use kubewright_apimachinery::gvk::split_api_version;
 use kubewright_apimachinery::object::Fields as _;
@@ -34,7 +34,7 @@ fn check(cluster: &Cluster<'_>, attributes: &Attributes<'_>) -> Result<(), ApiEr
     let owners = |object: &Value| object.list_at("metadata.ownerReferences").to_vec();
     let new = owners(&attributes.object);
     let old = attributes.old_object.map(owners).unwrap_or_default();
-    // pods/status is the endpoint of kubelets, which may not delete pods.
+    // Creating a pod is exempt.
     let exempt = attributes.is_for("", "pods") && attributes.operation == Operation::Create;
     if new == old || exempt {
         return Ok(());

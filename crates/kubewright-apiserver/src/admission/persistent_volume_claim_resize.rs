@@ -1,4 +1,4 @@
-//! PersistentVolumeClaimResize: a bound claim grows only if its StorageClass allows that.
+//! PersistentVolumeClaimResize: a bound claim can grow only if its StorageClass allows volume expansion.
 
 use kubewright_apimachinery::object::Fields as _;
 use kubewright_apimachinery::quantity::Quantity;
@@ -55,7 +55,7 @@ fn check(cluster: &Cluster<'_>, attributes: &Attributes<'_>) -> Result<(), ApiEr
     ))
 }
 
-/// The annotation is older than the field, and comes first.
+/// The annotation is older than the field and takes precedence.
 fn class_of(claim: &Value) -> &str {
     let annotation = claim.map_at("metadata.annotations").get("volume.beta.kubernetes.io/storage-class");
     annotation.and_then(Value::as_str).unwrap_or_else(|| claim.str_at("spec.storageClassName"))

@@ -1,7 +1,7 @@
-//! PodSecurity: enforces the Pod Security Standards that the labels of a namespace ask for.
+//! PodSecurity: enforces the Pod Security Standards that a namespace's labels select.
 //!
-//! `enforce` refuses pods, `warn` warns about pods and about objects with a pod template, `audit` annotates. The
-//! standards themselves are in [`checks`], the labels in [`policy`].
+//! `enforce` rejects pods, `warn` returns warnings for pods and objects with a pod template, `audit` adds
+//! audit annotations. The standards are in [`checks`], the labels in [`policy`].
 
 mod checks;
 mod policy;
@@ -16,7 +16,7 @@ use super::{Admission, Attributes, Cluster, Notes, Operation, Plugin};
 use checks::Violations;
 use policy::{Level, LevelVersion, Policy};
 
-/// How many pods of a namespace are checked when its labels change.
+/// Maximum number of pods to check when a namespace's labels change.
 const MAX_PODS: usize = 3000;
 
 pub(super) struct PodSecurity;
@@ -51,7 +51,7 @@ impl Plugin for PodSecurity {
     }
 }
 
-/// Where the pod template of a kind stands.
+/// The path of the pod template of a resource.
 fn template_path(attributes: &Attributes<'_>) -> Option<&'static str> {
     Some(match (attributes.resource.group(), attributes.resource.plural()) {
         ("", "podtemplates") => "template",
@@ -64,7 +64,7 @@ fn template_path(attributes: &Attributes<'_>) -> Option<&'static str> {
 }
 
 fn policy_of(cluster: &Cluster<'_>, namespace: &str) -> (Policy, bool) {
-    // Most namespaces have none of the labels, and need not be decoded to see that.
+    // Most namespaces have none of these labels; avoid decoding those.
     let Some(version) = cluster.version("namespaces", namespace) else { return (Policy::default(), true) };
     let labels = version.attributes.labels.iter().map(|(key, value)| (&**key, &**value));
     let (policy, errors) = Policy::of(labels);
@@ -98,7 +98,7 @@ fn check_namespace(
     Ok(())
 }
 
-/// What the pods that a namespace has would violate.
+/// Violations of the existing pods of a namespace.
 fn check_existing(cluster: &Cluster<'_>, namespace: &str, enforce: LevelVersion) -> Vec<String> {
     let mut pods = Vec::new();
     let mut replicas = Vec::new();
@@ -106,7 +106,7 @@ fn check_existing(cluster: &Cluster<'_>, namespace: &str, enforce: LevelVersion)
     for pod in cluster.list("pods", namespace) {
         let owners = pod.list_at("metadata.ownerReferences").iter();
         let controller = owners.clone().find(|owner| owner.bool_at("controller"));
-        // One pod of each controller comes first.
+        // Check one pod of each controller first.
         let first = controller.is_none_or(|owner| controllers.insert(owner.str_at("uid").to_owned()));
         if first {
             pods.push(pod);
@@ -201,7 +201,7 @@ fn audit(level: LevelVersion, found: &Violations, notes: &mut Notes) {
     }
 }
 
-/// Images are the only relevant fields of a pod that an update may change.
+/// Whether an update changes images, the only relevant field of a pod that is mutable.
 fn changes_images(new: &Value, old: &Value) -> bool {
     let images = |pod: &Value, list: &str| -> Vec<String> {
         pod.list_at(list).iter().map(|container| container.str_at("image").to_owned()).collect()

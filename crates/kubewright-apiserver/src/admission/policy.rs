@@ -1,7 +1,7 @@
-//! Admission policies: which of them a request concerns, with which parameters, and what their expressions say.
+//! Admission policies: matching, parameters, and evaluation of their expressions.
 //!
-//! Policies and bindings are compiled once per stored version, as webhook configurations are. Evaluating them waits only
-//! for conversion webhooks of custom resources.
+//! Policies and bindings are compiled once per stored version, like webhook configurations. Evaluation waits
+//! only for conversion webhooks of custom resources.
 
 mod binding;
 mod compiled;

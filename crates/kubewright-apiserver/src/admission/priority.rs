@@ -48,7 +48,7 @@ impl Plugin for Priority {
     }
 }
 
-/// There is one default class at most.
+/// Rejects a second default class.
 fn check_class(cluster: &Cluster<'_>, attributes: &Attributes<'_>) -> Result<(), ApiError> {
     if !attributes.object.bool_at("globalDefault") {
         return Ok(());
@@ -62,7 +62,7 @@ fn check_class(cluster: &Cluster<'_>, attributes: &Attributes<'_>) -> Result<(),
     Err(attributes.forbidden(&why))
 }
 
-/// The default class; the lowest of several.
+/// The default class; the one with the lowest value if there are several.
 fn default_class(cluster: &Cluster<'_>) -> Option<Value> {
     let all = cluster.list(CLASSES, "").into_iter();
     all.filter(|class| class.bool_at("globalDefault")).min_by_key(|class| class.int_at("value"))
@@ -78,7 +78,7 @@ fn keep(attributes: &mut Attributes<'_>) {
     }
 }
 
-/// A pod's priority is that of its class, or of the default class, or zero.
+/// Sets a pod's priority from its class or the default class; otherwise zero.
 fn resolve(cluster: &Cluster<'_>, attributes: &mut Attributes<'_>) -> Result<(), ApiError> {
     let name = attributes.object.str_at("spec.priorityClassName").to_owned();
     let class = if name.is_empty() {

@@ -1,7 +1,8 @@
-//! ResourceQuota: refuses what would use more of a namespace than its quotas allow.
+//! ResourceQuota: rejects requests that would exceed a quota of their namespace.
 //!
-//! A quota's status has the limits that apply; a controller writes them, and without one nothing is refused. An admitted
-//! request is charged to `status.used` at once, so that no two requests use the same room. The controller corrects it.
+//! The enforced limits are in a quota's status, which a controller writes; without that controller no request
+//! is rejected. An admitted request is added to `status.used` immediately, so concurrent requests cannot
+//! exceed the quota. The controller recalculates the usage.
 
 use std::sync::Arc;
 
@@ -12,11 +13,11 @@ use serde_json::Value;
 
 use super::{Admission, Attributes, Cluster, Notes, Operation, Plugin};
 use crate::after_commit::AfterCommit;
+use crate::fieldmanager::FieldManager;
 use crate::output;
-use crate::resources::Served;
+use crate::resources::Resource;
 use crate::server::Inner;
-use crate::storage::{Expect, Version};
-use crate::track::Author;
+use crate::storage::{Expect, StoredObject};
 
 pub(super) struct ResourceQuota;
 
@@ -58,10 +59,10 @@ impl Plugin for ResourceQuota {
     }
 }
 
-/// A change that may use more of what a quota limits.
+/// A change that may increase the usage of a quota.
 #[derive(Clone, Copy)]
 struct Charge<'a> {
-    served: &'a Served,
+    served: &'a Resource,
     namespace: &'a str,
     old: Option<&'a Value>,
     new: &'a Value,
@@ -69,7 +70,7 @@ struct Charge<'a> {
 }
 
 impl Inner {
-    /// Charges a change to the quotas of its namespace, or fails with the one that it would exceed.
+    /// Adds a change to the usage of all quotas of its namespace, or fails if it would exceed one.
     fn charge(&self, charge: &Charge<'_>) -> Result<(), ApiError> {
         let Ok(listing) = self.store.list("resourcequotas", &format!("{}/", charge.namespace), None) else {
             return Ok(());
@@ -79,7 +80,7 @@ impl Inner {
         }
         let registry = self.registry();
         let Some(quotas) = registry.find("", "v1", "resourcequotas") else { return Ok(()) };
-        // All must have room before one is charged.
+        // Check all quotas before updating any.
         for version in &listing.items {
             self.used_after(charge, &output::object(quotas, version))?;
         }
@@ -95,8 +96,8 @@ impl Inner {
     fn charge_one(
         &self,
         charge: &Charge<'_>,
-        quotas: &Served,
-        mut version: Arc<Version>,
+        quotas: &Resource,
+        mut version: Arc<StoredObject>,
     ) -> Result<(), ApiError> {
         loop {
             let old = output::packed(quotas, &version);
@@ -106,19 +107,19 @@ impl Inner {
                 quota.object_mut("status.used").insert(name, much.to_string().into());
             }
             let key = quotas.key(charge.namespace, quota.str_at("metadata.name"));
-            self.track(quotas, "status", &Author::named("kube-apiserver"), Some(&old), &mut quota);
+            self.track(quotas, "status", &FieldManager::named("kube-apiserver"), Some(&old), &mut quota);
             let mut after = AfterCommit::default();
             if self.put(quotas, &key, Expect::At(version.revision), quota, &mut after).is_ok() {
                 self.finish(after);
                 return Ok(());
             }
-            // Another request was charged first.
+            // Another request updated the quota first.
             let Some(current) = self.store.get(&quotas.storage, &key) else { return Ok(()) };
             version = current;
         }
     }
 
-    /// What of a quota is used after a change; none if the quota does not apply to it.
+    /// A quota's usage after a change; `None` if the quota does not apply.
     fn used_after(&self, charge: &Charge<'_>, quota: &Value) -> Result<Option<Amounts>, ApiError> {
         let Qualified { group, name: plural } = charge.served.qualified();
         let kind = if group.is_empty() { plural.to_owned() } else { format!("{plural}.{group}") };

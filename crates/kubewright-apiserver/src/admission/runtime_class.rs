@@ -44,14 +44,14 @@ impl Plugin for RuntimeClass {
 
 const MISMATCH: &str = "pod rejected: Pod's Overhead doesn't match RuntimeClass's defined Overhead";
 
-/// The class that a pod names.
+/// The RuntimeClass of a pod.
 fn class_of(cluster: &Cluster<'_>, attributes: &Attributes<'_>) -> Result<Option<Value>, ApiError> {
     if !attributes.object.has("spec.runtimeClassName") {
         return Ok(None);
     }
     let name = attributes.object.str_at("spec.runtimeClassName");
     if name.is_empty() {
-        // The client that upstream looks it up with refuses this.
+        // Upstream's client returns this error for an empty name.
         return Err(ApiError::new(500, "", "resource name may not be empty"));
     }
     match cluster.get("node.k8s.io/runtimeclasses", "", name) {
@@ -112,7 +112,7 @@ fn merge_tolerations(first: &[Value], second: &[Value]) -> Vec<Value> {
     merged
 }
 
-/// Whether `wide` tolerates all that `toleration` does.
+/// Whether `wide` tolerates everything that `toleration` tolerates.
 fn covers(wide: &Value, toleration: &Value) -> bool {
     if wide == toleration {
         return true;

@@ -1,4 +1,4 @@
-//! ServiceAccount: a pod gets a service account, a volume with its token, and its image pull secrets.
+//! ServiceAccount: sets a pod's service account, mounts its token, and adds its image pull secrets.
 
 use kubewright_apimachinery::object::Fields as _;
 use kubewright_apimachinery::status::ApiError;
@@ -49,7 +49,7 @@ const MIRROR: &str = "kubernetes.io/config.mirror";
 const ENFORCE_SECRETS: &str = "kubernetes.io/enforce-mountable-secrets";
 const MOUNT_PATH: &str = "/var/run/secrets/kubernetes.io/serviceaccount";
 const VOLUME: &str = "kube-api-access-";
-/// Bound tokens live an hour; the kubelet's margin is on top.
+/// One hour, plus the kubelet's margin, as upstream.
 const TOKEN_SECONDS: i64 = 3607;
 
 fn is_pod(attributes: &Attributes<'_>) -> bool {
@@ -96,7 +96,7 @@ fn set(cluster: &Cluster<'_>, attributes: &mut Attributes<'_>) -> Result<(), Api
     Ok(())
 }
 
-/// Mounts a volume with the token into every container that has nothing at its path.
+/// Mounts a volume with the token into every container that mounts nothing at that path.
 fn mount_token(cluster: &Cluster<'_>, pod: &mut Value) {
     let volumes = pod.list_at("spec.volumes").iter().map(|volume| volume.str_at("name"));
     let existing = volumes.into_iter().find(|name| name.starts_with(VOLUME)).map(str::to_owned);
@@ -155,7 +155,7 @@ fn check(cluster: &Cluster<'_>, attributes: &Attributes<'_>) -> Result<(), ApiEr
         return Ok(());
     }
     let Some(why) = forbidden_secret(pod, &account, ephemeral) else { return Ok(()) };
-    // Upstream forgets to make this a refusal.
+    // Upstream returns a plain error here instead of Forbidden.
     Err(if ephemeral { ApiError::new(500, "", why) } else { attributes.forbidden(&why) })
 }
 
@@ -174,7 +174,7 @@ fn check_mirror(attributes: &Attributes<'_>) -> Result<(), ApiError> {
     Ok(())
 }
 
-/// Go's `strconv.ParseBool`, where it is true.
+/// Whether Go's `strconv.ParseBool` returns true.
 fn is_true(text: &str) -> bool {
     matches!(text, "1" | "t" | "T" | "true" | "TRUE" | "True")
 }
@@ -183,7 +183,7 @@ fn containers<'a>(pod: &'a Value, list: &str) -> &'a [Value] {
     pod.list_at(list)
 }
 
-/// The secrets that a container's environment names, and how a message calls the place.
+/// The secrets in a container's environment, each with its field for error messages.
 fn environment(container: &Value) -> impl Iterator<Item = (String, &str)> {
     let variables = container.list_at("env").iter().filter(|env| env.has("valueFrom.secretKeyRef"));
     let variables = variables.map(|env| {
@@ -193,7 +193,7 @@ fn environment(container: &Value) -> impl Iterator<Item = (String, &str)> {
     variables.chain(sources.map(|source| ("with envFrom".to_owned(), source.str_at("secretRef.name"))))
 }
 
-/// Why a pod may not use one of its secrets: its service account does not reference it.
+/// Why a pod may not use one of its secrets: its service account does not list it.
 fn forbidden_secret(pod: &Value, account: &Value, ephemeral: bool) -> Option<String> {
     let named =
         |list: &str, name: &str| account.list_at(list).iter().any(|entry| entry.str_at("name") == name);
@@ -239,7 +239,7 @@ fn forbidden_secret(pod: &Value, account: &Value, ephemeral: bool) -> Option<Str
     ))
 }
 
-/// Whether any part of a pod names a secret.
+/// Whether a pod refers to any secret.
 fn references_secret(pod: &Value) -> bool {
     let lists = ["spec.containers", "spec.initContainers", "spec.ephemeralContainers"];
     let by_containers = lists

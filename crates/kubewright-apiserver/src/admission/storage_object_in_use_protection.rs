@@ -1,5 +1,5 @@
-//! StorageObjectInUseProtection: claims, volumes and volume attributes classes get the
-//! finalizer that keeps them while they are in use.
+//! StorageObjectInUseProtection: adds the protection finalizer to PersistentVolumeClaims, PersistentVolumes
+//! and VolumeAttributesClasses.
 
 use kubewright_apimachinery::object::Fields as _;
 use serde_json::Value;

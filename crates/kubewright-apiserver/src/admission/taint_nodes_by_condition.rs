@@ -1,4 +1,4 @@
-//! TaintNodesByCondition: a new node is tainted until it is ready.
+//! TaintNodesByCondition: adds the not-ready taint to new nodes.
 
 use kubewright_apimachinery::object::Fields as _;
 use serde_json::{Value, json};

@@ -1,4 +1,4 @@
-//! ValidatingAdmissionPolicy: refuses, warns about or audits requests that expressions in CEL do not accept.
+//! ValidatingAdmissionPolicy: rejects, warns about or audits requests that violate CEL expressions.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -12,9 +12,9 @@ use super::webhook::{
     Authorization, CompiledCache, Invocation, admission_request, in_version, is_exempt, namespace_labels,
 };
 use super::{Admission, Attributes, Cluster, Notes, Operation, Plugin};
-use crate::storage::Version;
+use crate::storage::StoredObject;
 
-/// The longest value of an audit annotation.
+/// Maximum length of an audit annotation.
 const MAX_ANNOTATION: usize = 10 * 1024;
 
 pub(super) struct ValidatingAdmissionPolicy;
@@ -41,9 +41,9 @@ impl Plugin for ValidatingAdmissionPolicy {
     }
 }
 
-pub(super) type Policies = Arc<Vec<(Arc<Version>, Arc<[Policy]>)>>;
+pub(super) type Policies = Arc<Vec<(Arc<StoredObject>, Arc<[Policy]>)>>;
 
-/// All policies, if one of them may concern the request.
+/// All policies, or none if no rule can match the request.
 pub(super) fn relevant(
     cache: &CompiledCache<Policy>,
     cluster: &Cluster<'_>,
@@ -74,8 +74,8 @@ async fn dispatch(
 struct PolicyRequest<'a, 'c, 'b> {
     cluster: &'a Cluster<'c>,
     attributes: &'a Attributes<'b>,
-    bindings: &'a [(Arc<Version>, Arc<[Binding]>)],
-    /// The first refusal.
+    bindings: &'a [(Arc<StoredObject>, Arc<[Binding]>)],
+    /// The first rejection.
     denied: Option<ApiError>,
 }
 
@@ -165,7 +165,7 @@ impl PolicyRequest<'_, '_, '_> {
         Ok(())
     }
 
-    /// Carries out the actions of a binding for a validation that failed.
+    /// Performs the binding's actions for a failed validation.
     fn act(&mut self, policy: &Policy, binding: &Binding, decision: &Decision, notes: &mut Notes) {
         for action in &binding.actions {
             match action.as_str() {
@@ -187,7 +187,7 @@ impl PolicyRequest<'_, '_, '_> {
         }
     }
 
-    /// A policy that cannot be applied denies the request unless it fails open.
+    /// Denies the request because of a misconfigured policy, unless the policy fails open.
     fn misconfigured(&mut self, policy: &Policy, binding: Option<&Binding>, why: &str) {
         if !policy.fails_open {
             let what = if binding.is_some() { "binding" } else { "policy" };
@@ -215,7 +215,7 @@ impl PolicyRequest<'_, '_, '_> {
     }
 }
 
-/// The namespace of a request as expressions see it; null for objects of the cluster and for Namespaces.
+/// The request's namespace for expressions; null for cluster-scoped objects and Namespaces.
 pub(super) fn namespace_object(
     cluster: &Cluster<'_>,
     attributes: &Attributes<'_>,

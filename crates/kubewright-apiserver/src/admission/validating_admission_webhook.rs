@@ -1,4 +1,4 @@
-//! ValidatingAdmissionWebhook: calls all webhooks of a request at the same time.
+//! ValidatingAdmissionWebhook: calls all matching webhooks concurrently.
 
 use futures_util::future::join_all;
 use kubewright_apimachinery::status::ApiError;
@@ -54,7 +54,7 @@ async fn dispatch(
                 let key = format!("failed-open.validating.webhook.admission.k8s.io/round_0_index_{index}");
                 notes.audit_annotations.insert(key, hook.name.clone());
             }
-            // As upstream, one failure is reported.
+            // As upstream, only one failure is reported.
             Err(error) => failure = failure.or_else(|| Some(error.into_failure(&hook.name))),
         }
     }

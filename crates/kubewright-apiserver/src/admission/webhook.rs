@@ -1,8 +1,8 @@
-//! Admission webhooks: which of them a request concerns, what they are sent, and what their answers mean.
+//! Admission webhooks: matching, requests, and evaluation of responses.
 //!
-//! Configurations are compiled once per stored version ([`configuration`]); a request that no rule matches costs a few
-//! comparisons of strings. The plugins MutatingAdmissionWebhook and ValidatingAdmissionWebhook dispatch to what is
-//! here. Matching and conditions are shared with admission policies.
+//! Configurations are compiled once per stored version ([`configuration`]); a request that no rule matches
+//! costs a few string comparisons. Used by the plugins MutatingAdmissionWebhook and
+//! ValidatingAdmissionWebhook; admission policies share matching and conditions.
 
 mod call;
 mod conditions;

@@ -1,11 +1,11 @@
-//! What one server keeps for its webhooks and admission policies: handlers of the same process, and compiled
-//! configurations.
+//! Webhook state of one server: in-process handlers, and compiled webhook configurations and admission
+//! policies.
 
 use super::policy::{Binding, Policy};
 use super::webhook::{CompiledCache, Hook};
 use crate::webhook_client::Handlers;
 
-/// The webhooks of one server.
+/// Webhook state of one server.
 pub(crate) struct Webhooks {
     pub(crate) handlers: Handlers,
     pub(super) mutating: CompiledCache<Hook>,
@@ -39,7 +39,7 @@ impl Webhooks {
         }
     }
 
-    /// The same for another server: handlers are copied, configurations are compiled again.
+    /// A copy for a forked server: handlers are copied, configurations are compiled again.
     pub(crate) fn fork(&self) -> Self {
         Self::with(self.handlers.fork())
     }

@@ -1,6 +1,6 @@
-//! ClusterRoles that are the sum of others: their rules are kept up with what their selectors find.
+//! Aggregated ClusterRoles: updates their rules from the roles that their selectors match.
 //!
-//! A real cluster has a controller for this, which acts some time later. Here it is part of the write, under
+//! In a real cluster a controller does this asynchronously. Here it is part of the write, under
 //! [`Controllers::Core`](crate::Controllers::Core).
 
 use kubewright_apimachinery::object::Fields as _;
@@ -9,22 +9,22 @@ use kubewright_apimachinery::status::ApiError;
 use kubewright_structured_merge as apply;
 use serde_json::{Value, json};
 
-use super::rights::{Kind, Rights, Role};
+use super::rbac_index::{Kind, RbacIndex, Role};
 use super::rule::Rule;
+use crate::fieldmanager::FieldManager;
 use crate::output;
 use crate::server::Inner;
 use crate::storage::Expect;
-use crate::track::Author;
 
-/// Who writes the rules, as managedFields name them.
+/// The field manager of aggregated rules.
 const MANAGER: &str = "clusterrole-aggregation-controller";
 
-/// The names of the ClusterRoles whose rules are not what their selectors find, and what these find.
-pub(crate) fn aggregated_rules(rights: &Rights) -> Vec<(String, Value)> {
-    rights
+/// The aggregated ClusterRoles whose rules are out of date, by name, with their new rules.
+pub(crate) fn aggregated_rules(index: &RbacIndex) -> Vec<(String, Value)> {
+    index
         .cluster_roles()
         .filter_map(|role| {
-            let rules = sum(rights, role, role.sums()?);
+            let rules = sum(index, role, role.sums()?);
             let changed = !rules.iter().copied().eq(role.rules());
             let rules = rules.into_iter().map(Rule::to_value).collect();
             changed.then(|| (role.version().key.to_string(), rules))
@@ -32,11 +32,11 @@ pub(crate) fn aggregated_rules(rights: &Rights) -> Vec<(String, Value)> {
         .collect()
 }
 
-/// The rules of what is selected, by name, each once.
-fn sum<'a>(rights: &'a Rights, role: &Role, selectors: &[LabelSelector]) -> Vec<&'a Rule> {
+/// The rules of the selected roles, ordered by role name, without duplicates.
+fn sum<'a>(index: &'a RbacIndex, role: &Role, selectors: &[LabelSelector]) -> Vec<&'a Rule> {
     let mut rules: Vec<&Rule> = Vec::new();
     for selector in selectors {
-        let selected = rights.cluster_roles().filter(|other| {
+        let selected = index.cluster_roles().filter(|other| {
             other.version().key != role.version().key && selector.matches(&other.version().attributes)
         });
         for rule in selected.flat_map(Role::rules) {
@@ -49,13 +49,14 @@ fn sum<'a>(rights: &'a Rights, role: &Role, selectors: &[LabelSelector]) -> Vec<
 }
 
 impl Inner {
-    /// Brings every sum up to date that is not.
+    /// Updates the rules of all aggregated roles that are out of date.
     pub(crate) fn aggregate_roles(&self) {
-        // A sum of sums takes as many rounds as there are sums at most; those that go in a circle may never agree.
+        // Nested aggregation needs at most one round per aggregated role. Cyclic aggregation might never
+        // settle.
         let mut rounds = None;
         loop {
             let (stale, sums) =
-                self.rbac.ask(&self.store, |rights| (aggregated_rules(rights), count_sums(rights)));
+                self.rbac.ask(&self.store, |index| (aggregated_rules(index), count_sums(index)));
             let left: &mut usize = rounds.get_or_insert(sums + 1);
             if stale.is_empty() || *left == 0 {
                 return;
@@ -63,14 +64,18 @@ impl Inner {
             *left -= 1;
             for (name, rules) in stale {
                 if let Err(error) = self.write_rules(&name, &rules) {
-                    tracing::warn!(role = name, error = error.message, "an aggregated role was not written");
+                    tracing::warn!(
+                        role = name,
+                        error = error.message,
+                        "failed to update aggregated ClusterRole"
+                    );
                     return;
                 }
             }
         }
     }
 
-    /// Applies rules to a role. One that somebody else writes at this moment comes by again with their write.
+    /// Applies rules to a role. On a conflict the concurrent write triggers aggregation again.
     fn write_rules(&self, name: &str, rules: &Value) -> Result<(), ApiError> {
         let registry = self.registry();
         let Some(served) = registry.stored(Kind::ClusterRole.storage()) else { return Ok(()) };
@@ -85,19 +90,19 @@ impl Inner {
         }
         let old = output::object(served, &current);
         let mut new = self
-            .with_write(served, "", &Author::named(MANAGER), |write| {
+            .with_write(served, "", &FieldManager::named(MANAGER), |write| {
                 apply::apply(Some(&old), &wanted, true, write)
             })
             .map_err(|error| error.to_api_error())?;
         served.normalise(&mut new)?;
-        // A conflict is not an error here.
+        // A conflict is not an error, see above.
         let _ = self.commit_object(served, name, Expect::At(current.revision), new);
         Ok(())
     }
 }
 
-fn count_sums(rights: &Rights) -> usize {
-    rights.cluster_roles().filter(|role| role.sums().is_some()).count()
+fn count_sums(index: &RbacIndex) -> usize {
+    index.cluster_roles().filter(|role| role.sums().is_some()).count()
 }
 
 #[cfg(test)]
@@ -106,12 +111,10 @@ mod tests {
     use crate::{ApiServer, Controllers, Options};
 
     #[test]
-    fn the_roles_that_every_server_has_are_the_sum_of_what_they_select() {
+    fn aggregated_bootstrap_roles_have_the_rules_of_the_roles_they_select() {
         let server = ApiServer::new(Options { controllers: Controllers::Core, ..Options::default() });
-        let (sums, stale) = server
-            .inner
-            .rbac
-            .ask(&server.inner.store, |rights| (count_sums(rights), aggregated_rules(rights)));
+        let (sums, stale) =
+            server.inner.rbac.ask(&server.inner.store, |index| (count_sums(index), aggregated_rules(index)));
         assert_eq!(sums, 3, "admin, edit and view");
         assert_eq!(stale, [], "cargo xtask facts writes them");
     }

@@ -1,69 +1,69 @@
-//! Asking a server who may do what: for requests, and for reviews.
+//! Authorizes requests and answers access reviews.
 
 use kubewright_apimachinery::object::Fields as _;
 use kubewright_apimachinery::selector::FieldSelector;
 use kubewright_apimachinery::status::ApiError;
 use serde_json::{Value, json};
 
-use super::rights::describe_all;
+use super::rbac_index::describe_all;
 use super::rule::Rule;
 use super::{ANONYMOUS, Action, ActionOn, Authorization, Decision, MASTERS, User, forbidden};
 use crate::request::{Request, Target};
 use crate::server::Inner;
 
 impl Inner {
-    /// May `user` do this?
+    /// Whether `user` may perform `action`.
     pub(crate) fn allows(&self, user: &User, action: Action<'_>) -> bool {
         match &self.authorization {
             Authorization::AlwaysAllow => true,
             Authorization::Custom(authorizer) => authorizer.allows(user, action),
             Authorization::Rbac => {
-                user.is_in(MASTERS) || self.rbac.ask(&self.store, |rights| rights.allows(user, action))
+                user.is_in(MASTERS) || self.rbac.ask(&self.store, |index| index.allows(user, action))
             }
         }
     }
 
-    /// As [`Inner::allows`], and why.
+    /// As [`Inner::allows`], with the reason.
     pub(crate) fn decide(&self, user: &User, action: Action<'_>) -> Decision {
         match &self.authorization {
             Authorization::Rbac if !user.is_in(MASTERS) => {
-                self.rbac.ask(&self.store, |rights| rights.decide(user, action))
+                self.rbac.ask(&self.store, |index| index.decide(user, action))
             }
             _ => Decision { allowed: self.allows(user, action), reason: String::new() },
         }
     }
 
-    /// Refuses what `user` may not do, in upstream's words.
+    /// Returns upstream's Forbidden error if `user` may not perform `action`.
     pub(crate) fn check(&self, user: &User, action: Action<'_>) -> Result<(), ApiError> {
         if self.allows(user, action) {
             return Ok(());
         }
-        // Asked again for the reason; nobody waits for refusals.
+        // Evaluate again for the reason; denied requests need not be fast.
         Err(forbidden(user, action, &self.decide(user, action).reason))
     }
 
-    /// Is a request that names nobody let in at all? Where everything is allowed, it is not.
+    /// Whether `user` is accepted at all. Mode `AlwaysAllow` rejects anonymous requests.
     pub(crate) fn admits(&self, user: &User) -> bool {
         user.name != ANONYMOUS || !matches!(self.authorization, Authorization::AlwaysAllow)
     }
 
-    /// Refuses a request that its user may not make.
+    /// Rejects a request that its user may not make.
     pub(crate) fn authorize(&self, request: &Request) -> Result<(), ApiError> {
-        // The administrator pays for nothing.
+        // Fast path for administrators.
         if matches!(self.authorization, Authorization::Rbac) && request.user.is_in(MASTERS) {
             return Ok(());
         }
         with_action(request, |action| self.check(&request.user, action))
     }
 
-    /// What a user may do in a namespace: the status of a SelfSubjectRulesReview.
+    /// The permissions of a user in a namespace: the status of a SelfSubjectRulesReview.
     pub(crate) fn rules_of(&self, user: &User, namespace: &str) -> Value {
         if !matches!(self.authorization, Authorization::Rbac) {
             let [resources, paths] = Rule::everything();
             return rules_status([&resources, &paths].into_iter());
         }
-        self.rbac.ask(&self.store, |rights| {
-            let held = rights.held(user, namespace);
+        self.rbac.ask(&self.store, |index| {
+            let held = index.held(user, namespace);
             let mut status = rules_status(held.rules.into_iter());
             if let Some(error) = describe_all(&held.unresolved, None) {
                 status.set_at("evaluationError", error);
@@ -86,7 +86,7 @@ fn rules_status<'a>(rules: impl Iterator<Item = &'a Rule> + Clone) -> Value {
     json!({"resourceRules": resource_rules, "nonResourceRules": path_rules, "incomplete": false})
 }
 
-/// Tells what a request does, as authorization sees it.
+/// Calls `tell` with the action that a request performs.
 pub(super) fn with_action<T>(request: &Request, tell: impl FnOnce(Action<'_>) -> T) -> T {
     let verb = request.verb();
     let Target::Resource(path) = &request.target else {
@@ -108,7 +108,7 @@ pub(super) fn with_action<T>(request: &Request, tell: impl FnOnce(Action<'_>) ->
     tell(Action { verb, on })
 }
 
-/// The one name that a list or watch is about: a right on that object is enough.
+/// The single name that a list or watch selects: permission for that object is sufficient.
 fn selected_name(request: &Request) -> Option<String> {
     let selector = FieldSelector::parse(request.query.get("fieldSelector")?).ok()?;
     let name = selector.required_value("metadata.name")?;

@@ -1,9 +1,10 @@
-//! Acting for others: kubectl's `--as` and its like, and who may.
+//! User impersonation (kubectl's `--as`) and its authorization.
 //!
-//! There are several modes, tried in order; the first that allows it decides whom the request is done as. A
-//! constrained mode needs two rights, one to be that user and one to do this as such a user; the old one needs
-//! the verb `impersonate` alone. The mode that worked last for a sender is tried first, so that its refusal is
-//! the one that they see. Unlike upstream, no answer is kept: a right that is taken away is gone at once.
+//! Several modes are tried in order; the first that is allowed determines the effective user. A constrained
+//! mode needs two permissions, one to impersonate the user and one to perform the action as such a user; the
+//! legacy mode needs only the verb `impersonate`. The mode that last succeeded for a requester is tried
+//! first, so that its error is the one returned. Unlike upstream, decisions are not cached: a revoked
+//! permission takes effect immediately.
 
 use std::collections::{BTreeMap, HashMap};
 use std::sync::{Mutex, PoisonError};
@@ -20,14 +21,14 @@ use crate::server::Inner;
 
 const AUTHENTICATION: &str = "authentication.k8s.io";
 const EXTRA: &str = "impersonate-extra-";
-/// The node that the pod of a service account's token runs on.
+/// The extra key for the node of a service account token's pod.
 const NODE_NAME: &str = "authentication.kubernetes.io/node-name";
-/// From so many groups or extras on, the right to all of them is asked for first.
+/// From this number of groups or extra values on, permission for all of them is checked first.
 const MANY: usize = 4;
-/// Senders whose mode is remembered.
+/// Maximum number of requesters whose mode is remembered.
 const SENDERS: usize = 10_000;
 
-/// A way to act for others.
+/// An impersonation mode.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Mode {
     AssociatedNode,
@@ -37,7 +38,7 @@ enum Mode {
     Legacy,
 }
 
-/// Which mode worked last, by the sender's name.
+/// The mode that last succeeded, by requester name.
 #[derive(Debug, Default)]
 pub(crate) struct Modes(Mutex<HashMap<String, Mode>>);
 
@@ -48,7 +49,7 @@ impl Modes {
 
     fn worked(&self, sender: &str, mode: Mode) {
         let mut modes = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        // Which of two refusals is shown is all that is lost.
+        // Clearing only affects which error a denied requester sees.
         if modes.len() >= SENDERS {
             modes.clear();
         }
@@ -57,7 +58,7 @@ impl Modes {
 }
 
 impl Inner {
-    /// Whom a request is done for: its sender, or whom the sender may and wants to act for.
+    /// The effective user of a request: the requester, or the user that it impersonates.
     pub(crate) fn acting_user(&self, request: &Request) -> Result<User, ApiError> {
         let sender = &request.user;
         let Some(wanted) = wanted(&request.headers)? else { return Ok(sender.clone()) };
@@ -121,7 +122,7 @@ impl Mode {
         }
     }
 
-    /// Whether it is made for such a user.
+    /// Whether the mode applies to such a user.
     fn applies(self, wanted: &User, sender: &User) -> bool {
         let name_only = wanted.uid.is_empty() && wanted.groups.is_empty() && wanted.extra.is_empty();
         let node = node_name(&wanted.name);
@@ -143,7 +144,7 @@ impl Mode {
     }
 }
 
-/// Asks for the right to each thing that makes up a user.
+/// Checks the permission for each attribute of the impersonated user.
 struct Check<'a> {
     server: &'a Inner,
     sender: &'a User,
@@ -152,7 +153,7 @@ struct Check<'a> {
 }
 
 impl Check<'_> {
-    /// Users of some names have groups by their name.
+    /// Checks the user name and adds the groups that it implies.
     fn name(&self, mode: Mode, user: &mut User) -> Result<(), ApiError> {
         let group = if self.constrained { AUTHENTICATION } else { "" };
         if let Some(node) = node_name(&user.name).filter(|_| self.constrained) {
@@ -249,20 +250,20 @@ fn bad_extra(key: &str, values: &[String]) -> Option<String> {
     None
 }
 
-/// The node that a user name stands for.
+/// The node of a node user name.
 fn node_name(user: &str) -> Option<&str> {
     user.strip_prefix("system:node:").filter(|name| names::dns1123_subdomain(name).is_empty())
 }
 
-/// Namespace and name of the service account that a user name stands for.
+/// The namespace and name of a service account user name.
 fn service_account(user: &str) -> Option<(&str, &str)> {
     let (namespace, name) = user.strip_prefix("system:serviceaccount:")?.split_once(':')?;
     let right = names::dns1123_label(namespace).is_empty() && names::dns1123_subdomain(name).is_empty();
     right.then_some((namespace, name))
 }
 
-/// Who the headers of a request say that it is to be done as, and nothing that they do not say. Nobody, if they
-/// name nobody.
+/// The user in the request's impersonation headers, with the given attributes only; `None` without
+/// such headers.
 fn wanted(headers: &HeaderMap) -> Result<Option<User>, ApiError> {
     let all = |name: &str| -> Vec<String> {
         let values = headers.get_all(name).iter();
@@ -302,7 +303,7 @@ fn wanted(headers: &HeaderMap) -> Result<Option<User>, ApiError> {
     )))
 }
 
-/// A key is percent-encoded, or it is taken as it is.
+/// Decodes a percent-encoded key; an invalid encoding is used as it is.
 fn extra_key(key: &str) -> String {
     let mut rest = key;
     while let Some(at) = rest.find('%') {
@@ -328,7 +329,7 @@ mod tests {
     }
 
     #[test]
-    fn headers_say_whom_to_act_for() {
+    fn impersonation_headers_give_the_user() {
         assert_eq!(wanted(&HeaderMap::new()).unwrap(), None);
         let bob = wanted(&headers(&[
             ("impersonate-user", "bob"),
@@ -347,7 +348,7 @@ mod tests {
     }
 
     #[test]
-    fn groups_without_a_user_are_refused() {
+    fn impersonated_groups_without_a_user_are_rejected() {
         let error =
             wanted(&headers(&[("impersonate-group", "g"), ("impersonate-extra-a", "b")])).unwrap_err();
         assert_eq!(
@@ -361,7 +362,7 @@ mod tests {
     }
 
     #[test]
-    fn each_mode_is_made_for_some_users() {
+    fn each_mode_applies_to_certain_users() {
         let user = |name: &str| User { name: name.to_owned(), groups: Vec::new(), ..User::anonymous() };
         let agent = User {
             extra: BTreeMap::from([(NODE_NAME.to_owned(), vec!["n1".to_owned()])]),

@@ -1,59 +1,59 @@
-//! The rights of one server, kept up with its store.
+//! The RBAC index of one server, kept in sync with its store.
 //!
-//! Whoever asks first after a role or binding changed brings [`Rights`] up to date from the store's events, so
-//! a decision is never older than the request. While nothing of that kind changes, asking costs two locks and a
-//! few lookups; other writes cost one look at the events of each kind.
+//! The first check after a change of a role or binding updates the [`RbacIndex`] from the store's events, so
+//! a decision is never older than the request. If no RBAC object changed, a check costs two locks and a few
+//! lookups; other writes cost one look at the events of each RBAC kind.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, PoisonError, RwLock};
 
-use super::rights::{Kind, Rights};
+use super::rbac_index::{Kind, RbacIndex};
 use crate::storage::{EventKind, Expired, Revision, Store};
 
-/// The rights, and up to which revision they are known.
+/// The index, and the revision up to which it is current.
 #[derive(Debug, Default)]
 pub(crate) struct Rbac {
-    rights: RwLock<Arc<Rights>>,
+    index: RwLock<Arc<RbacIndex>>,
     seen: AtomicU64,
 }
 
 impl Rbac {
-    /// For a copy of the store, which may have gone further than this.
+    /// A copy for a forked store, which may be at a later revision.
     pub(crate) fn fork(&self) -> Self {
-        let rights = self.rights.read().unwrap_or_else(PoisonError::into_inner);
-        // Read under the lock: what was seen is in the rights.
+        let index = self.index.read().unwrap_or_else(PoisonError::into_inner);
+        // Read under the lock, so that the index contains every revision up to `seen`.
         let seen = self.seen.load(Ordering::Acquire);
-        Self { rights: RwLock::new(rights.clone()), seen: AtomicU64::new(seen) }
+        Self { index: RwLock::new(index.clone()), seen: AtomicU64::new(seen) }
     }
 
-    /// Asks the rights as they are in `store` now.
-    pub(crate) fn ask<T>(&self, store: &Store, ask: impl FnOnce(&Rights) -> T) -> T {
+    /// Calls `ask` with an index that is current for `store`.
+    pub(crate) fn ask<T>(&self, store: &Store, ask: impl FnOnce(&RbacIndex) -> T) -> T {
         let revision = store.revision();
         {
-            let rights = self.rights.read().unwrap_or_else(PoisonError::into_inner);
+            let index = self.index.read().unwrap_or_else(PoisonError::into_inner);
             let seen = self.seen.load(Ordering::Acquire);
             if seen >= revision {
-                return ask(&rights);
+                return ask(&index);
             }
             if Kind::ALL.iter().all(|kind| is_quiet(store, *kind, seen)) {
                 self.seen.fetch_max(revision, Ordering::AcqRel);
-                return ask(&rights);
+                return ask(&index);
             }
         }
         ask(&self.catch_up(store))
     }
 
-    fn catch_up(&self, store: &Store) -> Arc<Rights> {
-        let mut rights = self.rights.write().unwrap_or_else(PoisonError::into_inner);
+    fn catch_up(&self, store: &Store) -> Arc<RbacIndex> {
+        let mut index = self.index.write().unwrap_or_else(PoisonError::into_inner);
         let seen = self.seen.load(Ordering::Acquire);
-        // Read before the events are: those that come in between are taken note of twice, which does no harm.
+        // Read the revision before the events: events in between are applied twice, which is harmless.
         let revision = store.revision();
-        let followed = seen > 0 && follow(Arc::make_mut(&mut rights), store, seen).is_ok();
+        let followed = seen > 0 && follow(Arc::make_mut(&mut index), store, seen).is_ok();
         if !followed {
-            *rights = Arc::new(all(store));
+            *index = Arc::new(all(store));
         }
         self.seen.fetch_max(revision, Ordering::AcqRel);
-        rights.clone()
+        index.clone()
     }
 }
 
@@ -61,26 +61,26 @@ fn is_quiet(store: &Store, kind: Kind, seen: Revision) -> bool {
     seen > 0 && store.events(kind.storage(), seen, 1).is_ok_and(|events| events.is_empty())
 }
 
-/// Takes note of everything that happened since a revision.
-fn follow(rights: &mut Rights, store: &Store, seen: Revision) -> Result<(), Expired> {
+/// Applies all events since a revision.
+fn follow(index: &mut RbacIndex, store: &Store, seen: Revision) -> Result<(), Expired> {
     for kind in Kind::ALL {
         for event in store.events(kind.storage(), seen, usize::MAX)? {
             match event.kind {
-                EventKind::Added | EventKind::Modified => rights.put(kind, &event.version),
-                EventKind::Deleted => rights.remove(kind, &event.version.key),
+                EventKind::Added | EventKind::Modified => index.put(kind, &event.version),
+                EventKind::Deleted => index.remove(kind, &event.version.key),
             }
         }
     }
     Ok(())
 }
 
-fn all(store: &Store) -> Rights {
-    let mut rights = Rights::default();
+fn all(store: &Store) -> RbacIndex {
+    let mut index = RbacIndex::default();
     for kind in Kind::ALL {
-        // The present can always be listed.
+        // Listing at the current revision never expires.
         for version in store.list(kind.storage(), "", None).into_iter().flat_map(|listing| listing.items) {
-            rights.put(kind, &version);
+            index.put(kind, &version);
         }
     }
-    rights
+    index
 }

@@ -1,7 +1,7 @@
-//! One rule of a role: what it allows, and whether it covers another.
+//! One RBAC rule: what it allows, and whether it covers another rule.
 //!
-//! Owns the meaning of `*`, `*/subresource`, `resourceNames` and of paths that end in `*`. Rules only ever add
-//! rights: nothing here can forbid. Pure; knows neither users nor roles.
+//! Owns the meaning of `*`, `*/subresource`, `resourceNames` and of paths that end in `*`. Rules only grant
+//! permissions; none can deny. Pure; independent of users and roles.
 
 use std::collections::BTreeSet;
 
@@ -20,16 +20,16 @@ type Names = Box<[Box<str>]>;
 pub(crate) struct Rule {
     pub(crate) verbs: Names,
     pub(crate) groups: Names,
-    /// Plurals, with the subresource behind a slash.
+    /// Plural names; a subresource follows after a slash.
     pub(crate) resources: Names,
-    /// None means every name.
+    /// Empty means every name.
     pub(crate) names: Names,
-    /// Paths that are no resources.
+    /// Non-resource URLs.
     pub(crate) paths: Names,
 }
 
 impl Rule {
-    /// The rules of a role, or of anything with `rules`.
+    /// The rules of a role, or of any object with `rules`.
     pub(crate) fn all_of(role: &Value) -> Box<[Self]> {
         role.list_at("rules").iter().map(Self::read).collect()
     }
@@ -47,7 +47,7 @@ impl Rule {
         }
     }
 
-    /// The rule as JSON, without what is empty.
+    /// The rule as JSON, without empty fields.
     pub(crate) fn to_value(&self) -> Value {
         let mut value = json!({"verbs": self.verbs});
         let fields = [
@@ -62,7 +62,7 @@ impl Rule {
         value
     }
 
-    /// Everything that can be done to resources, and to paths.
+    /// Rules that allow every verb on every resource and non-resource URL.
     pub(crate) fn everything() -> [Self; 2] {
         let all = || Names::from([ALL.into()]);
         [
@@ -87,7 +87,8 @@ impl Rule {
         }
     }
 
-    /// Parts with one verb, one resource and one name each: such a part is covered by one rule, or by none.
+    /// Splits the rule into parts with one verb, one resource and one name each: a part is either covered by
+    /// a single rule or not covered at all.
     fn parts(&self) -> impl Iterator<Item = Self> {
         let one = |name: &str| Names::from([name.into()]);
         let mut parts = Vec::new();
@@ -116,7 +117,7 @@ impl Rule {
         parts.into_iter()
     }
 
-    /// Whether it allows all that a part allows.
+    /// Whether this rule allows everything that `part` allows.
     fn covers(&self, part: &Self) -> bool {
         let all_or_each = |own: &[Box<str>], others: &[Box<str>]| {
             has(own, ALL) || others.iter().all(|other| has(own, other))
@@ -133,7 +134,7 @@ impl Rule {
             && part.paths.iter().all(|path| self.paths.iter().any(|own| path_covers(own, path)))
     }
 
-    /// The only resource that it speaks of, and the only name, where there is one.
+    /// The group, resource and optional name of a rule for a single resource.
     fn simple(&self) -> Option<(&str, &str, Option<&str>)> {
         match (&*self.groups, &*self.resources, &*self.names, &*self.paths) {
             ([group], [resource], [], []) => Some((group, resource, None)),
@@ -142,7 +143,7 @@ impl Rule {
         }
     }
 
-    /// As refusals show it.
+    /// The rule as Forbidden errors show it.
     fn describe(&self) -> String {
         let fields = [
             ("APIGroups", &self.groups),
@@ -160,7 +161,7 @@ impl Rule {
     }
 }
 
-/// What `wanted` allows and `held` do not, a line each; none if they cover it.
+/// The permissions of `wanted` that `held` does not cover, one per line; `None` if all are covered.
 pub(crate) fn missing(held: &[&Rule], wanted: &[Rule]) -> Option<String> {
     let parts = wanted.iter().flat_map(Rule::parts);
     let missing: Vec<Rule> = parts.filter(|part| !held.iter().any(|rule| rule.covers(part))).collect();
@@ -171,7 +172,7 @@ pub(crate) fn missing(held: &[&Rule], wanted: &[Rule]) -> Option<String> {
     Some(lines.into_iter().collect::<Vec<_>>().join("\n"))
 }
 
-/// Puts the verbs on one resource together again.
+/// Merges rules that differ only in their verbs.
 fn compact(rules: Vec<Rule>) -> Vec<Rule> {
     let mut compacted: Vec<Rule> = Vec::with_capacity(rules.len());
     for rule in rules {
@@ -185,7 +186,7 @@ fn compact(rules: Vec<Rule>) -> Vec<Rule> {
     compacted
 }
 
-/// A list of names as Go's `%q` shows it.
+/// Formats a list of names as Go's `%q` does.
 pub(crate) fn quote_all(names: &[impl AsRef<str>]) -> String {
     let quoted: Vec<String> = names.iter().map(|name| quote(name.as_ref())).collect();
     format!("[{}]", quoted.join(" "))
@@ -228,7 +229,7 @@ mod tests {
     }
 
     #[test]
-    fn a_rule_allows_what_it_names_and_nothing_else() {
+    fn a_rule_allows_only_its_verbs_resources_and_names() {
         let pods = json!({"verbs": ["get"], "apiGroups": [""], "resources": ["pods"]});
         let logs = json!({"verbs": ["get"], "apiGroups": [""], "resources": ["pods/log"]});
         let all = json!({"verbs": ["*"], "apiGroups": ["*"], "resources": ["*"]});
@@ -274,7 +275,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_missing_is_told_by_resource() {
+    fn missing_permissions_are_reported_by_resource() {
         let held = [rule(&json!({"verbs": ["get"], "apiGroups": [""], "resources": ["pods", "*/scale"]}))];
         let wanted = [
             rule(
@@ -299,7 +300,7 @@ mod tests {
     }
 
     #[test]
-    fn a_right_on_some_names_does_not_cover_one_on_all() {
+    fn permission_for_some_names_does_not_cover_all_names() {
         let all = [rule(&json!({"verbs": ["get"], "apiGroups": [""], "resources": ["pods"]}))];
         let one = [rule(
             &json!({"verbs": ["get"], "apiGroups": [""], "resources": ["pods"], "resourceNames": ["a"]}),
@@ -327,9 +328,9 @@ mod tests {
     }
 
     proptest! {
-        /// What the check against escalation lets through gives nobody anything new.
+        /// Rules that pass the escalation check grant no new permissions.
         #[test]
-        fn rules_that_are_covered_allow_nothing_more(
+        fn covered_rules_allow_nothing_more(
             held in proptest::collection::vec(any_rule(), 0..4),
             wanted in proptest::collection::vec(any_rule(), 0..3),
         ) {
@@ -350,7 +351,7 @@ mod tests {
         }
 
         #[test]
-        fn a_rule_survives_being_written(rule in any_rule()) {
+        fn a_rule_round_trips_through_json(rule in any_rule()) {
             prop_assert_eq!(Rule::read(&rule.to_value()), rule);
         }
     }

@@ -1,22 +1,22 @@
-//! A long list as a body: its items are copied together while they are read.
+//! A list as a response body, assembled in chunks while it is sent.
 //!
-//! Few large pieces are cheaper to send than many small ones, and a piece that the reader is done with is
-//! written to again: so a list of any length takes the memory of one piece.
+//! A few large chunks are cheaper to send than many small ones, and the buffer of a sent chunk is reused. A
+//! list of any length needs the memory of one chunk.
 
 use std::sync::Arc;
 
 use bytes::{Bytes, BytesMut};
 
-use crate::storage::Version;
+use crate::storage::StoredObject;
 
-/// Items are copied together up to this size.
+/// Maximum size of a chunk.
 const PIECE: usize = 64 << 10;
 
 /// The items of a list.
 pub(crate) enum Items {
-    /// As they are stored.
-    Stored(Vec<Arc<Version>>),
-    /// In another form.
+    /// The stored JSON.
+    Stored(Vec<Arc<StoredObject>>),
+    /// Another encoding.
     Encoded(Vec<Bytes>),
 }
 
@@ -46,7 +46,7 @@ impl Items {
 pub(super) struct Joined {
     head: Vec<u8>,
     items: Items,
-    /// The first item of the next piece.
+    /// Index of the first item of the next chunk.
     at: usize,
     separator: &'static [u8],
     tail: &'static [u8],
@@ -61,7 +61,7 @@ impl Joined {
         Self { head, items, at: 0, separator, tail, left, piece: BytesMut::new() }
     }
 
-    /// How many bytes are still to come.
+    /// Number of remaining bytes.
     pub(super) fn left(&self) -> usize {
         self.left
     }
@@ -73,7 +73,8 @@ impl Joined {
         self.piece.reserve(PIECE.min(self.left));
         self.piece.extend_from_slice(&std::mem::take(&mut self.head));
         while let Some(item) = self.items.get(self.at) {
-            // With its separator and the end of the list. What is larger than a piece is one of its own.
+            // Reserve space for the separator and the tail. An item larger than a chunk is sent as its own
+            // chunk.
             let end = self.separator.len() + self.tail.len();
             if !self.piece.is_empty() && self.piece.len() + item.len() + end > PIECE {
                 break;
@@ -111,14 +112,14 @@ mod tests {
     }
 
     #[test]
-    fn items_stand_between_head_and_tail_with_commas() {
+    fn items_are_joined_with_commas_between_head_and_tail() {
         assert_eq!(read(&[]).0, b"<>");
         assert_eq!(read(&[b"a".to_vec()]).0, b"<a>");
         assert_eq!(read(&[b"a".to_vec(), Vec::new(), b"c".to_vec()]).0, b"<a,,c>");
     }
 
     #[test]
-    fn a_long_list_comes_in_pieces_and_a_long_item_in_one() {
+    fn a_long_list_is_chunked_and_a_long_item_is_one_chunk() {
         let items = [vec![b'a'; 40_000], vec![b'b'; 40_000], vec![b'c'; 200_000], vec![b'd'; 10]];
         let (all, sizes) = read(&items);
         assert_eq!(all, [b"<", items.join(&b","[..]).as_slice(), b">"].concat());

@@ -1,7 +1,7 @@
-//! Certificates for keys that clients keep to themselves: what a CertificateSigningRequest asks for.
+//! Issues the certificates of CertificateSigningRequests, for keys that only clients hold.
 //!
-//! rcgen keeps one value per attribute of a name; a client certificate has an organization per group. So the certificate
-//! is written here, with the subject as the client wrote it.
+//! rcgen allows one value per attribute type of a name, but a client certificate has one organization per
+//! group. So the certificate is encoded here, with the request's subject unchanged.
 
 use kubewright_apimachinery::time;
 use rcgen::SigningKey as _;
@@ -17,31 +17,31 @@ const BASIC_CONSTRAINTS: &[u64] = &[2, 5, 29, 19];
 const AUTHORITY_KEY: &[u64] = &[2, 5, 29, 35];
 const EXTENDED_KEY_USAGE: &[u64] = &[2, 5, 29, 37];
 
-/// A certificate that is about to be issued. Parts of the request are DER.
+/// The content of a new certificate. Parts taken from the request are DER.
 pub(crate) struct Template<'a> {
     pub(crate) serial: [u8; 16],
     pub(crate) subject: &'a [u8],
     /// SubjectPublicKeyInfo.
     pub(crate) key: &'a [u8],
-    /// Seconds since 1970.
+    /// Seconds since the Unix epoch.
     pub(crate) not_before: i64,
     pub(crate) not_after: i64,
-    /// Numbers of bits.
+    /// Bit numbers.
     pub(crate) key_usages: &'a [u8],
     /// Object identifiers.
     pub(crate) extended_key_usages: &'a [&'a [u64]],
-    /// The value of the extension.
+    /// The value of the subjectAltName extension.
     pub(crate) alternative_names: Option<&'a [u8]>,
 }
 
 impl Authority {
-    /// When the authority's own certificate expires, in seconds since 1970.
+    /// The expiry of the CA certificate, in seconds since the Unix epoch.
     pub(crate) fn not_after(&self) -> i64 {
         x509_parser::parse_x509_certificate(&self.der)
             .map_or(i64::MAX, |(_, own)| own.validity().not_after.timestamp())
     }
 
-    /// Issues a certificate, as PEM.
+    /// Issues a certificate in PEM.
     pub(crate) fn issue(&self, template: &Template<'_>) -> Result<String, CertificateError> {
         let (_, own) = x509_parser::parse_x509_certificate(&self.der)
             .map_err(|_| rcgen::Error::CouldNotParseCertificate)?;
@@ -110,7 +110,7 @@ fn extensions(writer: &mut DERWriterSeq<'_>, template: &Template<'_>, authority_
         extension(writer, AUTHORITY_KEY, false, &value);
     }
     if let Some(names) = template.alternative_names {
-        // The names are critical where the subject names nothing.
+        // subjectAltName is critical if the subject is empty.
         extension(writer, ALTERNATIVE_NAMES, template.subject == [0x30, 0], names);
     }
 }
@@ -125,7 +125,7 @@ fn extension(writer: &mut DERWriterSeq<'_>, id: &[u64], critical: bool, value: &
     });
 }
 
-/// The AlgorithmIdentifier of the signatures of a key.
+/// The AlgorithmIdentifier for signatures of a key.
 fn signature_algorithm(key: &rcgen::SignatureAlgorithm) -> Result<Vec<u8>, CertificateError> {
     let (id, null): (&[u64], bool) = if *key == rcgen::PKCS_ECDSA_P256_SHA256 {
         (&[1, 2, 840, 10_045, 4, 3, 2], false)
@@ -148,7 +148,7 @@ fn signature_algorithm(key: &rcgen::SignatureAlgorithm) -> Result<Vec<u8>, Certi
     }))
 }
 
-/// A UTCTime until 2049, a GeneralizedTime from then on.
+/// UTCTime through 2049, GeneralizedTime from 2050 on.
 fn der_time(seconds: i64) -> Vec<u8> {
     let digits: String = time::format_rfc3339(seconds).chars().filter(char::is_ascii_digit).collect();
     let (tag, digits) = if *digits >= *"2050" { (0x18, &*digits) } else { (0x17, &digits[2..]) };

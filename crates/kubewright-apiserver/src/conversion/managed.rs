@@ -1,7 +1,7 @@
-//! Conversions that managedFields need: an object in the version of another field manager.
+//! Conversions for managedFields: the object in the version of another field manager.
 //!
-//! A change is resolved without waiting. Where that needs a webhook, the conversion is noted as missing; the caller
-//! asks the webhook and resolves the change again ([`Inner::convert_missing`]).
+//! A change is resolved synchronously. If that needs a conversion webhook, the conversion is recorded as
+//! missing; the caller calls the webhook and resolves the change again ([`Inner::convert_missing`]).
 
 use std::cell::RefCell;
 use std::collections::HashMap;
@@ -12,25 +12,25 @@ use kubewright_apimachinery::status::ApiError;
 use serde_json::Value;
 
 use super::with_converter;
-use crate::resources::Served;
+use crate::resources::Resource;
 use crate::server::Inner;
 
-/// How many conversions are remembered at most.
+/// Maximum number of cached conversions.
 const MAX_REMEMBERED: usize = 256;
 
 thread_local! {
-    /// Conversions that the current resolution lacks: object and `apiVersion`.
+    /// Missing conversions of the current resolution: object and `apiVersion`.
     static MISSING: RefCell<Vec<(Value, String)>> = const { RefCell::new(Vec::new()) };
 }
 
-/// Conversions of one state of a CustomResourceDefinition.
+/// Cached conversions for one state of a CRD.
 #[derive(Debug, Default)]
 pub(crate) struct Memo {
     known: Mutex<HashMap<(Vec<u8>, String), Value>>,
 }
 
 impl Memo {
-    /// The object in another version. None is noted as missing.
+    /// The object in another version. If it is not cached, records it as missing.
     pub(crate) fn get(&self, object: &Value, api_version: &str) -> Option<Value> {
         let key = (json::to_vec(object), api_version.to_owned());
         let found = self.known.lock().unwrap_or_else(PoisonError::into_inner).get(&key).cloned();
@@ -49,16 +49,16 @@ impl Memo {
     }
 }
 
-/// The conversions that were missing since the last call, on this thread.
+/// Takes the conversions recorded as missing on this thread.
 pub(crate) fn take_missing() -> Vec<(Value, String)> {
     MISSING.with_borrow_mut(std::mem::take)
 }
 
 impl Inner {
-    /// Asks the webhook for conversions that were missing.
+    /// Calls the webhook for missing conversions.
     pub(crate) async fn convert_missing(
         &self,
-        served: &Served,
+        served: &Resource,
         missing: Vec<(Value, String)>,
     ) -> Result<(), ApiError> {
         let Some((custom, converter)) = with_converter(served) else { return Ok(()) };

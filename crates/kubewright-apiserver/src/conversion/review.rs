@@ -1,22 +1,22 @@
-//! ConversionReviews: the request, and the checks of the response.
+//! ConversionReviews: building requests and checking responses.
 
 use kubewright_apimachinery::field::quote;
 use kubewright_apimachinery::object::Fields as _;
 use serde_json::{Map, Value, json};
 
-/// The review that asks for objects in another version.
+/// A ConversionReview request for objects in another version.
 pub(super) fn request(version: &str, uid: &str, objects: &[Value], api_version: &str) -> Value {
     let objects: Vec<Value> = objects.iter().map(super::sent).collect();
     json!({
         "kind": "ConversionReview",
         "apiVersion": format!("apiextensions.k8s.io/{version}"),
         "request": {"uid": uid, "desiredAPIVersion": api_version, "objects": objects},
-        // As Go writes the empty response.
+        // Go encodes the empty response like this.
         "response": {"uid": "", "convertedObjects": null, "result": {"metadata": {}}},
     })
 }
 
-/// The objects of a response that passed the checks.
+/// The objects of a valid response.
 pub(super) fn converted(answer: &Value, version: &str, uid: &str) -> Result<Vec<Value>, String> {
     let response = answer.at("response");
     if version == "v1" {
@@ -98,7 +98,7 @@ fn restored_metadata(original: &Value, converted: &Value) -> Result<Value, Strin
     Ok(Value::Object(metadata))
 }
 
-/// Values must be strings.
+/// Fails if a value is not a string.
 fn checked(field: &str, entries: &Map<String, Value>) -> Result<Map<String, Value>, String> {
     match entries.iter().find(|(_, value)| !value.is_string()) {
         None => Ok(entries.clone()),
@@ -128,7 +128,7 @@ mod tests {
     }
 
     #[test]
-    fn metadata_stays_but_for_labels_and_annotations() {
+    fn only_labels_and_annotations_of_the_metadata_change() {
         let original = json!({"apiVersion": "g/v1", "kind": "K",
             "metadata": {"name": "n", "uid": "u", "labels": {"a": "1"}, "finalizers": ["f"]}});
         let given = |metadata: Value| json!({"apiVersion": "g/v2", "kind": "K", "metadata": metadata});

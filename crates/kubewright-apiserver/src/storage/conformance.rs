@@ -1,7 +1,7 @@
-//! Checks of the storage contract, for any [`Engine`].
+//! Tests of the storage contract, for any [`Engine`].
 //!
-//! Call [`check`] with a function that makes an empty store whose ring keeps at least four events and drops
-//! some before it holds a thousand.
+//! Call [`check`] with a function that creates an empty store. Its ring must hold at least four events and
+//! fewer than a thousand.
 
 use std::sync::Arc;
 
@@ -9,14 +9,14 @@ use serde_json::json;
 
 use super::{Attributes, Change, Engine, EventKind, Expect, Revision, Write};
 
-/// Panics with the broken rule if the engine does not keep the contract.
+/// Panics if the engine violates the contract.
 pub fn check<E: Engine>(empty: impl Fn() -> E) {
     revisions_count_writes(empty());
-    expectations_guard_the_whole_batch(empty());
-    events_tell_what_was_before(empty());
+    preconditions_guard_the_whole_batch(empty());
+    events_carry_the_previous_version(empty());
     a_prefix_is_one_namespace(empty());
     the_past_can_be_listed(empty());
-    dropped_events_are_told(empty());
+    dropped_events_are_reported(empty());
     forks_part_ways(empty());
     owners_find_their_dependents(empty());
 }
@@ -48,11 +48,11 @@ fn delete(key: &str, at: Revision) -> Write {
 }
 
 fn one<E: Engine>(engine: &mut E, write: Write) -> Revision {
-    engine.commit(vec![write]).expect("the expectation holds")[0].revision
+    engine.commit(vec![write]).expect("the precondition holds")[0].revision
 }
 
 fn keys<E: Engine>(engine: &E, prefix: &str, at: Option<Revision>) -> Vec<String> {
-    let listing = engine.list("things", prefix, at).expect("the ring reaches back");
+    let listing = engine.list("things", prefix, at).expect("the ring has the revision");
     listing.items.iter().map(|version| version.key.to_string()).collect()
 }
 
@@ -64,13 +64,13 @@ fn revisions_count_writes<E: Engine>(mut engine: E) {
     assert_eq!(
         versions[1].object()["metadata"]["resourceVersion"],
         (start + 2).to_string(),
-        "the store sets it"
+        "the store sets the resourceVersion"
     );
     assert_eq!(engine.get("things", "a/2").unwrap().revision, start + 2);
     assert!(engine.get("things", "a/3").is_none() && engine.get("others", "a/1").is_none());
 }
 
-fn expectations_guard_the_whole_batch<E: Engine>(mut engine: E) {
+fn preconditions_guard_the_whole_batch<E: Engine>(mut engine: E) {
     let first = one(&mut engine, put("a", Expect::Absent, 1));
     let before = engine.revision();
     let conflict = engine.commit(vec![put("b", Expect::Absent, 1), put("a", Expect::Absent, 2)]).unwrap_err();
@@ -82,7 +82,7 @@ fn expectations_guard_the_whole_batch<E: Engine>(mut engine: E) {
     one(&mut engine, put("a", Expect::At(first), 2));
 }
 
-fn events_tell_what_was_before<E: Engine>(mut engine: E) {
+fn events_carry_the_previous_version<E: Engine>(mut engine: E) {
     let start = engine.revision();
     let added = one(&mut engine, put("a", Expect::Absent, 1));
     let modified = one(&mut engine, put("a", Expect::At(added), 2));
@@ -102,7 +102,7 @@ fn events_tell_what_was_before<E: Engine>(mut engine: E) {
     assert_eq!(
         engine.events("things", added, 1).unwrap()[0].revision(),
         modified,
-        "a cursor goes on behind itself"
+        "a cursor continues after its last event"
     );
     assert!(engine.events("things", deleted, 10).unwrap().is_empty());
     assert!(engine.events("others", 0, 10).unwrap().is_empty());
@@ -113,7 +113,7 @@ fn a_prefix_is_one_namespace<E: Engine>(mut engine: E) {
     for key in all.iter().rev() {
         one(&mut engine, put(key, Expect::Absent, 1));
     }
-    assert_eq!(keys(&engine, "", None), all, "in the order of keys");
+    assert_eq!(keys(&engine, "", None), all, "ordered by key");
     assert_eq!(keys(&engine, "a/", None), ["a/1", "a/2"]);
     assert_eq!(keys(&engine, "b/", None), ["b/1"]);
     assert!(keys(&engine, "c/", None).is_empty());
@@ -131,7 +131,7 @@ fn the_past_can_be_listed<E: Engine>(mut engine: E) {
     assert!(keys(&engine, "", Some(one_only - 1)).is_empty(), "rule 5");
 }
 
-fn dropped_events_are_told<E: Engine>(mut engine: E) {
+fn dropped_events_are_reported<E: Engine>(mut engine: E) {
     let start = engine.revision();
     let mut at = one(&mut engine, put("a", Expect::Absent, 0));
     for value in 1..1_000 {
@@ -139,7 +139,7 @@ fn dropped_events_are_told<E: Engine>(mut engine: E) {
     }
     let expired = engine.events("things", start, 1).unwrap_err();
     assert!(expired.oldest > start && expired.asked == start, "rule 4");
-    assert!(engine.events("things", expired.oldest, 1).is_ok(), "rule 4: the oldest can be asked for");
+    assert!(engine.events("things", expired.oldest, 1).is_ok(), "rule 4: the oldest revision is available");
     assert!(engine.list("things", "", Some(start)).is_err(), "rule 5");
     assert!(engine.list("things", "", Some(at)).is_ok(), "rule 5");
 }
@@ -177,7 +177,7 @@ mod tests {
     }
 
     #[test]
-    fn the_contract_holds_when_bytes_are_what_is_short() {
+    fn the_contract_holds_with_a_small_byte_limit() {
         super::check(|| Memory::new(Limits { events: 10_000, bytes: 2_000 }));
     }
 }

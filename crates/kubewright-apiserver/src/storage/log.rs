@@ -1,53 +1,53 @@
-//! Objects that survive the server: a log of commits in a folder, and snapshots of what the log leads to.
+//! Durable storage: a directory with a log of commits, and snapshots.
 //!
-//! # Promise
+//! # Guarantee
 //!
-//! What [`Durability::synced`] has answered with `Ok` is there after a crash at any moment. Of what it has not,
-//! a beginning may be there, in the order of revisions; that can be a part of a batch, since
-//! [`Durability::record`] does not say where a batch ends. Events are not kept: watches start anew.
+//! Everything that [`Durability::synced`] has confirmed with `Ok` survives a crash at any moment. Of later commits a
+//! prefix may survive, in the order of revisions. The prefix can end within a batch, because
+//! [`Durability::record`] does not mark batch ends. Events are not stored: clients must restart their watches.
 //!
-//! # Folder
+//! # Directory
 //!
-//! | file | what it holds |
+//! | file | content |
 //! |---|---|
-//! | `lock` | nothing; it is locked as long as the folder is open |
-//! | `log-N` | what was committed after revision N, up to the N of the next log |
-//! | `snapshot-N` | the objects as they were at revision N, where `log-N` goes on |
-//! | `*.tmp` | a file that was not finished; removed by [`open`] |
+//! | `lock` | empty; locked while the directory is open |
+//! | `log-N` | the commits after revision N, up to the N of the next log |
+//! | `snapshot-N` | the objects at revision N; continued by `log-N` |
+//! | `*.tmp` | an unfinished file; removed by [`open`] |
 //!
-//! N has 20 digits, so that names sort. A file gets its name only when its beginning (a snapshot: all of it)
-//! is on the disk, so a damaged header is never the work of a crash.
+//! N has 20 digits, so that names sort. A file gets its name only when its header (for a snapshot: its whole
+//! content) is on disk, so a damaged header is never the result of a crash.
 //!
 //! # Format
 //!
 //! Numbers are little-endian. A file is a header and frames; a frame holds records.
 //!
 //! - header: magic (8 bytes), format version (u32), N (u64), CRC-32 of these 20 bytes;
-//! - frame: the marker `FF 6B 77 FE`, which UTF-8 cannot hold, length of the payload (u32), CRC-32 of length
+//! - frame: the marker `FF 6B 77 FE`, which cannot occur in UTF-8, length of the payload (u32), CRC-32 of length
 //!   and payload, payload;
-//! - record: kind (u8) and then, as the kind needs them, revision (u64), and resource, key and JSON, each
-//!   behind its length (u32). Attributes are computed again from the JSON.
+//! - record: kind (u8), followed as the kind requires by revision (u64), and resource, key and JSON, each prefixed
+//!   with its length (u32). Attributes are recomputed from the JSON.
 //!
-//! | kind | record | |
+//! | kind | record | fields |
 //! |---|---|---|
 //! | 1 | put | revision, resource, key, JSON |
 //! | 2 | delete | revision, resource, key |
 //! | 3 | forget | resource |
-//! | 4 | opened | revision the counter starts from; the folder is in use from here |
-//! | 5 | closed | last revision; ended in good order |
+//! | 4 | opened | first revision of this run; the directory is in use from here |
+//! | 5 | closed | last revision; the server shut down cleanly |
 //! | 6 | end of a snapshot | number of objects |
 //!
-//! A frame is one group commit, and the next one is written only when it is synced. So a bad frame at the end
-//! of the last log is a write that a crash cut off, which nobody was told about: it is cut away. A bad frame
-//! with a good one behind it, or with another log, was once synced: that is damage, and [`open`] refuses it.
+//! A frame is one group commit, and the next one is written only after it is synced. So a bad frame at the end
+//! of the last log is a torn, unconfirmed write: [`open`] truncates it. A bad frame that is followed by a good frame
+//! or by another log was synced once: that is damage, and [`open`] fails.
 //!
 //! # Revisions
 //!
-//! Commits are visible before they are synced, so a crash can lose revisions that clients have seen. They must
-//! not come again with another meaning: after an end without `closed`, the counter goes on [`GAP`] further,
-//! and `opened` says so on the disk before anything else happens. A commit is answered when it is synced, so
-//! what can be lost is at most what is in flight: requests at a time, times the writes of a batch. A server
-//! that goes on to commit after a failure ([`Log::failure`]) would use the gap up; it must refuse instead.
+//! Commits are visible before they are synced, so a crash can lose revisions that clients have seen. Such revisions
+//! must not be reused: after a shutdown without `closed`, the counter skips [`GAP`] revisions, and `opened` records
+//! this on disk before the first commit. A commit returns when it is synced, so a crash loses at most the commits in
+//! flight: concurrent requests times writes per batch. A server that kept committing after a failure
+//! ([`Log::failure`]) would use up the gap; it must reject writes instead.
 
 mod folder;
 mod frame;
@@ -70,73 +70,73 @@ use kubewright_apimachinery::json;
 use kubewright_sync::ordered_watch;
 use serde_json::Value;
 
-use super::{Attributes, Durability, Limits, Memory, Recorded, Revision, Version};
+use super::{Attributes, Durability, Limits, Memory, Recorded, Revision, StoredObject};
 use folder::Folder;
 use record::Record;
 use writer::{Options, Progress, Queue, Writer};
 
-/// How far the counter jumps after a crash. Far more than can be in flight; a `u64` has room for it.
+/// Number of revisions skipped after a crash. Far more than can be in flight.
 pub const GAP: Revision = 1_000_000;
 
-/// An open folder.
+/// An open directory.
 pub struct Opened {
-    /// The objects as they were, with the counter where it goes on.
+    /// The recovered objects and revision counter.
     pub engine: Memory,
-    /// Takes what is committed from now on.
+    /// Records commits from now on.
     pub log: Arc<Log>,
-    /// What was found.
+    /// What recovery found.
     pub recovered: Recovered,
 }
 
-/// What [`open`] found in a folder.
+/// What [`open`] found in a directory.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Recovered {
-    /// Objects.
+    /// Number of objects.
     pub objects: usize,
-    /// Length of the unfinished write that was cut away.
+    /// Length of the torn write that was truncated.
     pub truncated_bytes: u64,
-    /// The last server ended in good order, or there was none.
+    /// The last server shut down cleanly, or the directory is new.
     pub clean: bool,
 }
 
-/// Why a folder cannot be used.
+/// Why a directory cannot be opened.
 #[derive(Debug, thiserror::Error)]
 pub enum OpenError {
-    /// Another server has it.
-    #[error("{} is in use by another server; stop that one or choose another folder", .0.display())]
+    /// Another server has locked it.
+    #[error("{} is in use by another server; stop that one or choose another directory", .0.display())]
     Locked(PathBuf),
     /// A later release wrote it.
-    #[error("{} has format {found}; this release reads up to {known}: use a newer one", .path.display())]
+    #[error("{} has format {found}; this release reads up to {known}: use a newer release", .path.display())]
     Newer {
         /// The file.
         path: PathBuf,
-        /// Its format.
+        /// The file's format version.
         found: u32,
-        /// The newest format this release knows.
+        /// The newest format version of this release.
         known: u32,
     },
-    /// What was synced is not there any more. Nothing was changed.
-    #[error("{} is damaged at byte {offset}: {reason}; restore the folder from a copy", .path.display())]
+    /// Synced data is damaged. Nothing was changed.
+    #[error("{} is damaged at byte {offset}: {reason}; restore the directory from a backup", .path.display())]
     Damaged {
         /// The file.
         path: PathBuf,
-        /// Where in it.
+        /// Byte offset of the damage.
         offset: u64,
-        /// What is wrong there.
+        /// Description of the damage.
         reason: &'static str,
     },
-    /// A file that must be there is not. Nothing was changed.
-    #[error("no log goes on from revision {from}: {} is missing; restore the folder from a copy", .path.display())]
+    /// A required file is missing. Nothing was changed.
+    #[error("no log continues from revision {from}: {} is missing; restore the directory from a backup", .path.display())]
     Missing {
         /// The file.
         path: PathBuf,
-        /// The revision up to which the other files reach.
+        /// The last revision that the other files contain.
         from: Revision,
     },
     /// Reading or writing failed.
     #[error("cannot use {}", .path.display())]
     Io {
-        /// The file or folder.
+        /// The file or directory.
         path: PathBuf,
         /// The cause.
         #[source]
@@ -150,7 +150,7 @@ impl OpenError {
     }
 }
 
-/// Opens a folder, or makes a new one. `attributes` is asked for every object, by the order of resources.
+/// Opens a directory, or creates it. Calls `attributes` for every object, grouped by resource.
 pub fn open(
     dir: &Path,
     limits: Limits,
@@ -177,28 +177,31 @@ fn open_with(
             OpenError::io(dir)(io::Error::new(io::ErrorKind::InvalidData, what))
         })?;
         let attributes = attributes(resource, &object.value);
-        engine.restore(resource, Version::new(key.clone(), entry.revision, attributes, entry.json.clone()));
+        engine.restore(
+            resource,
+            StoredObject::new(key.clone(), entry.revision, attributes, entry.json.clone()),
+        );
     }
     let revision = if clean { found.state.revision } else { found.state.revision.saturating_add(GAP) };
     engine.advance(revision);
-    // Deletions among them left no trace: a watch that goes on from before must not miss them.
+    // The log has no events, so a watch from an earlier revision would miss deletions.
     engine.forget_past();
 
     let log_path = folder.path(folder::Kind::Log, found.start);
     let (mut writer, progress) = Writer::new(folder, found, options);
-    // On the disk before anybody can see a revision that comes after it.
+    // Must be on disk before a client can see a later revision.
     writer.commit(vec![Record::Opened { revision }]).map_err(OpenError::io(&log_path))?;
     let log = Log::start(writer, progress, lock).map_err(OpenError::io(dir))?;
     Ok(Opened { engine, log: Arc::new(log), recovered })
 }
 
-/// The log of an open folder. Dropping it closes it.
+/// The log of an open directory. Dropping it closes it.
 pub struct Log {
     queue: Arc<Queue>,
     progress: ordered_watch::Receiver<Progress>,
-    /// How often [`Durability::forget`] was called: it takes no revision to wait for.
+    /// Number of [`Durability::forget`] calls, which have no revision to wait for.
     forgets: AtomicU64,
-    /// Who joins it gets the folder's lock, to give it up.
+    /// Returns the directory's lock when joined.
     thread: Mutex<Option<JoinHandle<fs::File>>>,
 }
 
@@ -219,25 +222,26 @@ impl Log {
         Ok(Self { queue, progress, forgets: AtomicU64::new(0), thread: Mutex::new(Some(thread)) })
     }
 
-    /// Why nothing can be made durable any more. Once there is a reason it stays: after a failed sync nobody
-    /// knows what the disk holds. A server must then refuse writes before it commits them.
+    /// Why commits can no longer be made durable. Permanent: after a failed sync the content of the disk is
+    /// unknown. The server must then reject writes before it commits them.
     pub fn failure(&self) -> Option<io::Error> {
         self.progress.borrow().failure()
     }
 
-    /// Writes what is queued and notes the good end. Waits for the disk, and for a snapshot that is under way.
-    /// What is committed later is not kept, and [`Durability::synced`] says so. The folder is free then.
+    /// Writes the queued records and marks a clean shutdown. Waits for the disk and for a running snapshot.
+    /// Later commits are not stored, and [`Durability::synced`] fails for them. Releases the directory's
+    /// lock.
     pub fn close(&self) -> io::Result<()> {
         self.queue.close();
         let thread = self.thread.lock().unwrap_or_else(PoisonError::into_inner).take();
         if thread.is_some_and(|thread| thread.join().is_err()) {
-            return Err(io::Error::other("the log's thread panicked"));
+            return Err(io::Error::other("the log thread panicked"));
         }
         self.failure().map_or(Ok(()), Err)
     }
 
     fn append(&self, records: impl IntoIterator<Item = Record>) {
-        // Where nobody takes records any more, do not collect them.
+        // Do not queue records after the writer has ended.
         if !self.progress.is_closed() {
             self.queue.push(records);
         }
@@ -284,7 +288,7 @@ impl Durability for Log {
 
 impl Drop for Log {
     fn drop(&mut self) {
-        // The failure was logged when it happened, and told to everyone who waited.
+        // The failure was logged when it happened and returned to all waiting callers.
         let _ = self.close();
     }
 }

@@ -1,7 +1,7 @@
-//! The engine in memory: ordered maps of shared versions, and a ring of events per resource.
+//! The in-memory engine: ordered maps of shared versions, and a ring of events per resource.
 //!
-//! Cloning is what makes forks cheap: tables stand behind `Arc`s, so a clone copies a pointer per resource,
-//! and the first write to a resource after that copies its index of pointers, never an object.
+//! Forks are cheap because tables are behind `Arc`s: a clone copies a pointer per resource, and the first
+//! write to a resource after that copies its map of pointers, never an object.
 
 use std::cell::RefCell;
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
@@ -14,31 +14,31 @@ use serde_json::Value;
 
 use super::{
     Attributes, Change, Conflict, Engine, Event, EventKind, Expect, Expired, Limits, Listing, Revision,
-    Version, Write,
+    StoredObject, Write,
 };
 
 /// See the [module](super) for the contract.
 #[derive(Debug, Clone)]
 pub struct Memory {
     revision: Revision,
-    /// Nothing before this can be read; tables that begin later begin here.
+    /// Earlier revisions cannot be read; new tables start here.
     floor: Revision,
     limits: Limits,
     tables: BTreeMap<Arc<str>, Arc<Table>>,
-    /// Uid of an owner to the objects that name it.
+    /// From an owner's UID to its dependents.
     owned: Arc<BTreeMap<Box<str>, Dependents>>,
 }
 
-/// Resources and keys.
+/// Resource and key of each dependent.
 type Dependents = BTreeSet<(Arc<str>, Arc<str>)>;
 
 #[derive(Debug, Clone, Default)]
 struct Table {
-    objects: BTreeMap<Arc<str>, Arc<Version>>,
+    objects: BTreeMap<Arc<str>, Arc<StoredObject>>,
     ring: VecDeque<Arc<Event>>,
-    /// Bytes of the objects in the ring.
+    /// Size of the objects in the ring.
     bytes: usize,
-    /// Revision of the newest event that was dropped, or of the time when the table began.
+    /// Revision of the newest dropped event, or of the table's creation.
     dropped: Revision,
 }
 
@@ -48,9 +48,8 @@ impl Memory {
         Self { revision: 0, floor: 0, limits, tables: BTreeMap::new(), owned: Arc::default() }
     }
 
-    /// Puts a version back that an earlier life of the store had, without an event. Watches cannot reach
-    /// behind it.
-    pub fn restore(&mut self, resource: &Arc<str>, version: Version) {
+    /// Restores a version from disk, without an event. Watches cannot start before it.
+    pub fn restore(&mut self, resource: &Arc<str>, version: StoredObject) {
         self.revision = self.revision.max(version.revision);
         let version = Arc::new(version);
         self.link(resource, &version.key, &version.attributes);
@@ -59,12 +58,12 @@ impl Memory {
         table.objects.insert(version.key.clone(), version);
     }
 
-    /// Moves the counter forward, so that revisions of a lost past are never given out again.
+    /// Advances the counter, so that lost revisions are not reused.
     pub fn advance(&mut self, revision: Revision) {
         self.revision = self.revision.max(revision);
     }
 
-    /// Drops every event. What was before can be neither watched nor listed any more.
+    /// Drops all events. Earlier revisions can be neither watched nor listed.
     pub fn forget_past(&mut self) {
         self.floor = self.revision;
         for table in self.tables.values_mut() {
@@ -89,7 +88,7 @@ impl Memory {
         Ok(())
     }
 
-    fn apply(&mut self, write: Write) -> Arc<Version> {
+    fn apply(&mut self, write: Write) -> Arc<StoredObject> {
         self.revision += 1;
         let (json, attributes, deleted) = match write.change {
             Change::Put { object, attributes } => (encode(object, self.revision), attributes, false),
@@ -100,7 +99,7 @@ impl Memory {
             }
             Change::Delete { object, attributes } => (encode(object, self.revision), attributes, true),
         };
-        let version = Arc::new(Version::new(write.key.clone(), self.revision, attributes, json));
+        let version = Arc::new(StoredObject::new(write.key.clone(), self.revision, attributes, json));
         let previous = if deleted {
             self.table(&write.resource).objects.remove(&write.key)
         } else {
@@ -123,7 +122,7 @@ impl Memory {
         version
     }
 
-    /// The table of a resource, if its past reaches back to a revision.
+    /// The table of a resource, if it reaches back to a revision.
     fn reachable(&self, resource: &str, revision: Revision) -> Result<Option<&Table>, Expired> {
         let table = self.tables.get(resource);
         let oldest = table.map_or(0, |table| table.dropped).max(self.floor);
@@ -175,9 +174,9 @@ impl Table {
         }
     }
 
-    /// Takes back every event after `at` from the objects below `prefix`.
-    fn past(&self, prefix: &str, at: Revision) -> BTreeMap<Arc<str>, Arc<Version>> {
-        let mut objects: BTreeMap<Arc<str>, Arc<Version>> =
+    /// Undoes every event after `at` on the objects below `prefix`.
+    fn past(&self, prefix: &str, at: Revision) -> BTreeMap<Arc<str>, Arc<StoredObject>> {
+        let mut objects: BTreeMap<Arc<str>, Arc<StoredObject>> =
             range(&self.objects, prefix).map(|(key, version)| (key.clone(), version.clone())).collect();
         for event in self.ring.iter().rev().take_while(|event| event.revision() > at) {
             let key = &event.version.key;
@@ -197,7 +196,7 @@ impl Engine for Memory {
         self.revision
     }
 
-    fn get(&self, resource: &str, key: &str) -> Option<Arc<Version>> {
+    fn get(&self, resource: &str, key: &str) -> Option<Arc<StoredObject>> {
         self.tables.get(resource)?.objects.get(key).cloned()
     }
 
@@ -215,7 +214,7 @@ impl Engine for Memory {
         Ok(Listing { items, revision })
     }
 
-    fn commit(&mut self, batch: Vec<Write>) -> Result<Vec<Arc<Version>>, Conflict> {
+    fn commit(&mut self, batch: Vec<Write>) -> Result<Vec<Arc<StoredObject>>, Conflict> {
         self.check(&batch)?;
         Ok(batch.into_iter().map(|write| self.apply(write)).collect())
     }
@@ -228,7 +227,7 @@ impl Engine for Memory {
         Ok(table.ring.iter().skip(from).take(max).cloned().collect())
     }
 
-    fn dependents(&self, owner: &str) -> Vec<(Arc<str>, Arc<Version>)> {
+    fn dependents(&self, owner: &str) -> Vec<(Arc<str>, Arc<StoredObject>)> {
         let keys = self.owned.get(owner).into_iter().flatten();
         keys.filter_map(|(resource, key)| Some((resource.clone(), self.get(resource, key)?))).collect()
     }
@@ -249,22 +248,22 @@ impl Engine for Memory {
     }
 }
 
-/// The objects whose keys begin with `prefix`. Where they end is found at once: a long list would otherwise wait for the
-/// key of each of them to come from memory, which nobody else wants to see.
+/// The objects whose keys start with `prefix`. The end is found by a lookup: comparing the key of each item
+/// with the prefix would cost a cache miss per item.
 fn range<'a>(
-    objects: &'a BTreeMap<Arc<str>, Arc<Version>>,
+    objects: &'a BTreeMap<Arc<str>, Arc<StoredObject>>,
     prefix: &str,
-) -> impl Iterator<Item = (&'a Arc<str>, &'a Arc<Version>)> {
+) -> impl Iterator<Item = (&'a Arc<str>, &'a Arc<StoredObject>)> {
     let end = after(prefix);
     let end = end.as_deref().map_or(Bound::Unbounded, Bound::Excluded);
     objects.range::<str, _>((Bound::Included(prefix), end))
 }
 
-/// The first text behind all that begin with `prefix`, if there is one.
+/// The smallest string that is greater than all strings with `prefix`, if there is one.
 fn after(prefix: &str) -> Option<String> {
     let mut rest = prefix.chars();
     while let Some(last) = rest.next_back() {
-        // Texts are ordered as their characters are.
+        // Strings compare like their sequences of characters.
         if let Some(next) = (last..=char::MAX).nth(1) {
             return Some(format!("{}{next}", rest.as_str()));
         }
@@ -275,7 +274,7 @@ fn after(prefix: &str) -> Option<String> {
 /// The object with its resourceVersion, as compact JSON.
 fn encode(mut object: Value, revision: Revision) -> Bytes {
     thread_local! {
-        /// Written here first: the copy that is kept has no room to spare.
+        /// Encode into a reused buffer first, so that the stored copy has no spare capacity.
         static SCRATCH: RefCell<Vec<u8>> = const { RefCell::new(Vec::new()) };
     }
     object["metadata"]["resourceVersion"] = Value::String(revision.to_string());
@@ -291,7 +290,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn behind_a_prefix_comes_the_next_text_of_its_length() {
+    fn a_prefix_range_ends_at_the_next_string_of_that_length() {
         assert_eq!(after("default/").as_deref(), Some("default0"));
         assert_eq!(after("\u{d7ff}").as_deref(), Some("\u{e000}"));
         assert_eq!(after("a\u{10ffff}").as_deref(), Some("b"));

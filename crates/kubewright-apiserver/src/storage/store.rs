@@ -1,24 +1,24 @@
-//! The engine as a server shares it: behind a lock, with a wake-up for watchers and, on request, a log.
+//! The engine as shared by a server: behind a lock, with notification of watchers and an optional log.
 //!
-//! No lock is held across an await. Watchers are cursors: a commit changes one number that they wait on, and
-//! each then reads what it has not seen.
+//! No lock is held across an await. Watchers are cursors: a commit updates the revision that they wait on,
+//! and each then reads the events that it has not seen.
 
 use std::sync::{Arc, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
 
 use kubewright_sync::ordered_watch;
 
-use super::{Conflict, Engine as _, Event, Expired, Limits, Listing, Memory, Revision, Version, Write};
+use super::{Conflict, Engine as _, Event, Expired, Limits, Listing, Memory, Revision, StoredObject, Write};
 
-/// Where commits go besides memory.
+/// Makes commits durable.
 pub trait Durability: Send + Sync {
-    /// Takes the outcome of a commit, which is kept or lost as one. Called in the order of revisions, under the
-    /// store's lock: must not wait.
+    /// Records a commit; all its writes are stored or lost together. Called in the order of revisions, under
+    /// the store's lock: must not block.
     fn record(&self, batch: &[Recorded]);
-    /// A resource was dropped whole.
+    /// Records that a resource was dropped.
     fn forget(&self, resource: &str);
-    /// Why nothing is kept any more, if so. Such a failure stays.
+    /// The permanent failure of the log, if any.
     fn failure(&self) -> Option<std::io::Error>;
-    /// Keeps what is there and ends well. What is committed later is not kept.
+    /// Flushes and marks a clean shutdown. Later commits are not stored.
     fn close(&self) -> std::io::Result<()>;
     /// Resolves when everything up to `revision` would survive a crash.
     fn synced(
@@ -30,11 +30,11 @@ pub trait Durability: Send + Sync {
 /// One write of a commit, for [`Durability::record`].
 #[derive(Debug)]
 pub struct Recorded {
-    /// Where it was written.
+    /// Resource.
     pub resource: Arc<str>,
-    /// What was written; of a deletion, how the object looked last.
-    pub version: Arc<Version>,
-    /// The object is gone.
+    /// The new version; for a deletion, the last state.
+    pub version: Arc<StoredObject>,
+    /// The object was deleted.
     pub deleted: bool,
 }
 
@@ -46,18 +46,18 @@ pub struct Store {
 }
 
 impl Store {
-    /// An empty store that forgets everything when it is dropped.
+    /// An empty store without durability.
     pub fn new(limits: Limits) -> Self {
         Self::with(Memory::new(limits), None)
     }
 
-    /// A store that goes on from `engine`, and writes commits to `durability`.
+    /// A store that continues from `engine` and writes commits to `durability`.
     pub fn with(engine: Memory, durability: Option<Arc<dyn Durability>>) -> Self {
         let changed = ordered_watch::Sender::new(engine.revision());
         Self { engine: RwLock::new(engine), changed, durability }
     }
 
-    /// A copy with the same contents that goes its own way, in memory.
+    /// An independent in-memory copy with the same contents.
     #[must_use]
     pub fn fork(&self) -> Self {
         Self::with(self.read().clone(), None)
@@ -69,7 +69,7 @@ impl Store {
     }
 
     /// The object at `key`.
-    pub fn get(&self, resource: &str, key: &str) -> Option<Arc<Version>> {
+    pub fn get(&self, resource: &str, key: &str) -> Option<Arc<StoredObject>> {
         self.read().get(resource, key)
     }
 
@@ -83,18 +83,18 @@ impl Store {
         self.read().events(resource, after, max)
     }
 
-    /// The objects, of any resource, that name the owner with this uid.
-    pub fn dependents(&self, owner: &str) -> Vec<(Arc<str>, Arc<Version>)> {
+    /// The objects, of any resource, that have an owner reference with this UID.
+    pub fn dependents(&self, owner: &str) -> Vec<(Arc<str>, Arc<StoredObject>)> {
         self.read().dependents(owner)
     }
 
-    /// The resources that hold objects.
+    /// The resources that have objects.
     pub fn resources(&self) -> Vec<Arc<str>> {
         self.read().resources()
     }
 
-    /// Applies a batch, all or nothing, and wakes watchers.
-    pub fn commit(&self, batch: Vec<Write>) -> Result<Vec<Arc<Version>>, Conflict> {
+    /// Applies a batch atomically and wakes watchers.
+    pub fn commit(&self, batch: Vec<Write>) -> Result<Vec<Arc<StoredObject>>, Conflict> {
         if batch.is_empty() {
             return Ok(Vec::new());
         }
@@ -115,17 +115,17 @@ impl Store {
             .map(|((resource, deleted), version)| Recorded { resource, version: version.clone(), deleted })
             .collect();
         durability.record(&recorded);
-        // Sent under the lock, so that the number never goes back.
+        // Send under the lock, so that the revision never decreases.
         self.changed.send_replace(engine.revision());
         Ok(versions)
     }
 
-    /// Why nothing is kept any more, if so.
+    /// The permanent failure of the log, if any.
     pub fn failure(&self) -> Option<std::io::Error> {
         self.durability.as_ref().and_then(|durability| durability.failure())
     }
 
-    /// Keeps what is there and ends well.
+    /// Flushes the log and marks a clean shutdown.
     pub fn close(&self) -> std::io::Result<()> {
         self.durability.as_ref().map_or(Ok(()), |durability| durability.close())
     }
@@ -139,22 +139,22 @@ impl Store {
         }
     }
 
-    /// Wakes whoever waits for a change, although nothing was written.
+    /// Wakes all watchers without a write.
     pub fn wake(&self) {
         self.changed.send_modify(|_| {});
     }
 
-    /// Makes everything before now unreachable for watches and lists, as if the server had just started.
+    /// Makes earlier revisions unavailable to watches and lists, as after a restart.
     pub fn forget_past(&self) {
         self.write().forget_past();
     }
 
-    /// A number that changes with every commit: what watchers wait on.
+    /// A receiver that is notified of every commit.
     pub fn changes(&self) -> ordered_watch::Receiver<Revision> {
         self.changed.subscribe()
     }
 
-    /// Waits until everything up to `revision` would survive a crash. At once where nothing is kept.
+    /// Waits until everything up to `revision` would survive a crash. Returns at once without durability.
     pub async fn synced(&self, revision: Revision) -> std::io::Result<()> {
         match &self.durability {
             Some(durability) => durability.synced(revision).await,
@@ -162,7 +162,7 @@ impl Store {
         }
     }
 
-    // A panic while the lock was held cannot leave half a batch: the engine checks before it writes.
+    // Poisoning is harmless: the engine checks a batch before it writes, so a panic leaves no partial batch.
     fn read(&self) -> RwLockReadGuard<'_, Memory> {
         self.engine.read().unwrap_or_else(PoisonError::into_inner)
     }

@@ -1,7 +1,8 @@
-//! `pods/eviction`: a deletion that asks the disruption budgets first.
+//! `pods/eviction`: a deletion that respects PodDisruptionBudgets.
 //!
-//! A budget's status says how many evictions it allows. Each takes one off and notes the pod, in one write, so that no two
-//! evictions take the same; the controller of budgets counts anew when it sees that.
+//! A budget's status has the number of allowed disruptions. An eviction decrements it and records the pod in
+//! one write, so concurrent evictions cannot use the same one. The disruption controller recalculates the
+//! number afterwards.
 
 use bytes::Bytes;
 use http::{Response, StatusCode};
@@ -15,27 +16,27 @@ use serde_json::{Value, json};
 use crate::admission::Notes;
 use crate::after_commit::AfterCommit;
 use crate::body::Body;
+use crate::fieldmanager::FieldManager;
 use crate::input::{self, Media};
 use crate::negotiate::negotiate_without_tables;
 use crate::options::{DeleteOptions, WriteKind, WriteOptions};
 use crate::output;
 use crate::request::Request;
-use crate::resources::{Served, Shape};
+use crate::resources::{Resource, ResourceKind};
 use crate::server::Inner;
 use crate::storage::Expect;
-use crate::track::Author;
 use crate::write::WriteRequest;
 
 const EVICTION: Gvk<'static> = Gvk { group: "policy", version: "v1", kind: "Eviction" };
-/// More evictions than this that the controller of budgets has not confirmed are too many.
+/// Maximum number of evicted pods that the disruption controller has not processed yet.
 const MAX_DISRUPTED: usize = 2000;
 
 impl Inner {
-    /// Deletes a pod, if the disruption budgets that cover it allow.
+    /// Deletes a pod if its PodDisruptionBudget allows it.
     pub(super) async fn evict(
         &self,
         request: &Request,
-        served: &Served,
+        served: &Resource,
         namespace: &str,
         name: &str,
         body: &Bytes,
@@ -53,7 +54,7 @@ impl Inner {
         if eviction.str_at("metadata.name") != name {
             return Err(ApiError::bad_request("name in URL does not match name in Eviction object"));
         }
-        let manager = Author::of(request);
+        let manager = FieldManager::of(request);
         let write = WriteRequest {
             served,
             namespace,
@@ -64,8 +65,9 @@ impl Inner {
             options: &options,
         };
         let mut notes = Notes::default();
-        let eviction =
-            self.admit_subresource(&write, EVICTION, &Shape::BuiltIn(ty), eviction, &mut notes).await?;
+        let eviction = self
+            .admit_subresource(&write, EVICTION, &ResourceKind::BuiltIn(ty), eviction, &mut notes)
+            .await?;
         let version = self.find(served, namespace, name)?;
         let pod = version.object();
         let ended = matches!(pod.str_at("status.phase"), "Succeeded" | "Failed" | "Pending");
@@ -85,7 +87,7 @@ impl Inner {
         Ok(response)
     }
 
-    /// Takes one disruption off the budget that covers a pod, if it has one to spare.
+    /// Uses one allowed disruption of the pod's budget, if there is one.
     fn use_budget(&self, namespace: &str, pod: &Value, dry_run: bool) -> Result<(), ApiError> {
         let registry = self.registry();
         let Some(served) = registry.find("policy", "v1", "poddisruptionbudgets") else { return Ok(()) };
@@ -112,7 +114,7 @@ impl Inner {
             }
             take_one(&mut budget, pod.str_at("metadata.name"), self.clock.now());
             let key = served.key(namespace, budget.str_at("metadata.name"));
-            // A conflict means that what it allows has changed.
+            // On a conflict, check the changed budget again.
             let mut after = AfterCommit::default();
             if self.put(served, &key, Expect::At(revision), budget, &mut after).is_ok() {
                 self.finish(after);
@@ -122,7 +124,7 @@ impl Inner {
     }
 }
 
-/// An Eviction of `policy/v1beta1`, which is still accepted, as one of `policy/v1`.
+/// Converts an Eviction of `policy/v1beta1`, which is still accepted, to `policy/v1`.
 fn as_v1(media: Media, body: &Bytes) -> Result<Option<Bytes>, ApiError> {
     let (text, _) = input::to_json(media, body)?;
     let Ok(parsed) = json::parse(&text, json::ParseOptions::default()) else { return Ok(None) };
@@ -144,7 +146,7 @@ fn condition<'a>(object: &'a Value, kind: &str) -> Option<&'a Value> {
     object.list_at("status.conditions").iter().find(|condition| condition.str_at("type") == kind)
 }
 
-/// Whether the pod may go although nothing is to spare: one that is not healthy does not count.
+/// Whether an unhealthy pod may be evicted although no disruption is allowed.
 fn needs_none(budget: &Value, pod: &Value) -> bool {
     if condition(pod, "Ready").is_some_and(|ready| ready.str_at("status") == "True") {
         return false;
@@ -155,7 +157,7 @@ fn needs_none(budget: &Value, pod: &Value) -> bool {
         || (desired > 0 && number("status.currentHealthy") >= desired)
 }
 
-/// Fails if the budget has nothing to spare.
+/// Fails if the budget allows no disruption.
 fn check(budget: &Value) -> Result<(), ApiError> {
     let name = budget.str_at("metadata.name");
     let number = |path: &str| budget.int_at(path).unwrap_or_default();

@@ -1,8 +1,8 @@
-//! `pods/log`: what a kubelet would answer, and what the server says where it would not get that far.
+//! `pods/log`: simulates a kubelet's logs and kube-apiserver's errors.
 //!
-//! Nothing is executed, so the lines come from an annotation of the pod; when they were written, and whether at all, is
-//! read off the container's state in the pod's status. The server knows no more of a kubelet than that its node has an
-//! address.
+//! No containers run, so the lines come from an annotation of the pod. Their times, and whether there are
+//! any, follow from the container's state in the pod's status. Of a kubelet, only the node's address is
+//! simulated.
 
 use std::sync::Arc;
 
@@ -20,24 +20,24 @@ use crate::negotiate::negotiate_without_tables;
 use crate::options::parse_int;
 use crate::output;
 use crate::request::{Query, Request};
-use crate::resources::Served;
+use crate::resources::Resource;
 use crate::server::{Inner, no_resource};
 
-/// On a pod: what each of its containers writes when it starts, line by line.
+/// Pod annotation with the log lines that each container writes on start.
 const LOGS: &str = "kubewright.dev/logs";
-/// On a node: the machine is off.
+/// Node annotation: the machine is off.
 const DOWN: &str = "kubewright.dev/down";
 const KUBELET_PORT: u16 = 10250;
-/// Lines are so far apart, in microseconds, that each has a time of its own.
+/// Microseconds between lines, so that each has a unique time.
 const STEP: i64 = 1_000;
 const MEDIA: &str = "text/plain";
 
 impl Inner {
-    /// What a container wrote.
+    /// The logs of a container.
     pub(super) fn logs(
         self: &Arc<Self>,
         request: &Request,
-        served: &Arc<Served>,
+        served: &Arc<Resource>,
         namespace: &str,
         name: &str,
     ) -> Result<Response<Body>, ApiError> {
@@ -48,7 +48,7 @@ impl Inner {
         let container = container(&pod, &options.container)?;
         let node = pod.str_at("spec.nodeName");
         if node.is_empty() {
-            // As upstream: without a node there is nobody to ask, and that is no error.
+            // As upstream, the logs of an unscheduled pod are empty, not an error.
             return Ok(output::respond(StatusCode::NO_CONTENT, MEDIA, Body::empty()));
         }
         self.reach_kubelet(node, &format!("/containerLogs/{namespace}/{name}/{container}"))?;
@@ -77,7 +77,7 @@ impl Inner {
         Ok(output::respond(StatusCode::OK, MEDIA, Body::stream(stream)))
     }
 
-    /// Fails where a real server would not reach the kubelet.
+    /// Fails if a real server could not reach the kubelet.
     fn reach_kubelet(&self, node: &str, path: &str) -> Result<(), ApiError> {
         let registry = self.registry();
         let nodes = registry.find("", "v1", "nodes").ok_or_else(no_resource)?;
@@ -95,7 +95,7 @@ impl Inner {
     }
 }
 
-/// What is asked for.
+/// PodLogOptions.
 #[derive(Debug)]
 struct Options {
     container: String,
@@ -103,7 +103,7 @@ struct Options {
     previous: bool,
     timestamps: bool,
     tail: Option<usize>,
-    /// Bytes.
+    /// Maximum number of bytes.
     limit: Option<usize>,
     since: Since,
 }
@@ -111,7 +111,7 @@ struct Options {
 #[derive(Debug, Clone, Copy)]
 enum Since {
     Beginning,
-    /// Microseconds since 1970.
+    /// Microseconds since the Unix epoch.
     Time(i64),
     SecondsAgo(i64),
 }
@@ -164,7 +164,7 @@ fn parse_time(text: &str) -> Result<i64, ApiError> {
         .ok_or_else(|| ApiError::bad_request(format!("sinceTime: {text:?} is not a time in RFC 3339")))
 }
 
-/// The container that is meant: the one that is named, or the only one.
+/// The requested container, or the only one.
 fn container(pod: &Value, asked: &str) -> Result<String, ApiError> {
     let names = |field: &str| -> Vec<&str> {
         pod.list_at(field).iter().map(|container| container.str_at("name")).collect()
@@ -202,7 +202,7 @@ fn time_at(value: &Value, path: &str) -> i64 {
     time::parse_rfc3339_micros(value.str_at(path)).unwrap_or_default()
 }
 
-/// When the run of a container began whose lines are wanted, or why there are none, in a kubelet's words.
+/// The start time of the requested run of a container, or a kubelet's error if there is none.
 fn started(pod: &Value, container: &str, previous: bool) -> Result<i64, ApiError> {
     let which = format!("container {container:?} in pod {:?}", pod.str_at("metadata.name"));
     let refuse = |message: String| Err(ApiError::bad_request(message));
@@ -229,7 +229,7 @@ fn started(pod: &Value, container: &str, previous: bool) -> Result<i64, ApiError
     }
 }
 
-/// Whether the container still is in the run that began then.
+/// Whether the run that started at this time is still the current one.
 fn runs_since(pod: &Value, container: &str, started: i64) -> bool {
     status(pod, container).is_some_and(|status| {
         status.has("state.running") && time_at(status, "state.running.startedAt") == started
@@ -240,13 +240,13 @@ fn lines(pod: &Value) -> Vec<&str> {
     pod.at("metadata.annotations")[LOGS].as_str().unwrap_or_default().lines().collect()
 }
 
-/// Where in the lines of one run somebody is who reads them.
+/// The position of a reader in the lines of one run.
 #[derive(Debug)]
 struct Reader {
     started: i64,
-    /// Lines that were sent, or passed over.
+    /// Number of lines that were sent or skipped.
     sent: usize,
-    /// Bytes that may still be sent.
+    /// Number of bytes that may still be sent.
     left: Option<usize>,
 }
 
@@ -269,7 +269,7 @@ impl Reader {
         let mut text = String::new();
         for (number, line) in lines.iter().enumerate().skip(self.sent) {
             if timestamps {
-                // Nanoseconds, as kubelets have them.
+                // Nanoseconds, as in kubelet logs.
                 let time = time::format_rfc3339_micro(self.time(number));
                 text.push_str(time.trim_end_matches('Z'));
                 text.push_str("000Z ");
@@ -292,11 +292,11 @@ impl Reader {
     }
 }
 
-/// Somebody who waits for more: lines that are added to the annotation, until the container ends.
+/// Follows the log: returns lines that are added to the annotation until the container terminates.
 struct Follower {
     changes: ordered_watch::Receiver<u64>,
     server: Arc<Inner>,
-    served: Arc<Served>,
+    served: Arc<Resource>,
     key: String,
     container: String,
     timestamps: bool,
@@ -306,7 +306,7 @@ struct Follower {
 }
 
 impl Follower {
-    /// The next piece; none when the container has ended.
+    /// The next chunk; `None` after the container has terminated.
     async fn next(&mut self) -> Option<Bytes> {
         loop {
             if let Some(piece) = self.ready.take().filter(|piece| !piece.is_empty()) {
@@ -345,20 +345,20 @@ mod tests {
     }
 
     fn refused<T: std::fmt::Debug>(result: Result<T, ApiError>) -> String {
-        let error = result.expect_err("it is refused");
+        let error = result.expect_err("the request is rejected");
         assert_eq!(error.code, 400);
         error.message
     }
 
     fn read(query: &str) -> String {
-        let options = Options::read(&Query::parse(query), "p").expect("the options are good");
+        let options = Options::read(&Query::parse(query), "p").expect("the options are valid");
         let mut reader = Reader { started: 10_000_000, sent: 0, left: options.limit };
         let text = reader.first(&pod(&Value::Null), &options, 20_000_000);
         String::from_utf8(text).expect("lines are text")
     }
 
     #[test]
-    fn a_container_must_be_named_where_there_are_several_and_be_there() {
+    fn a_pod_with_several_containers_needs_a_valid_container_name() {
         let pod = pod(&Value::Null);
         assert_eq!(container(&pod, "i").ok().as_deref(), Some("i"));
         assert_eq!(refused(container(&pod, "x")), "container x is not valid for pod p");
@@ -369,7 +369,7 @@ mod tests {
     }
 
     #[test]
-    fn what_has_not_started_has_no_lines_and_says_why() {
+    fn a_container_that_has_not_started_returns_the_kubelets_error() {
         let waiting =
             |reason: &str| pod(&json!({ "name": "a", "state": { "waiting": { "reason": reason } } }));
         for (reason, why) in [
@@ -393,7 +393,7 @@ mod tests {
     }
 
     #[test]
-    fn a_crash_loop_shows_the_last_run_and_a_restart_the_one_before() {
+    fn a_crash_loop_returns_the_last_run_and_previous_the_one_before() {
         let at = |seconds: i64| time::format_rfc3339(seconds);
         let last = json!({ "terminated": { "startedAt": at(5) } });
         let crashing = pod(
@@ -408,7 +408,7 @@ mod tests {
     }
 
     #[test]
-    fn lines_are_chosen_by_number_size_and_time() {
+    fn lines_are_selected_by_number_size_and_time() {
         assert_eq!(read(""), "one\ntwo\nthree\n");
         assert_eq!(read("tailLines=1"), "three\n");
         assert_eq!(read("tailLines=0"), "");
@@ -423,8 +423,10 @@ mod tests {
     }
 
     #[test]
-    fn options_that_make_no_sense_are_refused_in_upstreams_words() {
-        let refusal = |query: &str| Options::read(&Query::parse(query), "p").expect_err("refused").message;
+    fn invalid_options_are_rejected_with_upstreams_errors() {
+        let refusal = |query: &str| {
+            Options::read(&Query::parse(query), "p").expect_err("the options are invalid").message
+        };
         assert_eq!(
             refusal("tailLines=-1&limitBytes=0"),
             "PodLogOptions \"p\" is invalid: [tailLines: Invalid value: -1: must be greater than or equal to 0, \

@@ -1,6 +1,6 @@
-//! `serviceaccounts/token`: a signed token for a service account, bound to a Pod, Secret or Node if the request says so.
+//! `serviceaccounts/token`: issues a token for a service account, optionally bound to a Pod, Secret or Node.
 //!
-//! The order of the checks is kube-apiserver's, since a request can fail several of them.
+//! The checks have kube-apiserver's order, because a request can fail several of them.
 
 use std::sync::Arc;
 
@@ -17,16 +17,16 @@ use serde_json::{Value, json};
 
 use crate::admission::{Cluster, Notes, Operation};
 use crate::body::Body;
+use crate::fieldmanager::FieldManager;
 use crate::input;
 use crate::negotiate::negotiate_without_tables;
 use crate::options::{WriteKind, WriteOptions};
 use crate::output;
 use crate::request::Request;
-use crate::resources::{Served, Shape};
+use crate::resources::{Resource, ResourceKind};
 use crate::server::{Inner, no_resource};
-use crate::storage::Version;
+use crate::storage::StoredObject;
 use crate::tokens::{Claims, Reference};
-use crate::track::Author;
 use crate::write::{WriteRequest, Written, check_namespace};
 
 const TOKEN_REQUEST: Gvk<'static> =
@@ -35,12 +35,12 @@ const TOKEN_REQUEST: Gvk<'static> =
 const DEFAULT_SECONDS: i64 = 3600;
 const MIN_SECONDS: i64 = 600;
 const MAX_SECONDS: i64 = 1 << 32;
-/// The expiration of the tokens that the ServiceAccount admission plugin injects into Pods. Such a token lives for a
-/// year; after the requested time its use is only reported.
+/// The lifetime that the ServiceAccount admission plugin requests for the tokens in Pods. Such a token is
+/// valid for a year; use after the requested lifetime is only reported.
 const INJECTED_SECONDS: i64 = 3607;
 const EXTENDED_SECONDS: i64 = 365 * 24 * 3600;
 
-/// What a token is bound to.
+/// The objects that a token is bound to.
 #[derive(Default)]
 struct Bound {
     pod: Option<Reference>,
@@ -52,7 +52,7 @@ impl Inner {
     pub(super) async fn token(
         &self,
         request: &Request,
-        served: &Served,
+        served: &Resource,
         namespace: &str,
         name: &str,
         body: &Bytes,
@@ -66,7 +66,7 @@ impl Inner {
         let mut asked = decoded.value;
         asked.default_at("spec.expirationSeconds", DEFAULT_SECONDS);
         check_namespace(served, namespace, &mut asked)?;
-        let manager = Author::of(request);
+        let manager = FieldManager::of(request);
         self.track_token_request(ty, &manager, &mut asked);
         let write = WriteRequest {
             served,
@@ -91,7 +91,7 @@ impl Inner {
         }
     }
 
-    fn track_token_request(&self, ty: TypeRef, manager: &Author, asked: &mut Value) {
+    fn track_token_request(&self, ty: TypeRef, manager: &FieldManager, asked: &mut Value) {
         let api_version = TOKEN_REQUEST.api_version();
         let write = Write {
             manager: manager.name(),
@@ -106,7 +106,7 @@ impl Inner {
         apply::update(None, asked, &write);
     }
 
-    /// Admits and validates a request, and answers it with a token.
+    /// Admits and validates a TokenRequest, and returns it with a token.
     async fn grant(
         &self,
         write: &WriteRequest<'_>,
@@ -116,7 +116,7 @@ impl Inner {
     ) -> Result<Value, ApiError> {
         let WriteRequest { served, namespace, name, .. } = *write;
         let cluster = Cluster::new(self);
-        let shape = Shape::BuiltIn(ty);
+        let shape = ResourceKind::BuiltIn(ty);
         let mut attributes = write.attributes(Operation::Create, name, asked, None);
         (attributes.kind, attributes.shape) = (TOKEN_REQUEST, &shape);
         self.admission.admit(&cluster, &mut attributes, notes).await?;
@@ -186,7 +186,7 @@ impl Inner {
         Ok(granted)
     }
 
-    /// The object that a token is to be bound to.
+    /// The object that the token is to be bound to.
     fn bound(&self, namespace: &str, account: &str, reference: &Value) -> Result<Bound, ApiError> {
         let kind = reference.str_at("kind");
         let name = reference.str_at("name");
@@ -240,7 +240,7 @@ impl Inner {
         Ok(bound)
     }
 
-    fn bindable(&self, plural: &str, namespace: &str, name: &str) -> Result<Arc<Version>, ApiError> {
+    fn bindable(&self, plural: &str, namespace: &str, name: &str) -> Result<Arc<StoredObject>, ApiError> {
         check_path_segment(name)?;
         let registry = self.registry();
         let served = registry.find("", "v1", plural).ok_or_else(no_resource)?;
@@ -261,7 +261,7 @@ fn validate(asked: &Value) -> ErrorList {
     errors
 }
 
-/// A name that is looked up in storage. The errors are those of kube-apiserver's registry.
+/// Checks a name for use in a storage path. Errors are those of kube-apiserver's registry.
 fn check_path_segment(name: &str) -> Result<(), ApiError> {
     if name.is_empty() {
         return Err(ApiError::bad_request("Name parameter required."));

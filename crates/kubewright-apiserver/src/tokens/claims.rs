@@ -1,4 +1,4 @@
-//! The claims of service account tokens: what is written into them, and what must still hold when they are used.
+//! The claims of service account tokens: building them, and validating them on use.
 
 use std::sync::Arc;
 
@@ -8,17 +8,17 @@ use serde_json::{Value, json};
 
 use crate::auth::User;
 use crate::server::Inner;
-use crate::storage::Version;
+use crate::storage::StoredObject;
 
-/// The issuer of tokens that are stored in Secrets.
+/// The issuer of legacy tokens in Secrets.
 pub(super) const LEGACY_ISSUER: &str = "kubernetes/serviceaccount";
 
-/// Clocks may differ by this many seconds, as in kube-apiserver.
+/// Accepted clock skew in seconds, as in kube-apiserver.
 const LEEWAY: i64 = 60;
 
 const INVALIDATED: &str = "service account token has been invalidated";
 
-/// A name and uid in a token.
+/// A name and UID in a token.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Reference {
     pub(crate) name: String,
@@ -27,7 +27,7 @@ pub(crate) struct Reference {
 }
 
 impl Reference {
-    pub(crate) fn to(version: &Version) -> Self {
+    pub(crate) fn to(version: &StoredObject) -> Self {
         let (_, name) = version.namespace_and_name();
         Self { name: name.to_owned(), uid: version.attributes.uid.to_string() }
     }
@@ -46,7 +46,7 @@ impl Reference {
     }
 }
 
-/// What a new token claims.
+/// The claims of a new token.
 #[derive(Debug)]
 pub(crate) struct Claims<'a> {
     pub(crate) id: String,
@@ -58,7 +58,7 @@ pub(crate) struct Claims<'a> {
     pub(crate) audiences: &'a [Value],
     pub(crate) issued: i64,
     pub(crate) expires: i64,
-    /// When use of the token is worth a warning, long before it expires.
+    /// The time from which use of the token is reported, long before it expires.
     pub(crate) warn_after: Option<i64>,
 }
 
@@ -99,7 +99,8 @@ fn account_user(namespace: &str, account: &Reference) -> User {
 }
 
 impl Inner {
-    /// The user of a token whose signature and audience were checked, or the reason why it is not valid any more.
+    /// The user of a token whose signature and audience are verified, or the reason why it is no longer
+    /// valid.
     pub(super) fn validate_claims(&self, token: &str, claims: &Value) -> Result<User, String> {
         if claims.str_at("iss") == LEGACY_ISSUER {
             return self.validate_legacy_claims(token, claims);
@@ -148,7 +149,7 @@ impl Inner {
             extra("pod-uid", &pod.uid);
         }
         if let Some(node) = reference("node") {
-            // The Node of a Pod is for information only.
+            // The Node of a Pod is informational and not checked.
             if pod.is_none() {
                 self.check_bound("node", "", &node, now)?;
             }
@@ -160,7 +161,7 @@ impl Inner {
         Ok(user)
     }
 
-    /// The object that a token is bound to must be there, with the same uid.
+    /// Checks that the bound object exists with the same UID.
     fn check_bound(&self, kind: &str, namespace: &str, bound: &Reference, now: i64) -> Result<(), String> {
         let found = self.referenced(&format!("{kind}s"), namespace, &bound.name).ok_or(INVALIDATED)?;
         if *found.attributes.uid != bound.uid {
@@ -172,7 +173,7 @@ impl Inner {
         if was_deleted(&found, now) { Err(INVALIDATED.to_owned()) } else { Ok(()) }
     }
 
-    /// As [`Inner::validate_claims`], for a token that is stored in a Secret.
+    /// As [`Inner::validate_claims`], for a legacy token in a Secret.
     fn validate_legacy_claims(&self, token: &str, claims: &Value) -> Result<User, String> {
         let claim = |name: &str, missing: &str| {
             let key = format!("kubernetes.io/serviceaccount/{name}");
@@ -220,14 +221,14 @@ impl Inner {
         Ok(account_user(&namespace, &Reference { name, uid }))
     }
 
-    fn referenced(&self, storage: &str, namespace: &str, name: &str) -> Option<Arc<Version>> {
+    fn referenced(&self, storage: &str, namespace: &str, name: &str) -> Option<Arc<StoredObject>> {
         let key = if namespace.is_empty() { name.to_owned() } else { [namespace, "/", name].concat() };
         self.store.get(storage, &key)
     }
 }
 
-/// Deleted so long ago that no clock can have it as present.
-fn was_deleted(version: &Version, now: i64) -> bool {
+/// Whether the object was deleted longer ago than the accepted clock skew.
+fn was_deleted(version: &StoredObject, now: i64) -> bool {
     version.attributes.deleting
         && time::parse_rfc3339(version.object().str_at("metadata.deletionTimestamp"))
             .is_some_and(|deleted| deleted < now - LEEWAY)

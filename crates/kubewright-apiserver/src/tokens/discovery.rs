@@ -1,4 +1,4 @@
-//! OpenID Connect discovery: what other programs need to verify service account tokens.
+//! OpenID Connect discovery, for external verification of service account tokens.
 
 use http::{HeaderValue, Response, StatusCode, header};
 use kubewright_apimachinery::json;
@@ -10,7 +10,7 @@ use crate::body::Body;
 use crate::output;
 use crate::server::Inner;
 
-/// Both documents may be cached for an hour, as kube-apiserver's.
+/// Both documents may be cached for an hour, as upstream.
 const CACHE_CONTROL: HeaderValue = HeaderValue::from_static("public, max-age=3600");
 
 impl Inner {
@@ -21,7 +21,7 @@ impl Inner {
         algorithms.sort_unstable();
         algorithms.dedup();
         let issuer = &self.tokens.issuers()[0];
-        // The server's own address, which the issuer need not be.
+        // The server's own address, which may differ from the issuer.
         let address = self.tokens.address().unwrap_or_else(|| issuer.trim_end_matches('/').to_owned());
         let document = json!({
             "issuer": issuer,

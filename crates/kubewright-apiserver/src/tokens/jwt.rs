@@ -1,4 +1,4 @@
-//! JSON Web Tokens in their compact form. Owns the encoding, not what the claims mean.
+//! JSON Web Tokens in compact form. Owns the encoding, not the meaning of claims.
 
 use base64::Engine as _;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
@@ -17,7 +17,7 @@ pub(super) fn sign(key: &SigningKey, claims: &Value) -> Result<String, KeyError>
     Ok(token)
 }
 
-/// A token whose signature has not been checked.
+/// A token whose signature has not been verified.
 pub(super) struct Unverified<'a> {
     header: Value,
     claims: Value,
@@ -26,7 +26,7 @@ pub(super) struct Unverified<'a> {
 }
 
 impl<'a> Unverified<'a> {
-    /// Reads a token, if it is one.
+    /// Parses a token.
     pub(super) fn read(token: &'a str) -> Option<Self> {
         let (signed, signature) = token.rsplit_once('.')?;
         let (header, claims) = signed.split_once('.')?;
@@ -35,12 +35,12 @@ impl<'a> Unverified<'a> {
         Some(Self { header: parse(header)?, claims: parse(claims)?, signed, signature: decode(signature)? })
     }
 
-    /// The issuer that the token claims to have.
+    /// The issuer in the claims.
     pub(super) fn issuer(&self) -> &str {
         self.claims["iss"].as_str().unwrap_or_default()
     }
 
-    /// The keys that may have signed it: all, unless the token names one.
+    /// The keys that may have signed the token: the one with its key ID, or all.
     pub(super) fn candidates<'k>(&self, keys: &'k [PublicKey]) -> impl Iterator<Item = &'k PublicKey> {
         let id = self.header["kid"].as_str().unwrap_or_default().to_owned();
         keys.iter().filter(move |key| id.is_empty() || key.id == id)
@@ -58,7 +58,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_changed_token_is_not_verified() {
+    fn a_modified_token_is_not_verified() {
         let key = SigningKey::generate().unwrap();
         let token = sign(&key, &json!({"iss": "me", "sub": "a"})).unwrap();
         let read = Unverified::read(&token).unwrap();

@@ -1,7 +1,7 @@
-//! The keys of service account tokens: one signs, and all that are configured verify.
+//! Keys of service account tokens: one signs, and all configured ones verify.
 //!
-//! The key formats and the key id are those of kube-apiserver. A key that cannot both sign and verify is rejected when
-//! it is read, so signing fails only if the system has no randomness.
+//! Key formats and key IDs are kube-apiserver's. A key that cannot both sign and verify is rejected when it
+//! is loaded, so signing fails only without system randomness.
 
 use std::fmt;
 
@@ -31,18 +31,18 @@ const P384: &[u64] = &[1, 3, 132, 0, 34];
 /// A key cannot be used for service account tokens.
 #[derive(Debug, thiserror::Error)]
 pub enum KeyError {
-    /// No PEM, or no key in it.
-    #[error("no key was found; a PEM file with an RSA or EC key is needed")]
+    /// The file is not PEM or contains no key.
+    #[error("no key found; a PEM file with an RSA or EC key is required")]
     Pem(#[source] rustls_pki_types::pem::Error),
-    /// A key, but of another kind.
+    /// The key type is not supported.
     #[error("the key is neither RSA with at least 2048 bits nor EC on the curve P-256 or P-384")]
     Unsupported,
-    /// The system has no randomness to make a key or a signature from.
+    /// The system's random number generator failed.
     #[error("the system returned no random numbers")]
     Randomness,
 }
 
-/// How a key signs.
+/// The signature algorithm of a key.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum Algorithm {
     Es256,
@@ -76,7 +76,7 @@ impl Algorithm {
     }
 }
 
-/// The key that signs tokens.
+/// A key that signs tokens.
 pub struct SigningKey {
     pair: Pair,
     public: PublicKey,
@@ -94,14 +94,14 @@ impl fmt::Debug for SigningKey {
 }
 
 impl SigningKey {
-    /// A new EC key on the curve P-256.
+    /// Generates an EC key on the curve P-256.
     pub fn generate() -> Result<Self, KeyError> {
         let key = EcdsaKeyPair::generate_pkcs8(&ECDSA_P256_SHA256_FIXED_SIGNING, &SystemRandom::new())
             .map_err(|_| KeyError::Randomness)?;
         Self::from_pkcs8(key.as_ref())
     }
 
-    /// The first private key of a PEM file: PKCS#8, or what `openssl` writes for RSA and EC keys.
+    /// The first private key of a PEM file: PKCS#8, or OpenSSL's formats for RSA and EC keys.
     pub fn from_pem(pem: &[u8]) -> Result<Self, KeyError> {
         match PrivateKeyDer::from_pem_slice(pem).map_err(KeyError::Pem)? {
             PrivateKeyDer::Pkcs8(der) => Self::from_pkcs8(der.secret_pkcs8_der()),
@@ -160,7 +160,7 @@ impl SigningKey {
         Ok(Self { public: PublicKey::from_key_info(&info)?, pair: Pair::Rsa(Box::new(pair)) })
     }
 
-    /// The key that verifies what this one signs.
+    /// The public key.
     pub fn public(&self) -> &PublicKey {
         &self.public
     }
@@ -186,14 +186,14 @@ impl SigningKey {
 #[derive(Debug, Clone)]
 pub struct PublicKey {
     pub(crate) algorithm: Algorithm,
-    /// As kube-apiserver derives it from the key.
+    /// Derived from the key as kube-apiserver does.
     pub(crate) id: String,
     key: Vec<u8>,
     pub(crate) jwk: Value,
 }
 
 impl PublicKey {
-    /// All keys of a PEM file: public keys, certificates, and the public halves of private keys.
+    /// All keys of a PEM file: public keys, certificates, and the public keys of private keys.
     pub fn all_from_pem(pem: &[u8]) -> Result<Vec<Self>, KeyError> {
         let mut keys = Vec::new();
         for section in <(SectionKind, Vec<u8>)>::pem_slice_iter(pem) {
@@ -272,7 +272,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_key_verifies_what_it_signed_and_nothing_else() {
+    fn a_key_verifies_only_its_own_signatures() {
         let key = SigningKey::generate().unwrap();
         let signature = key.sign(b"message").unwrap();
         assert!(key.public().verifies(b"message", &signature));
@@ -280,7 +280,7 @@ mod tests {
         assert!(!SigningKey::generate().unwrap().public().verifies(b"message", &signature));
     }
 
-    /// What openssl writes to standard output.
+    /// The standard output of openssl.
     fn openssl(arguments: &str, input: &[u8]) -> Vec<u8> {
         use std::io::Write as _;
         use std::process::{Command, Stdio};
@@ -290,13 +290,13 @@ mod tests {
             .stdout(Stdio::piped())
             .stderr(Stdio::null())
             .spawn()
-            .expect("openssl makes the keys: install it (Debian: apt-get install openssl)");
+            .expect("openssl generates the keys: install it (Debian: apt-get install openssl)");
         child.stdin.take().unwrap().write_all(input).unwrap();
         child.wait_with_output().unwrap().stdout
     }
 
     #[test]
-    fn keys_of_openssl_are_read_and_have_the_same_id_as_their_public_half() {
+    fn openssl_keys_are_loaded_with_the_id_of_their_public_key() {
         let rsa = openssl("genrsa -traditional 2048", b"");
         let p256 = openssl("ecparam -name prime256v1 -genkey -noout", b"");
         let p384 = openssl("ecparam -name secp384r1 -genkey -noout", b"");

@@ -1,4 +1,4 @@
-//! The answer of a webhook: an object, or why it is none, worded as client-go words it.
+//! Responses of webhooks: decodes the object, with client-go's errors.
 
 use bytes::Bytes;
 use http::header;
@@ -7,7 +7,7 @@ use serde_json::Value;
 
 use crate::input;
 
-/// An HTTP answer.
+/// An HTTP response.
 pub(super) struct Answer {
     status: u16,
     is_text: bool,
@@ -21,7 +21,7 @@ impl Answer {
         Self { status: parts.status.as_u16(), is_text, body }
     }
 
-    /// The object in the body. Bodies are JSON or YAML.
+    /// Decodes the object in the body, JSON or YAML.
     pub(super) fn decode(&self) -> Result<Value, String> {
         if !(200..=206).contains(&self.status) {
             return Err(self.failure());
@@ -29,7 +29,7 @@ impl Answer {
         let (value, _) = input::applied(&self.body)?;
         let kind = match &value {
             Value::Object(_) => return Ok(value),
-            // A null decodes into an empty object.
+            // Null decodes into an empty object.
             Value::Null => return Ok(Value::Object(serde_json::Map::new())),
             Value::String(_) => "string",
             Value::Bool(_) => "bool",

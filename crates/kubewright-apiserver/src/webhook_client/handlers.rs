@@ -1,4 +1,4 @@
-//! Webhook handlers of the same process.
+//! In-process webhook handlers.
 
 use std::collections::HashMap;
 use std::pin::Pin;
@@ -10,7 +10,7 @@ use tower_service::Service;
 
 use super::MAX_ANSWER;
 
-/// Where a webhook is reached, as a `clientConfig` names it.
+/// The address of a webhook, as in a `clientConfig`.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub enum WebhookAddress {
     /// Scheme, host and port of a URL: `https://127.0.0.1:9443`.
@@ -25,7 +25,7 @@ pub enum WebhookAddress {
 }
 
 type Answering = Pin<Box<dyn Future<Output = Result<http::Response<Bytes>, String>> + Send>>;
-/// Answers a request to a webhook.
+/// Handles a request to a webhook.
 pub(crate) type Handler = Arc<dyn Fn(http::Request<Full<Bytes>>) -> Answering + Send + Sync>;
 
 /// The handlers of one server.
@@ -35,7 +35,7 @@ pub(crate) struct Handlers {
 }
 
 impl Handlers {
-    /// The same handlers for another server.
+    /// A copy for a forked server.
     pub(crate) fn fork(&self) -> Self {
         let handlers = self.by_address.read().unwrap_or_else(PoisonError::into_inner).clone();
         Self { by_address: RwLock::new(handlers) }

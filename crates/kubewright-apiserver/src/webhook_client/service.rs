@@ -1,7 +1,7 @@
-//! Where the endpoints of a webhook's Service are.
+//! Resolves the endpoints of a webhook's Service.
 //!
-//! Ready endpoints come from the Service's EndpointSlices, else from its Endpoints, else from the ready Pods that it
-//! selects: a server without controllers has nothing but the Pods. Loopback addresses come first.
+//! Ready endpoints come from the Service's EndpointSlices, else from its Endpoints, else from the ready Pods
+//! that it selects: without controllers only Pods exist. Loopback addresses come first.
 
 use std::net::{IpAddr, SocketAddr};
 

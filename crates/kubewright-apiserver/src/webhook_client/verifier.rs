@@ -1,8 +1,8 @@
-//! Trust in a webhook's certificate, as Go's crypto/x509 has it.
+//! Verifies a webhook's certificate as Go's crypto/x509 does.
 //!
-//! A certificate that is itself in the CA bundle is trusted, whatever it says about being an authority; names come from
-//! subject alternative names only. Without a CA bundle no certificate is trusted: this server does not read the
-//! machine's roots.
+//! A certificate that is itself in the CA bundle is trusted even if it is not a CA. Only subject alternative
+//! names are checked, not the common name. Without a CA bundle no certificate is trusted: the system's roots
+//! are not loaded.
 
 use std::net::IpAddr;
 use std::sync::Arc;
@@ -19,7 +19,7 @@ use tokio_rustls::TlsConnector;
 use x509_parser::extensions::GeneralName;
 use x509_parser::prelude::{FromDer as _, X509Certificate};
 
-/// A connector that trusts what `bundle` says: PEM in base64, or nothing.
+/// A connector that trusts the base64-encoded PEM `bundle`; nothing if it is empty.
 pub(super) fn connector(bundle: &str) -> Result<TlsConnector, String> {
     let unreadable = || "unable to load root certificates: unable to parse bytes as PEM block".to_owned();
     let pem = base64::engine::general_purpose::STANDARD.decode(bundle).map_err(|_| unreadable())?;
@@ -42,7 +42,7 @@ pub(super) fn connector(bundle: &str) -> Result<TlsConnector, String> {
     Ok(TlsConnector::from(Arc::new(config)))
 }
 
-/// The error of a failed handshake, as Go words it.
+/// The error of a failed handshake in Go's wording.
 pub(super) fn handshake_error(error: &std::io::Error) -> String {
     if error.kind() == std::io::ErrorKind::UnexpectedEof {
         return "EOF".to_owned();
@@ -184,7 +184,7 @@ fn dns_name<'a>(name: &GeneralName<'a>) -> Option<&'a str> {
     if let GeneralName::DNSName(name) = name { Some(name) } else { None }
 }
 
-/// A wildcard stands for the first label.
+/// A wildcard matches the first label.
 fn matches_host(pattern: &str, host: &str) -> bool {
     let (pattern, host) = (pattern.trim_end_matches('.'), host.trim_end_matches('.'));
     if pattern.eq_ignore_ascii_case(host) {

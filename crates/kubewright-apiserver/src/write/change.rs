@@ -1,6 +1,6 @@
-//! What a request wants to change, and the object that results from it.
+//! The change of a request, and the resulting object.
 //!
-//! A [`Change`] is resolved against the live object as often as needed: a write that lost against another is resolved
+//! A [`Change`] is resolved against the live object as often as needed: after a conflict it is resolved
 //! again. Resolving has no side effects.
 
 use bytes::Bytes;
@@ -13,7 +13,7 @@ use super::{WriteRequest, check_name, check_namespace};
 use crate::admission::{Attributes, Operation};
 use crate::input::Media;
 use crate::patch::{Apply, PatchObject};
-use crate::resources::Served;
+use crate::resources::Resource;
 use crate::scale::Scale;
 use crate::server::Inner;
 use crate::subresources::Bind;
@@ -26,17 +26,17 @@ pub(crate) enum Change<'a> {
     Patch(PatchObject<'a>),
     /// Server-side apply.
     Apply(Apply),
-    /// A pod is assigned to a node.
+    /// Binds a pod to a node.
     Bind(Bind<'a>),
-    /// The replicas are changed through the scale subresource.
+    /// Changes the replicas through the scale subresource.
     Scale(Scale<'a>),
 }
 
-/// What a change makes of the live object.
+/// The result of resolving a change.
 pub(crate) struct Candidate {
     /// The object that admission sees, with managedFields.
     pub(crate) object: Value,
-    /// The live object as admission sees it, where that is not the object itself.
+    /// The live object as admission sees it, if it is a view such as a Scale.
     pub(crate) old: Option<Value>,
     /// Warnings of strict decoding.
     pub(crate) warnings: Vec<String>,
@@ -49,7 +49,8 @@ impl Candidate {
 }
 
 impl<'c> Change<'c> {
-    /// The new object. `live` is packed and in the version of the resource; `None` if the object does not exist.
+    /// The new object. `live` is packed and in the version of the resource; `None` if the object does not
+    /// exist.
     pub(crate) fn resolve(
         &mut self,
         server: &Inner,
@@ -65,7 +66,7 @@ impl<'c> Change<'c> {
         }
     }
 
-    /// Puts what admission let through into the live object, where that is not the object itself.
+    /// Applies the admitted view to the live object, if admission saw a view such as a Scale.
     pub(crate) fn complete(
         &self,
         write: &WriteRequest<'_>,
@@ -87,7 +88,7 @@ impl<'c> Change<'c> {
         }
     }
 
-    /// Whether the client sent the whole object, so that its version and uid are preconditions.
+    /// Whether the client sent the whole object, so that its resourceVersion and UID are preconditions.
     pub(crate) fn replaces(&self) -> bool {
         match self {
             Self::Replace(_) => true,
@@ -96,12 +97,12 @@ impl<'c> Change<'c> {
         }
     }
 
-    /// Whether the change to the object passes admission. A Binding does instead of the change to its pod.
+    /// Whether admission sees the change. For a Binding it sees the Binding instead.
     pub(crate) fn is_admitted(&self) -> bool {
         !matches!(self, Self::Bind(_))
     }
 
-    /// The new and the old object as validating admission sees them, where that is not the object itself.
+    /// The new and old view for validating admission, if it sees a view such as a Scale.
     pub(crate) fn views(&self, new: &Value, old: &Value) -> Option<(Value, Value)> {
         match self {
             Self::Scale(change) => Some((change.view(new), change.view(old))),
@@ -131,7 +132,8 @@ impl<'c> Change<'c> {
 pub(crate) struct Replace<'a> {
     media: Media,
     body: &'a Bytes,
-    /// The decoded body, until it is used. It is decoded again for another try: that is rare, and a copy is not cheap.
+    /// The decoded body, until it is used. A retry decodes it again: retries are rare, and a copy is
+    /// expensive.
     decoded: Option<(Value, Vec<String>)>,
     creates: bool,
 }
@@ -176,7 +178,7 @@ impl<'a> Replace<'a> {
     }
 }
 
-/// The uid of a PUT is a precondition.
+/// Checks the UID in the body, which is a precondition.
 pub(crate) fn check_uid(write: &WriteRequest<'_>, live: &Value, object: &Value) -> Result<(), ApiError> {
     let (given, current) = (object.str_at("metadata.uid"), live.str_at("metadata.uid"));
     if given.is_empty() || given == current {
@@ -185,7 +187,7 @@ pub(crate) fn check_uid(write: &WriteRequest<'_>, live: &Value, object: &Value) 
     Err(precondition_failed(write, "UID", given, current))
 }
 
-/// Upstream's error for a write whose precondition does not hold for the stored object.
+/// Upstream's error for a failed precondition.
 pub(crate) fn precondition_failed(
     write: &WriteRequest<'_>,
     what: &str,
@@ -200,8 +202,8 @@ pub(crate) fn precondition_failed(
     ApiError::conflict(write.served.qualified(), write.name, &why)
 }
 
-/// The key that kube-apiserver uses in etcd; messages show it.
-fn registry_key(served: &Served, key: &str) -> String {
+/// kube-apiserver's key in etcd, for error messages.
+fn registry_key(served: &Resource, key: &str) -> String {
     let resource = match (served.group(), served.plural()) {
         ("", "services") => "services/specs",
         ("", "endpoints") => "services/endpoints",

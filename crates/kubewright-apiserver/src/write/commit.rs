@@ -1,7 +1,7 @@
-//! Commits: the only way into the store for objects, apart from the first ones of a new server.
+//! Commits: all objects are written to the store here, except for bootstrap objects.
 //!
-//! An object is given in the version of its resource and stored in the storage version. A commit adds what follows it
-//! to the list of steps ([`AfterCommit`]).
+//! An object is given in the version of its resource and stored in the storage version. A commit adds its
+//! steps to [`AfterCommit`].
 
 use std::sync::Arc;
 
@@ -10,45 +10,45 @@ use kubewright_apis::{convert, selectable};
 use serde_json::Value;
 
 use crate::after_commit::AfterCommit;
-use crate::resources::Served;
+use crate::resources::Resource;
 use crate::server::Inner;
-use crate::storage::{Attributes, Change, Conflict, Expect, Version, Write};
+use crate::storage::{Attributes, Change, Conflict, Expect, StoredObject, Write};
 
 impl Inner {
     /// Commits an object, given in the version of `served`.
     pub(crate) fn put(
         &self,
-        served: &Served,
+        served: &Resource,
         key: &str,
         expect: Expect,
         object: Value,
         after: &mut AfterCommit,
-    ) -> Result<Arc<Version>, Conflict> {
+    ) -> Result<Arc<StoredObject>, Conflict> {
         let version = self.commit_object(served, key, expect, object)?;
         after.written(self, served, &version);
         Ok(version)
     }
 
-    /// As [`Inner::put`], where nothing follows: the caller is what follows another commit.
+    /// As [`Inner::put`], without steps: for callers that are such steps themselves.
     pub(crate) fn commit_object(
         &self,
-        served: &Served,
+        served: &Resource,
         key: &str,
         expect: Expect,
         object: Value,
-    ) -> Result<Arc<Version>, Conflict> {
+    ) -> Result<Arc<StoredObject>, Conflict> {
         let (object, attributes) = stored_form(served, object);
         self.commit(served, key, expect, Change::Put { object, attributes })
     }
 
-    /// Commits the deletion of an object. Watchers get the last stored version.
+    /// Commits the deletion of an object. Watches get the last stored version.
     pub(crate) fn remove(
         &self,
-        served: &Served,
+        served: &Resource,
         key: &str,
-        current: &Arc<Version>,
+        current: &Arc<StoredObject>,
         after: &mut AfterCommit,
-    ) -> Result<Arc<Version>, Conflict> {
+    ) -> Result<Arc<StoredObject>, Conflict> {
         let change = Change::Delete { object: current.object(), attributes: current.attributes.clone() };
         let version = self.commit(served, key, Expect::At(current.revision), change)?;
         after.service_addresses(served, key, Some(current), None);
@@ -58,26 +58,26 @@ impl Inner {
 
     fn commit(
         &self,
-        served: &Served,
+        served: &Resource,
         key: &str,
         expect: Expect,
         change: Change,
-    ) -> Result<Arc<Version>, Conflict> {
+    ) -> Result<Arc<StoredObject>, Conflict> {
         let write = Write { resource: served.storage.clone(), key: Arc::from(key), expect, change };
         let mut versions = self.store.commit(vec![write])?;
         Ok(versions.remove(0))
     }
 }
 
-/// An object as the store keeps it: in the stored version, without `apiVersion` and `kind`. Custom ones keep
-/// these, since their stored version may change.
-pub(crate) fn stored_form(served: &Served, mut object: Value) -> (Value, Attributes) {
+/// An object in storage form: in the storage version, without `apiVersion` and `kind`. Custom resources keep
+/// these, because their storage version may change.
+pub(crate) fn stored_form(served: &Resource, mut object: Value) -> (Value, Attributes) {
     if let Some(custom) = served.custom() {
         let object = custom.to_stored(object);
         let attributes = attributes(None, &object);
         return (object, attributes);
     }
-    if !served.shows_stored() {
+    if !served.is_storage_form() {
         object = convert::convert(object, served.stored());
     }
     let attributes = attributes(Some(served), &object);
@@ -88,8 +88,8 @@ pub(crate) fn stored_form(served: &Served, mut object: Value) -> (Value, Attribu
     (object, attributes)
 }
 
-/// What can be searched for in an object of the stored version. Fields are those of built-in kinds only.
-pub(crate) fn attributes(served: Option<&Served>, object: &Value) -> Attributes {
+/// The indexed attributes of an object in the storage version. Fields are those of built-in kinds only.
+pub(crate) fn attributes(served: Option<&Resource>, object: &Value) -> Attributes {
     let labels = object.map_at("metadata.labels").iter();
     Attributes {
         uid: object.str_at("metadata.uid").into(),

@@ -1,4 +1,4 @@
-//! The metadata that a write may set, and what stays as it was.
+//! Metadata rules of writes.
 
 use std::collections::HashSet;
 
@@ -7,10 +7,14 @@ use kubewright_apimachinery::object::Fields as _;
 use kubewright_apimachinery::status::ApiError;
 use serde_json::Value;
 
-use crate::resources::Served;
+use crate::resources::Resource;
 
-/// The namespace of the body must be that of the path; an object of the cluster has none.
-pub(crate) fn check_namespace(served: &Served, namespace: &str, object: &mut Value) -> Result<(), ApiError> {
+/// Checks that the namespaces of body and path match; a cluster-scoped object has none.
+pub(crate) fn check_namespace(
+    served: &Resource,
+    namespace: &str,
+    object: &mut Value,
+) -> Result<(), ApiError> {
     if !served.namespaced() {
         object.object_mut("metadata").remove("namespace");
         return Ok(());
@@ -27,7 +31,7 @@ pub(crate) fn check_namespace(served: &Served, namespace: &str, object: &mut Val
     Ok(())
 }
 
-/// The name of the body must be that of the path.
+/// Checks that the names of body and path match.
 pub(crate) fn check_name(object: &Value, name: &str) -> Result<(), ApiError> {
     match object.str_at("metadata.name") {
         "" => Err(ApiError::bad_request(format!(
@@ -40,7 +44,7 @@ pub(crate) fn check_name(object: &Value, name: &str) -> Result<(), ApiError> {
     }
 }
 
-/// What an update cannot take away: it is the old object's where the new one does not say.
+/// Copies metadata that an update cannot remove from the old object.
 pub(super) fn carry_metadata(new: &mut Value, old: &Value) {
     for path in ["metadata.uid", "metadata.deletionTimestamp", "metadata.deletionGracePeriodSeconds"] {
         if !new.has(path) && old.has(path) {
@@ -49,14 +53,14 @@ pub(super) fn carry_metadata(new: &mut Value, old: &Value) {
     }
     new.set_at("metadata.creationTimestamp", old.at("metadata.creationTimestamp").clone());
     new.object_mut("metadata").remove("selfLink");
-    // Generations are counted by the server alone.
+    // Only the server sets the generation.
     match old.at("metadata.generation") {
         Value::Null => drop(new.object_mut("metadata").remove("generation")),
         generation => new.set_at("metadata.generation", generation.clone()),
     }
 }
 
-/// Clears what only the server sets, on the body of a POST.
+/// Clears fields that only the server sets, on the body of a POST.
 pub(super) fn wipe_system_fields(object: &mut Value) {
     let Some(metadata) = object.at_mut("metadata").and_then(Value::as_object_mut) else { return };
     for field in ["uid", "creationTimestamp", "deletionTimestamp", "deletionGracePeriodSeconds", "selfLink"] {
@@ -64,10 +68,10 @@ pub(super) fn wipe_system_fields(object: &mut Value) {
     }
 }
 
-/// What [`dedup_owners`] says of references that admission repeated.
+/// The text of [`dedup_owners`] for duplicates after admission.
 pub(super) const AFTER_ADMISSION: &str = "contains duplicate entries after mutating admission happens";
 
-/// Drops repeated owner references. Returns upstream's warning.
+/// Removes duplicate owner references. Returns upstream's warning.
 pub(super) fn dedup_owners(object: &mut Value, what: &str) -> Option<String> {
     let owners = object.list_mut("metadata.ownerReferences")?;
     if owners.len() < 2 {

@@ -1,4 +1,4 @@
-//! What the write path knows about a request.
+//! The parameters of a write request.
 
 use std::sync::LazyLock;
 
@@ -6,29 +6,29 @@ use serde_json::Value;
 
 use crate::admission::{Attributes, Operation, OperationOptions};
 use crate::auth::User;
+use crate::fieldmanager::FieldManager;
 use crate::options::{FieldValidation, WriteOptions};
-use crate::resources::Served;
-use crate::track::Author;
+use crate::resources::Resource;
 
 /// A request that writes one object.
 #[derive(Clone, Copy)]
 pub(crate) struct WriteRequest<'a> {
-    pub(crate) served: &'a Served,
+    pub(crate) served: &'a Resource,
     pub(crate) namespace: &'a str,
     /// The name in the path; empty on a POST to a collection.
     pub(crate) name: &'a str,
-    /// `status` and others, or empty.
+    /// The subresource, such as `status`; may be empty.
     pub(crate) subresource: &'a str,
     pub(crate) user: &'a User,
-    pub(crate) manager: &'a Author,
+    pub(crate) manager: &'a FieldManager,
     pub(crate) options: &'a WriteOptions,
 }
 
 impl<'a> WriteRequest<'a> {
-    /// A write of an object of the cluster by the server itself.
-    pub(crate) fn by_server(served: &'a Served) -> Self {
+    /// A write of a cluster-scoped object by the server itself.
+    pub(crate) fn by_server(served: &'a Resource) -> Self {
         static USER: LazyLock<User> = LazyLock::new(User::admin);
-        static MANAGER: LazyLock<Author> = LazyLock::new(|| Author::named("kube-apiserver"));
+        static MANAGER: LazyLock<FieldManager> = LazyLock::new(|| FieldManager::named("kube-apiserver"));
         static OPTIONS: WriteOptions = WriteOptions {
             dry_run: false,
             field_validation: FieldValidation::Ignore,
@@ -46,7 +46,7 @@ impl<'a> WriteRequest<'a> {
         }
     }
 
-    /// The namespace as authorization and admission see it: a Namespace is in itself.
+    /// The namespace for authorization and admission: for a Namespace, its own name.
     pub(crate) fn namespace_of<'b>(&self, name: &'b str) -> &'b str
     where
         'a: 'b,

@@ -1,4 +1,4 @@
-//! The stages between the two phases of admission: versions, preparation, allocation and validation.
+//! The stages between the two admission phases: resourceVersion, preparation, allocation and validation.
 
 use kubewright_apimachinery::decode::Form;
 use kubewright_apimachinery::field::{FieldError, Path, quote};
@@ -10,14 +10,14 @@ use serde_json::{Value, json};
 
 use super::metadata::carry_metadata;
 use super::{MODIFIED, WriteRequest};
-use crate::allocate::Reserved;
 use crate::auth::{Action, ActionOn, User};
 use crate::kinds;
-use crate::resources::Served;
+use crate::resources::Resource;
 use crate::server::Inner;
+use crate::service_ips::Reserved;
 
 impl Inner {
-    /// Prepares and validates a new object. A missing name is generated.
+    /// Prepares and validates a new object. Generates a missing name.
     pub(super) fn prepare_create(
         &self,
         write: &WriteRequest<'_>,
@@ -42,14 +42,14 @@ impl Inner {
         }
         warnings.extend(served.warnings(object, None));
         if served.storage.as_ref() == "namespaces" {
-            // Defaulting cannot know a name that is generated.
+            // Defaulting runs before the name is generated.
             let name = object.at("metadata.name").clone();
             object.object_mut("metadata.labels").insert("kubernetes.io/metadata.name".to_owned(), name);
         }
         Ok(reserved)
     }
 
-    /// Prepares and validates an object that is going to replace `old`.
+    /// Prepares and validates an object that replaces `old`.
     pub(super) fn prepare_update(
         &self,
         write: &WriteRequest<'_>,
@@ -71,14 +71,14 @@ impl Inner {
         if form == Form::Complete {
             served.normalise(new)?;
         }
-        // The strategies of subresources have no warnings.
+        // Upstream's subresource strategies have no warnings.
         if subresource.is_empty() {
             warnings.extend(served.warnings(new, Some(old)));
         }
         Ok(reserved)
     }
 
-    /// An update or patch that creates its object needs permission to create.
+    /// Checks the permission to create, for an update or patch that creates its object.
     pub(super) fn check_may_create(&self, write: &WriteRequest<'_>) -> Result<(), ApiError> {
         let on = ActionOn::Resource {
             group: write.served.group(),
@@ -89,7 +89,7 @@ impl Inner {
         self.check(write.user, Action { verb: "create", on })
     }
 
-    /// Sets the metadata that the server owns on every new object.
+    /// Sets the server-owned metadata of a new object.
     fn fill_metadata(&self, write: &WriteRequest<'_>, object: &mut Value) {
         object.set_at("metadata.uid", self.ids.uid());
         object.set_at("metadata.creationTimestamp", time::format_rfc3339(self.clock.now()));
@@ -105,8 +105,8 @@ impl Inner {
         }
     }
 
-    /// Sets the times that upstream's strategies set: the rules of kinds have no clock.
-    fn stamp(&self, served: &Served, new: &mut Value, old: Option<&Value>) {
+    /// Sets the timestamps that upstream's strategies set: the rules of kinds have no clock.
+    fn stamp(&self, served: &Resource, new: &mut Value, old: Option<&Value>) {
         let now = time::format_rfc3339(self.clock.now());
         match (served.group(), served.kind()) {
             ("", "PersistentVolume") => {
@@ -132,8 +132,8 @@ impl Inner {
     }
 }
 
-/// A CertificateSigningRequest carries the user who creates it, whatever the request says.
-fn set_requester(served: &Served, user: &User, object: &mut Value) {
+/// Sets the requesting user of a CertificateSigningRequest.
+fn set_requester(served: &Resource, user: &User, object: &mut Value) {
     if (served.group(), served.kind()) != ("certificates.k8s.io", "CertificateSigningRequest") {
         return;
     }
@@ -147,7 +147,7 @@ fn set_requester(served: &Served, user: &User, object: &mut Value) {
     }
 }
 
-/// A resourceVersion in a body, as the storage layer reads it; 0 if there is none.
+/// The resourceVersion in a body, parsed as by upstream's storage layer; 0 if missing.
 fn resource_version(object: &Value) -> Result<u64, ApiError> {
     let text = object.str_at("metadata.resourceVersion");
     if text.is_empty() {
@@ -160,7 +160,7 @@ fn resource_version(object: &Value) -> Result<u64, ApiError> {
     })
 }
 
-/// A new object must not have a resourceVersion. One that cannot be read counts as none.
+/// Rejects a resourceVersion on create. An invalid one counts as missing.
 pub(super) fn check_resource_version(object: &Value) -> Result<(), ApiError> {
     if resource_version(object).unwrap_or_default() == 0 {
         return Ok(());
@@ -168,8 +168,8 @@ pub(super) fn check_resource_version(object: &Value) -> Result<(), ApiError> {
     Err(ApiError::new(500, "", "resourceVersion should not be set on objects to be created"))
 }
 
-/// The resourceVersion of an update must be that of the live object. Where the kind allows unconditional updates, none
-/// means the live one.
+/// Checks that the resourceVersion of an update matches the live object. A missing one matches if the kind
+/// allows unconditional updates.
 pub(super) fn check_version_of_update(
     write: &WriteRequest<'_>,
     replaces: bool,
@@ -192,8 +192,8 @@ pub(super) fn check_version_of_update(
     Ok(())
 }
 
-/// The kind as errors name it: both views of an Event are the core one's, and a custom resource has its own.
-fn invalid_kind<'a>(served: &'a Served, object: &'a Value) -> Qualified<'a> {
+/// The kind for error messages: core `Event` for both Event groups; a custom resource has its own.
+fn invalid_kind<'a>(served: &'a Resource, object: &'a Value) -> Qualified<'a> {
     if served.custom().is_some() {
         return Gvk::of(object).qualified_kind();
     }

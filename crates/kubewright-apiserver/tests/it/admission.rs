@@ -1,4 +1,4 @@
-//! Admission plugins: what they set, what they refuse, and how they are switched.
+//! Admission plugins: defaults, rejections, and enabling and disabling them.
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
@@ -23,7 +23,7 @@ async fn label_default(server: &ApiServer, labels: Value) -> crate::exchange::An
 }
 
 #[tokio::test]
-async fn pod_security_refuses_what_the_level_of_the_namespace_forbids() {
+async fn pod_security_rejects_pods_that_violate_the_namespace_level() {
     let server = server();
     send(&server, "POST", PODS, &pod(&json!({"hostNetwork": true}))).await;
     let labelled = label_default(&server, json!({"pod-security.kubernetes.io/enforce": "baseline"})).await;
@@ -46,7 +46,7 @@ async fn pod_security_refuses_what_the_level_of_the_namespace_forbids() {
         "pods \"q\" is forbidden: violates PodSecurity \"baseline:latest\": privileged (container \"c\" must not set \
          securityContext.privileged=true)"
     );
-    // A level of an old version has the checks of that version.
+    // A level with an older version uses the checks of that version.
     label_default(
         &server,
         json!({
@@ -61,7 +61,7 @@ async fn pod_security_refuses_what_the_level_of_the_namespace_forbids() {
 }
 
 #[tokio::test]
-async fn pod_security_warns_about_templates_and_lets_them_through() {
+async fn pod_security_warns_about_pod_templates_and_admits_them() {
     let server = server();
     label_default(&server, json!({"pod-security.kubernetes.io/warn": "restricted"})).await;
     let job = json!({
@@ -110,7 +110,7 @@ async fn a_limit_range_sets_defaults_and_enforces_its_bounds() {
 }
 
 #[tokio::test]
-async fn a_pod_gets_its_service_account_where_the_plugin_is_on() {
+async fn a_pod_gets_its_service_account_if_the_plugin_is_enabled() {
     let off = server();
     let created = send(&off, "POST", PODS, &pod(&json!({}))).await;
     assert_eq!(created.status, 201, "off by default: {}", created.text);
@@ -141,7 +141,7 @@ async fn a_pod_gets_its_service_account_where_the_plugin_is_on() {
 }
 
 #[tokio::test]
-async fn a_plugin_can_be_switched_off() {
+async fn a_plugin_can_be_disabled() {
     let admission =
         AdmissionPlugins { disable: vec!["NamespaceLifecycle".to_owned()], ..AdmissionPlugins::default() };
     let server = ApiServer::new(Options { admission, ..options() });
@@ -181,7 +181,7 @@ async fn a_claim_grows_only_if_it_is_bound_and_its_class_allows_it() {
     send(&server, "POST", path, &claim).await;
     let larger = json!({"spec": {"resources": {"requests": {"storage": "2Gi"}}}});
     let one = format!("{path}/c");
-    // Validation refuses it first.
+    // Validation rejects it before admission.
     assert_eq!(send(&server, "PATCH", &one, &larger).await.status, 422);
     send(&server, "PATCH", &format!("{one}/status"), &json!({"status": {"phase": "Bound"}})).await;
     assert_eq!(send(&server, "PATCH", &one, &larger).await.status, 200);
@@ -211,7 +211,7 @@ async fn a_bound_pod_gets_the_topology_labels_of_its_node() {
 }
 
 #[tokio::test]
-async fn a_binding_of_another_version_of_the_pod_is_refused() {
+async fn a_binding_with_an_outdated_resource_version_is_rejected() {
     let server = server();
     send(&server, "POST", PODS, &pod(&json!({}))).await;
     let binding = |metadata: Value| json!({"metadata": metadata, "target": {"kind": "Node", "name": "n"}});
@@ -235,7 +235,7 @@ async fn an_eviction_of_the_older_version_is_accepted() {
 }
 
 #[tokio::test]
-async fn a_certificate_request_carries_its_creator_whichever_way_it_is_created() {
+async fn a_certificate_request_gets_its_creator_from_create_and_apply() {
     let server = server();
     let key = rcgen::KeyPair::generate().unwrap();
     let pem = rcgen::CertificateParams::default().serialize_request(&key).unwrap().pem().unwrap();
@@ -261,7 +261,7 @@ async fn a_certificate_request_carries_its_creator_whichever_way_it_is_created()
 }
 
 #[tokio::test]
-async fn a_custom_kind_of_the_same_name_keeps_what_it_says() {
+async fn a_custom_resource_with_a_built_in_kind_name_is_not_changed() {
     let server = server();
     let schema = json!({"type": "object", "x-kubernetes-preserve-unknown-fields": true});
     let definition = json!({
@@ -281,7 +281,7 @@ async fn a_custom_kind_of_the_same_name_keeps_what_it_says() {
     let path = "/apis/example.com/v1/certificatesigningrequests";
     let created = send(&server, "POST", path, &object).await;
     assert_eq!(created.body["spec"], object["spec"], "{}", created.text);
-    // Finalizers in a spec keep namespaces only.
+    // Only Namespaces have finalizers in their spec.
     let hold = json!({"metadata": {"finalizers": ["example.com/hold"]}});
     send(&server, "PATCH", &format!("{path}/a"), &hold).await;
     send(&server, "DELETE", &format!("{path}/a"), &Value::Null).await;

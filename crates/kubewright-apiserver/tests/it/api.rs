@@ -1,4 +1,4 @@
-//! kube's `Api` on the in-process server: every verb, subresource and kind of error that it knows.
+//! kube's `Api` on the in-process server: all verbs, subresources and kinds of errors.
 
 use anyhow::{Result, bail};
 use k8s_openapi::api::apps::v1::Deployment;
@@ -17,7 +17,7 @@ use crate::world::{alone, config_map, deployment, object, pod};
 fn status<T: std::fmt::Debug>(result: kube::Result<T>) -> Status {
     match result {
         Err(kube::Error::Api(status)) => *status,
-        other => panic!("not an error of the API: {other:?}"),
+        other => panic!("not an API error: {other:?}"),
     }
 }
 
@@ -38,7 +38,7 @@ async fn an_object_is_created_read_replaced_and_deleted() -> Result<()> {
     assert_eq!(maps.get("a").await?.data, changed.data);
 
     let deleted = maps.delete("a", &DeleteParams::default()).await?;
-    let status = deleted.right().expect("an object without finalizers is gone at once");
+    let status = deleted.right().expect("an object without finalizers is deleted immediately");
     assert!(status.is_success());
     assert_eq!(status.details.map(|details| details.uid), created.uid());
     assert_eq!(maps.get_opt("a").await?, None);
@@ -55,7 +55,7 @@ async fn an_update_that_changes_nothing_keeps_the_resource_version() -> Result<(
 }
 
 #[tokio::test]
-async fn a_dry_run_answers_and_changes_nothing() -> Result<()> {
+async fn a_dry_run_returns_the_object_and_changes_nothing() -> Result<()> {
     let maps: Api<ConfigMap> = Api::default_namespaced(alone());
     let dry = PostParams { dry_run: true, ..PostParams::default() };
     let shown = maps.create(&dry, &config_map("a")).await?;
@@ -169,7 +169,7 @@ async fn a_deployment_is_scaled_through_its_scale() -> Result<()> {
 }
 
 #[tokio::test]
-async fn errors_are_what_kube_takes_them_for() -> Result<()> {
+async fn kube_recognizes_every_kind_of_error() -> Result<()> {
     let maps: Api<ConfigMap> = Api::default_namespaced(alone());
     let missing = status(maps.get("nobody").await);
     assert!(missing.is_not_found());
@@ -196,7 +196,7 @@ async fn errors_are_what_kube_takes_them_for() -> Result<()> {
 }
 
 #[tokio::test]
-async fn a_deletion_heeds_its_preconditions() -> Result<()> {
+async fn a_deletion_checks_its_preconditions() -> Result<()> {
     let maps: Api<ConfigMap> = Api::default_namespaced(alone());
     let created = maps.create(&PostParams::default(), &config_map("a")).await?;
     let other = Preconditions {
@@ -217,13 +217,13 @@ async fn a_deletion_heeds_its_preconditions() -> Result<()> {
 }
 
 #[tokio::test]
-async fn a_finalizer_holds_an_object_back() -> Result<()> {
+async fn a_finalizer_delays_deletion() -> Result<()> {
     let maps: Api<ConfigMap> = Api::default_namespaced(alone());
     let mut held = config_map("a");
     held.metadata.finalizers = Some(vec!["example.org/hold".to_owned()]);
     maps.create(&PostParams::default(), &held).await?;
     let deleted = maps.delete("a", &DeleteParams::default()).await?;
-    let still = deleted.left().expect("the object is still there");
+    let still = deleted.left().expect("the object still exists");
     assert!(still.metadata.deletion_timestamp.is_some());
 
     let patch = Patch::Merge(json!({"metadata": {"finalizers": null}}));
@@ -233,7 +233,7 @@ async fn a_finalizer_holds_an_object_back() -> Result<()> {
 }
 
 #[tokio::test]
-async fn dependents_follow_their_owner_as_the_policy_says() -> Result<()> {
+async fn dependents_are_deleted_by_propagation_policy() -> Result<()> {
     let client = alone();
     let maps: Api<ConfigMap> = Api::default_namespaced(client.clone());
     for policy in [PropagationPolicy::Background, PropagationPolicy::Foreground, PropagationPolicy::Orphan] {
@@ -254,7 +254,7 @@ async fn dependents_follow_their_owner_as_the_policy_says() -> Result<()> {
 }
 
 #[tokio::test]
-async fn a_list_is_read_in_pages_that_show_one_moment() -> Result<()> {
+async fn pages_of_a_list_are_consistent() -> Result<()> {
     let maps: Api<ConfigMap> = Api::default_namespaced(alone());
     for i in 0..25 {
         maps.create(&PostParams::default(), &config_map(&format!("m{i:02}"))).await?;
@@ -273,7 +273,7 @@ async fn a_list_is_read_in_pages_that_show_one_moment() -> Result<()> {
         };
         assert_eq!(remaining, Some(25 - i64::try_from(names.len())?));
         params = params.continue_token(&token);
-        // What happens between two pages is not seen.
+        // Changes between two pages are not visible.
         maps.delete("m24", &DeleteParams::default()).await.ok();
         maps.create(&PostParams::default(), &config_map(&format!("n{}", names.len()))).await?;
     }
@@ -284,7 +284,7 @@ async fn a_list_is_read_in_pages_that_show_one_moment() -> Result<()> {
 }
 
 #[tokio::test]
-async fn selectors_choose_what_a_list_shows() -> Result<()> {
+async fn selectors_filter_a_list() -> Result<()> {
     let client = alone();
     let pods: Api<Pod> = Api::default_namespaced(client.clone());
     for (name, tier) in [("a", "web"), ("b", "web"), ("c", "db")] {
@@ -321,7 +321,7 @@ async fn a_collection_is_deleted_by_selector() -> Result<()> {
     let Some(deleted) =
         maps.delete_collection(&DeleteParams::default(), &ListParams::default().labels("x=1")).await?.left()
     else {
-        bail!("a collection answers with its objects");
+        bail!("deletecollection returns its objects");
     };
     assert_eq!(deleted.items.len(), 2);
     let left = maps.list(&ListParams::default()).await?;
@@ -350,7 +350,7 @@ async fn metadata_alone_is_read_listed_and_patched() -> Result<()> {
 }
 
 #[tokio::test]
-async fn an_entry_is_inserted_or_modified() -> Result<()> {
+async fn the_entry_api_inserts_or_modifies() -> Result<()> {
     let maps: Api<ConfigMap> = Api::default_namespaced(alone());
     for round in 1..=3 {
         let text = round.to_string();
@@ -368,7 +368,7 @@ async fn an_entry_is_inserted_or_modified() -> Result<()> {
 }
 
 #[tokio::test]
-async fn two_entries_of_one_object_do_not_overwrite_each_other() -> Result<()> {
+async fn concurrent_entries_of_one_object_conflict() -> Result<()> {
     let maps: Api<ConfigMap> = Api::default_namespaced(alone());
     maps.create(&PostParams::default(), &config_map("a")).await?;
     let change = |map: &mut ConfigMap| map.data = Some([("key".to_owned(), "mine".to_owned())].into());
@@ -382,7 +382,7 @@ async fn two_entries_of_one_object_do_not_overwrite_each_other() -> Result<()> {
 }
 
 #[tokio::test]
-async fn cluster_objects_and_their_subresources_are_served() -> Result<()> {
+async fn cluster_scoped_objects_and_their_subresources_are_served() -> Result<()> {
     let client = alone();
     let namespaces: Api<Namespace> = Api::all(client.clone());
     namespaces.create(&PostParams::default(), &object(json!({"metadata": {"name": "team"}}))).await?;
@@ -408,7 +408,7 @@ async fn pods_are_evicted_and_deployments_restarted() -> Result<()> {
     pods.create(&PostParams::default(), &pod("a")).await?;
     let answer = pods.evict("a", &kube::api::EvictParams::default()).await?;
     assert!(answer.is_success());
-    assert!(pods.get_opt("a").await?.is_none(), "an unscheduled pod goes at once");
+    assert!(pods.get_opt("a").await?.is_none(), "an unscheduled pod is deleted immediately");
 
     let deployments: Api<Deployment> = Api::default_namespaced(client.clone());
     deployments.create(&PostParams::default(), &deployment("web")).await?;
@@ -424,7 +424,7 @@ async fn pods_are_evicted_and_deployments_restarted() -> Result<()> {
 }
 
 #[tokio::test]
-async fn a_field_that_stands_for_writing_only_is_read_back_as_data() -> Result<()> {
+async fn string_data_of_a_secret_is_returned_as_data() -> Result<()> {
     let secrets: Api<Secret> = Api::default_namespaced(alone());
     let secret: Secret = object(json!({"metadata": {"name": "s"}, "stringData": {"user": "admin"}}));
     let created = secrets.create(&PostParams::default(), &secret).await?;

@@ -1,4 +1,4 @@
-//! Server-side apply as many managers use it: a model says who owns what, and the server must agree.
+//! Server-side apply by several field managers, compared with a model of field ownership.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
@@ -16,12 +16,12 @@ use tokio::task::JoinSet;
 
 use crate::world::{alone, client, object, server, soon};
 
-/// A part of an object that somebody may own. Items of a list and what they hold are owned apart.
+/// A part of an object that a field manager may own. An item of a list and its fields are owned separately.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 enum Part {
     /// An entry of a map.
     Entry(String),
-    /// An item of a list that has keys.
+    /// An item of a list with map keys.
     Item(String),
     /// The value of such an item.
     ItemValue(String),
@@ -29,13 +29,13 @@ enum Part {
     Tag(String),
 }
 
-/// What a manager wants; what is there by being there has no value.
+/// An apply configuration; parts without a value are `None`.
 type Wanted = BTreeMap<Part, Option<String>>;
 
-/// Who writes: the same name may apply and update, and is two owners then.
+/// Manager and operation: the same name with Apply and Update is two managers.
 type Owner = (String, &'static str);
 
-/// What upstream's rules say of an object.
+/// The expected state of an object by upstream's rules.
 #[derive(Debug, Default, Clone, PartialEq)]
 struct Model {
     values: Wanted,
@@ -43,7 +43,7 @@ struct Model {
 }
 
 impl Model {
-    /// False, and nothing changes, if somebody else owns what would change.
+    /// Returns false and changes nothing on a conflict with another field manager.
     fn apply(&mut self, manager: &str, wanted: &Wanted, force: bool) -> bool {
         let owner = (manager.to_owned(), "Apply");
         let fought_for: Vec<Part> = wanted
@@ -71,7 +71,7 @@ impl Model {
         true
     }
 
-    /// Sets entries, or takes them away.
+    /// Sets or removes entries.
     fn update(&mut self, manager: &str, changes: &BTreeMap<String, Option<String>>) {
         for (name, value) in changes {
             let part = Part::Entry(name.clone());
@@ -87,14 +87,14 @@ impl Model {
         self.forget();
     }
 
-    /// What nobody owns any more goes.
+    /// Removes parts without an owner.
     fn forget(&mut self) {
         self.owners.retain(|_, owners| !owners.is_empty());
         self.values.retain(|part, _| self.owners.contains_key(part));
     }
 }
 
-/// The object, and its owners, as the model has them.
+/// The object and its managedFields as a model.
 fn read(object: &DynamicObject) -> Model {
     let spec = &object.data["spec"];
     let mut model = Model::default();
@@ -122,7 +122,7 @@ fn read(object: &DynamicObject) -> Model {
     model
 }
 
-/// The parts that `fieldsV1` names.
+/// The parts in `fieldsV1`.
 fn owned(fields: &Value) -> Vec<Part> {
     let members = |name: &str| fields[name].as_object().into_iter().flatten().filter(|(key, _)| *key != ".");
     let mut parts = Vec::new();
@@ -145,7 +145,7 @@ fn owned(fields: &Value) -> Vec<Part> {
     parts
 }
 
-/// What a manager who wants this sends.
+/// The apply configuration for these parts.
 fn configuration(wanted: &Wanted) -> Value {
     let mut spec = Map::new();
     for (part, value) in wanted {
@@ -158,17 +158,17 @@ fn configuration(wanted: &Wanted) -> Value {
                 let value = wanted.get(&Part::ItemValue(name.clone()));
                 let item = value
                     .map_or_else(|| json!({"name": name}), |value| json!({"name": name, "value": value}));
-                items.as_array_mut().expect("made above").push(item);
+                items.as_array_mut().expect("created above").push(item);
             }
             Part::ItemValue(_) => {}
             Part::Tag(name) => {
                 let tags = spec.entry("tags").or_insert_with(|| json!([]));
-                tags.as_array_mut().expect("made above").push(name.as_str().into());
+                tags.as_array_mut().expect("created above").push(name.as_str().into());
             }
         }
     }
     let mut object = json!({"apiVersion": "example.org/v1", "kind": "Thing", "metadata": {"name": "a"}});
-    // Who sends an empty one owns that.
+    // An empty spec would be owned itself.
     if !spec.is_empty() {
         object["spec"] = spec.into();
     }
@@ -179,7 +179,7 @@ fn resource() -> ApiResource {
     ApiResource::from_gvk(&GroupVersionKind::gvk("example.org", "v1", "Thing"))
 }
 
-/// A kind with a map, a list with keys and a set.
+/// Creates a CRD with a map, a list with map keys, and a set.
 async fn things(client: &Client) -> Result<Api<DynamicObject>> {
     let definitions: Api<CustomResourceDefinition> = Api::all(client.clone());
     let text = json!({"type": "string"});
@@ -205,7 +205,7 @@ async fn things(client: &Client) -> Result<Api<DynamicObject>> {
     Ok(Api::default_namespaced_with(client.clone(), &resource()))
 }
 
-/// What somebody keeps in each of the three, since what becomes empty becomes null.
+/// Parts that keep the three collections from becoming empty, since empty ones become null.
 fn anchor() -> Wanted {
     let name = || "anchor".to_owned();
     [(Part::Entry(name()), Some(name())), (Part::Item(name()), None), (Part::Tag(name()), None)].into()
@@ -258,7 +258,7 @@ async fn apply(
     things.patch("a", &params, &Patch::Apply(configuration(wanted))).await
 }
 
-/// Takes the steps on a server and in the model, and compares after each.
+/// Runs the steps on a server and in the model, and compares after each.
 async fn agree(steps: &[Step]) -> Result<()> {
     let things = things(&alone()).await?;
     let mut model = Model::default();
@@ -272,9 +272,9 @@ async fn agree(steps: &[Step]) -> Result<()> {
                 let agreed = model.apply(manager, wanted, *force);
                 match apply(&things, manager, wanted, *force).await {
                     Ok(after) => {
-                        ensure!(agreed, "{step:?} is no conflict: {:?}", before.owners);
+                        ensure!(agreed, "{step:?} did not conflict: {:?}", before.owners);
                         let again = apply(&things, manager, wanted, *force).await?;
-                        ensure!(again == after, "what is applied again changes something: {step:?}");
+                        ensure!(again == after, "applying again changed the object: {step:?}");
                         after
                     }
                     Err(kube::Error::Api(status)) if status.is_conflict() => {
@@ -305,7 +305,7 @@ proptest! {
     #![proptest_config(Config { cases: 48, failure_persistence: None, ..Config::default() })]
 
     #[test]
-    fn managers_own_and_lose_what_the_model_says(steps in proptest::collection::vec(step(), 1..8)) {
+    fn field_ownership_matches_the_model(steps in proptest::collection::vec(step(), 1..8)) {
         let runtime = tokio::runtime::Builder::new_current_thread().enable_time().start_paused(true).build();
         let runtime = runtime.map_err(|error| TestCaseError::fail(error.to_string()))?;
         let agreed = runtime.block_on(agree(&steps));
@@ -313,9 +313,9 @@ proptest! {
     }
 }
 
-/// Each manager applies more and more of its own; nobody's is ever lost, and nobody conflicts.
+/// Each field manager applies more and more of its own fields; none is lost, and there are no conflicts.
 #[tokio::test(flavor = "multi_thread", worker_threads = 4)]
-async fn nothing_is_lost_between_many_managers_at_once() -> Result<()> {
+async fn concurrent_field_managers_lose_no_fields() -> Result<()> {
     const MANAGERS: usize = 8;
     const ROUNDS: usize = 10;
     let server = server();
@@ -339,7 +339,7 @@ async fn nothing_is_lost_between_many_managers_at_once() -> Result<()> {
             for rounds in 1..=ROUNDS {
                 apply(&things, &format!("m{manager}"), &parts(manager, rounds), false).await?;
             }
-            // In the end each gives up one of its own.
+            // At the end each gives up one of its fields.
             let mut last = parts(manager, ROUNDS);
             last.remove(&Part::Entry(format!("m{manager}-0")));
             apply(&things, &format!("m{manager}"), &last, false).await?;
@@ -360,9 +360,9 @@ async fn nothing_is_lost_between_many_managers_at_once() -> Result<()> {
     Ok(())
 }
 
-/// All want another value of one field, by force; the last wins, and each keeps what is its own.
+/// All force a different value of one field; the last wins, and all keep their other fields.
 #[tokio::test(flavor = "multi_thread", worker_threads = 4)]
-async fn who_takes_a_field_by_force_takes_only_that() -> Result<()> {
+async fn a_forced_apply_takes_only_the_conflicting_field() -> Result<()> {
     const MANAGERS: usize = 8;
     let server = server();
     let maps: Api<ConfigMap> = Api::default_namespaced(client(&server));
@@ -385,7 +385,7 @@ async fn who_takes_a_field_by_force_takes_only_that() -> Result<()> {
     }
     let map = maps.get("a").await?;
     let data = map.data.clone().unwrap_or_default();
-    let winner = data.get("shared").context("somebody won")?;
+    let winner = data.get("shared").context("the field is set")?;
     assert_eq!(data.len(), MANAGERS + 1, "{data:?}");
     for entry in map.managed_fields() {
         let fields = entry.fields_v1.as_ref().map_or(&Value::Null, |fields| &fields.0["f:data"]);

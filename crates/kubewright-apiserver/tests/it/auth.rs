@@ -1,4 +1,4 @@
-//! Who a client is to the server: certificates, bearer tokens, nobody; and what each may see.
+//! Authentication by certificate, bearer token or anonymously, and what each may access.
 
 use std::time::Duration;
 
@@ -24,7 +24,7 @@ use crate::world::{client, object, server};
 async fn whoami(client: &Client) -> Result<UserInfo> {
     let reviews: Api<SelfSubjectReview> = Api::all(client.clone());
     let review = reviews.create(&PostParams::default(), &SelfSubjectReview::default()).await?;
-    review.status.and_then(|status| status.user_info).context("the review has no answer")
+    review.status.and_then(|status| status.user_info).context("the review has no status")
 }
 
 fn name_and_groups(user: &UserInfo) -> (&str, Vec<&str>) {
@@ -32,7 +32,7 @@ fn name_and_groups(user: &UserInfo) -> (&str, Vec<&str>) {
     (user.username.as_deref().unwrap_or_default(), groups)
 }
 
-/// kube's client over TLS with another identity than the administrator's, or a token, or nothing.
+/// kube's client over TLS with another client certificate, a token, or no credentials.
 async fn tls_client_as(
     listening: &Listening,
     identity: Option<&Identity>,
@@ -57,7 +57,7 @@ async fn tls_client_as(
 }
 
 #[tokio::test]
-async fn the_kubeconfig_is_that_of_the_administrator() -> Result<()> {
+async fn the_kubeconfig_authenticates_as_administrator() -> Result<()> {
     let listening = Listening::open(server(), 0).await?;
     let user = whoami(&tls_client(&listening).await?).await?;
     assert_eq!(name_and_groups(&user), ("admin", vec!["system:masters", "system:authenticated"]));
@@ -77,7 +77,7 @@ async fn a_client_certificate_names_its_user_and_groups() -> Result<()> {
 }
 
 #[tokio::test]
-async fn a_certificate_of_another_authority_is_refused() -> Result<()> {
+async fn a_certificate_of_another_ca_is_rejected() -> Result<()> {
     let listening = Listening::open(server(), 0).await?;
     let stranger = Authority::new()?.client("admin", &["system:masters"])?;
     let client = tls_client_as(&listening, Some(&stranger), None).await?;
@@ -88,30 +88,30 @@ async fn a_certificate_of_another_authority_is_refused() -> Result<()> {
 }
 
 #[tokio::test]
-async fn a_bearer_token_stands_for_its_user() -> Result<()> {
+async fn a_bearer_token_authenticates_its_user() -> Result<()> {
     let server = server();
     server.add_token("s3cret", User::authenticated("robot", ["team".to_owned()]));
     let listening = Listening::open(server, 0).await?;
     let robot = tls_client_as(&listening, None, Some("s3cret")).await?;
     assert_eq!(name_and_groups(&whoami(&robot).await?), ("robot", vec!["team", "system:authenticated"]));
-    // Nobody has given it any rights.
+    // The robot has no permissions.
     let maps: Api<ConfigMap> = Api::default_namespaced(robot);
-    let refused = maps.list(&ListParams::default()).await.expect_err("robot has no rights");
+    let refused = maps.list(&ListParams::default()).await.expect_err("robot has no permissions");
     let kube::Error::Api(status) = refused else { panic!("{refused:?}") };
     assert_eq!((status.code, status.reason.as_str()), (403, "Forbidden"));
 
     let liar = tls_client_as(&listening, None, Some("wrong")).await?;
-    let refused = whoami(&liar).await.expect_err("nobody gave that token");
+    let refused = whoami(&liar).await.expect_err("the token is unknown");
     let Some(kube::Error::Api(status)) = refused.downcast_ref() else { panic!("{refused:?}") };
     assert_eq!((status.code, status.reason.as_str()), (401, "Unauthorized"));
-    // A token that is wrong does not open what is open to all.
+    // An invalid token is rejected even for paths open to anonymous users.
     assert!(liar.apiserver_version().await.is_err());
     listening.close().await;
     Ok(())
 }
 
 #[tokio::test]
-async fn nobody_in_particular_sees_only_health_and_version() -> Result<()> {
+async fn an_anonymous_user_can_read_only_health_and_version() -> Result<()> {
     let listening = Listening::open(server(), 0).await?;
     let mut sender = connect(&listening, None).await?;
     let mut get = async |path: &str| -> Result<(StatusCode, String)> {
@@ -155,7 +155,7 @@ async fn nobody_in_particular_sees_only_health_and_version() -> Result<()> {
 }
 
 #[tokio::test]
-async fn whoever_carries_a_request_in_process_says_for_whom() -> Result<()> {
+async fn an_in_process_request_carries_its_user_as_an_extension() -> Result<()> {
     let server = server();
     assert_eq!(name_and_groups(&whoami(&client(&server)).await?).0, "admin");
     let ask = async |user: User| {
@@ -170,7 +170,7 @@ async fn whoever_carries_a_request_in_process_says_for_whom() -> Result<()> {
 }
 
 #[tokio::test]
-async fn the_reviews_of_access_answer() -> Result<()> {
+async fn access_reviews_are_answered() -> Result<()> {
     let reviews: Api<SelfSubjectAccessReview> = Api::all(client(&server()));
     let review = object(
         json!({"spec": {"resourceAttributes": {"verb": "get", "resource": "pods", "namespace": "default"}}}),
@@ -194,7 +194,7 @@ async fn with_token(server: &ApiServer, token: &str) -> Result<(StatusCode, Valu
 }
 
 #[tokio::test(start_paused = true)]
-async fn the_token_of_a_service_account_is_good_until_it_expires() -> Result<()> {
+async fn a_service_account_token_is_valid_until_it_expires() -> Result<()> {
     let server = server();
     let client = client(&server);
     let accounts: Api<ServiceAccount> = Api::default_namespaced(client.clone());
@@ -216,7 +216,7 @@ async fn the_token_of_a_service_account_is_good_until_it_expires() -> Result<()>
     let review = reviews.create(&PostParams::default(), &object(json!({"spec": {"token": token}}))).await?;
     assert_eq!(review.status.and_then(|status| status.authenticated), Some(true));
 
-    // Clocks may differ by a minute.
+    // The accepted clock skew is one minute.
     tokio::time::sleep(Duration::from_secs(661)).await;
     assert_eq!(with_token(&server, &token).await?.0, StatusCode::UNAUTHORIZED);
     Ok(())

@@ -1,4 +1,4 @@
-//! CertificateSigningRequests: what is accepted, who approves, and what is issued.
+//! CertificateSigningRequests: validation, approval and signing.
 
 use anyhow::{Context as _, Result};
 use base64::Engine as _;
@@ -41,7 +41,7 @@ async fn send(
     Ok((status, serde_json::from_slice(&response.into_body().collect().await?.to_bytes())?))
 }
 
-/// A request for a key, as PEM in base64.
+/// A request for a new key, as base64-encoded PEM.
 fn pem(name: &str, organization: Option<&str>, names: Vec<SanType>) -> Result<String> {
     let mut params = CertificateParams::new(Vec::<String>::new())?;
     params.distinguished_name = rcgen::DistinguishedName::new();
@@ -82,7 +82,7 @@ async fn a_request_must_be_well_formed_and_signed_with_its_own_key() -> Result<(
     let server = server();
     let good = STANDARD.decode(pem("jane", None, Vec::new())?)?;
     let good = String::from_utf8(good)?;
-    // The last bytes are those of the signature.
+    // Corrupt the signature, which is at the end.
     let body: String = good.lines().filter(|line| !line.starts_with("---")).collect();
     let mut der = STANDARD.decode(&body)?;
     *der.last_mut().context("empty")? ^= 1;
@@ -113,7 +113,7 @@ async fn a_request_must_be_well_formed_and_signed_with_its_own_key() -> Result<(
 }
 
 #[tokio::test]
-async fn a_request_names_its_creator_and_nobody_owns_its_spec() -> Result<()> {
+async fn a_request_has_its_creator_and_no_field_manager_owns_its_spec() -> Result<()> {
     let server = server();
     let mut body = request("example.com/signer", &pem("jane", None, Vec::new())?, &["client auth"]);
     body["spec"]["username"] = "root".into();
@@ -161,7 +161,7 @@ async fn an_approved_client_certificate_is_issued_with_the_subject_of_the_reques
 }
 
 #[tokio::test]
-async fn a_signer_refuses_what_it_does_not_sign() -> Result<()> {
+async fn a_signer_rejects_requests_outside_its_rules() -> Result<()> {
     let nodes = Some("system:nodes");
     let dns = || vec![SanType::DnsName("node".try_into().unwrap())];
     let kubelet = ["digital signature", "client auth"];

@@ -1,4 +1,4 @@
-//! Many writers at once: nothing is lost, nothing is given twice.
+//! Concurrent writers: no update is lost, no address, port or name is assigned twice.
 
 use std::collections::BTreeSet;
 use std::net::IpAddr;
@@ -16,7 +16,7 @@ use crate::world::{client, config_map, object, server, soon};
 
 const TASKS: usize = 16;
 
-/// Runs `work` in parallel, each with a client of its own, and gives what they return.
+/// Runs `work` concurrently, each with its own client, and returns the results.
 async fn together<T, F>(server: &ApiServer, work: impl Fn(usize, kube::Client) -> F) -> Result<Vec<T>>
 where
     T: Send + 'static,
@@ -46,7 +46,7 @@ async fn with_counter(server: &ApiServer) -> Result<Api<ConfigMap>> {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 4)]
-async fn no_update_is_lost_between_writers_that_heed_conflicts() -> Result<()> {
+async fn writers_that_retry_on_conflict_lose_no_update() -> Result<()> {
     const EACH: u64 = 40;
     let server = server();
     let maps = with_counter(&server).await?;
@@ -72,7 +72,7 @@ async fn no_update_is_lost_between_writers_that_heed_conflicts() -> Result<()> {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 4)]
-async fn a_patch_that_tests_first_never_counts_twice() -> Result<()> {
+async fn a_json_patch_with_a_test_never_counts_twice() -> Result<()> {
     const EACH: u64 = 40;
     let server = server();
     let maps = with_counter(&server).await?;
@@ -99,9 +99,9 @@ async fn a_patch_that_tests_first_never_counts_twice() -> Result<()> {
     Ok(())
 }
 
-/// A patch without a resourceVersion never conflicts: the server applies it to whatever is there.
+/// A patch without a resourceVersion never conflicts: the server applies it to the latest version.
 #[tokio::test(flavor = "multi_thread", worker_threads = 4)]
-async fn patches_of_different_fields_all_stay() -> Result<()> {
+async fn concurrent_patches_of_different_fields_are_all_kept() -> Result<()> {
     const EACH: usize = 20;
     let server = server();
     let maps = with_counter(&server).await?;
@@ -120,7 +120,7 @@ async fn patches_of_different_fields_all_stay() -> Result<()> {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 4)]
-async fn of_all_who_create_one_name_one_wins() -> Result<()> {
+async fn only_one_of_many_concurrent_creates_succeeds() -> Result<()> {
     let server = server();
     for round in 0..20 {
         let wins = together(&server, move |_, client| async move {
@@ -142,7 +142,7 @@ fn service(name: &str) -> Service {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 4)]
-async fn no_address_and_no_port_is_given_twice() -> Result<()> {
+async fn no_address_or_port_is_assigned_twice() -> Result<()> {
     const EACH: usize = 14;
     let server = server();
     for round in 0..3 {
@@ -166,7 +166,7 @@ async fn no_address_and_no_port_is_given_twice() -> Result<()> {
         assert_eq!((addresses.len(), ports.len()), (TASKS * EACH, TASKS * EACH));
         assert!(ports.iter().all(|port| (30_000..=32_767).contains(*port)));
 
-        // All are given back: the next round, too, finds enough of them.
+        // Deleted Services release their addresses: the next round finds enough.
         together(&server, move |at, client| async move {
             let services: Api<Service> = Api::default_namespaced(client);
             for i in 0..EACH {
@@ -180,7 +180,7 @@ async fn no_address_and_no_port_is_given_twice() -> Result<()> {
 }
 
 #[tokio::test]
-async fn an_empty_range_of_addresses_is_an_error_and_leaves_nothing_behind() -> Result<()> {
+async fn an_exhausted_address_range_is_an_error_and_leaks_nothing() -> Result<()> {
     let client = client(&server());
     let services: Api<Service> = Api::default_namespaced(client);
     let mut created = 0;
@@ -190,9 +190,9 @@ async fn an_empty_range_of_addresses_is_an_error_and_leaves_nothing_behind() -> 
             Err(kube::Error::Api(status)) => break status,
             Err(error) => return Err(error.into()),
         }
-        assert!(created < 300, "the range has no end");
+        assert!(created < 300, "the range was not exhausted");
     };
-    // 256 less the network, the broadcast and the address of `kubernetes`.
+    // 256 without the network and broadcast addresses and the address of `kubernetes`.
     assert_eq!(created, 253);
     assert!(status.message.contains("range is full"), "{}", status.message);
     assert!(services.get_opt("s253").await?.is_none());
@@ -247,7 +247,7 @@ async fn a_watch_sees_every_write_once_and_in_order() -> Result<()> {
     })
     .await?;
     let versions = soon("the last event", reading).await??;
-    assert!(versions.is_sorted_by(|a, b| a < b), "a revision came twice, or too late");
+    assert!(versions.is_sorted_by(|a, b| a < b), "revisions are not strictly increasing");
     assert_eq!(maps.list(&ListParams::default()).await?.items.len(), 0);
     Ok(())
 }

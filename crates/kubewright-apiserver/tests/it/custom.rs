@@ -1,4 +1,4 @@
-//! Custom resources with kube's own clients: kinds as operators derive them, and definitions written by hand.
+//! Custom resources with kube's clients: derived kinds, and handwritten CRDs.
 
 mod endings;
 mod names;
@@ -18,7 +18,7 @@ use serde_json::{Value, json};
 
 use crate::world::object;
 
-/// A kind with everything that an operator may ask for.
+/// A kind that uses all features of derived CRDs.
 #[derive(CustomResource, KubeSchema, Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
 #[kube(
     group = "example.org",
@@ -37,7 +37,7 @@ use crate::world::object;
     printcolumn(name = "Color", type_ = "string", json_path = ".spec.color"),
     selectable = ".spec.color"
 )]
-#[x_kube(validation = Rule::new("self.replicas <= self.max").message("there is no place for so many"))]
+#[x_kube(validation = Rule::new("self.replicas <= self.max").message("replicas must not exceed max"))]
 struct WidgetSpec {
     color: String,
     #[serde(default = "one")]
@@ -66,7 +66,7 @@ fn widget(name: &str) -> Widget {
     Widget::new(name, WidgetSpec { color: "red".to_owned(), replicas: 1, max: 10, ..WidgetSpec::default() })
 }
 
-/// Defines [`Widget`], and gives the client of its namespace.
+/// Creates the CRD of [`Widget`] and returns its client.
 async fn widgets(client: &Client) -> Result<Api<Widget>> {
     definitions(client).create(&PostParams::default(), &Widget::crd()).await?;
     Ok(Api::default_namespaced(client.clone()))
@@ -76,7 +76,7 @@ fn definitions(client: &Client) -> Api<CustomResourceDefinition> {
     Api::all(client.clone())
 }
 
-/// A version of a definition by hand; its objects may have these fields in `spec`.
+/// A CRD version whose `spec` has these fields.
 fn version(name: &str, storage: bool, fields: &Value) -> Value {
     json!({
         "name": name, "served": true, "storage": storage,
@@ -87,7 +87,7 @@ fn version(name: &str, storage: bool, fields: &Value) -> Value {
     })
 }
 
-/// A definition by hand, of the kind `Thing` unless it is given another.
+/// A handwritten CRD.
 fn definition(kind: &str, versions: &[Value]) -> CustomResourceDefinition {
     let singular = kind.to_lowercase();
     object(json!({
@@ -103,7 +103,7 @@ fn resource(kind: &str, version: &str) -> ApiResource {
     ApiResource::from_gvk(&GroupVersionKind::gvk("example.org", version, kind))
 }
 
-/// The client of a kind that is known by name only.
+/// A dynamic client.
 fn dynamic(client: &Client, kind: &str, version: &str) -> Api<DynamicObject> {
     Api::default_namespaced_with(client.clone(), &resource(kind, version))
 }
@@ -112,7 +112,7 @@ fn thing(name: &str, spec: &Value) -> DynamicObject {
     DynamicObject::new(name, &resource("Thing", "v1")).data(json!({"spec": spec}))
 }
 
-/// What a definition says of itself, as `type=status`.
+/// The conditions of a CRD, as type and status.
 fn conditions(definition: &CustomResourceDefinition) -> BTreeMap<String, String> {
     let conditions = definition.status.iter().flat_map(|status| status.conditions.iter().flatten());
     conditions

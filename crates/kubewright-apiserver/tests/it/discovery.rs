@@ -1,4 +1,4 @@
-//! kube's discovery on the in-process server, both ways, and dynamic objects through what it finds.
+//! kube's discovery on the in-process server, aggregated and legacy, and dynamic objects through it.
 
 use std::collections::BTreeMap;
 
@@ -32,7 +32,7 @@ fn found(discovery: &Discovery) -> Found {
 }
 
 #[tokio::test]
-async fn both_ways_of_discovery_find_the_same() -> Result<()> {
+async fn aggregated_and_legacy_discovery_find_the_same() -> Result<()> {
     let client = alone();
     let legacy = Discovery::new(client.clone()).run().await?;
     let aggregated = Discovery::new(client).run_aggregated().await?;
@@ -43,7 +43,7 @@ async fn both_ways_of_discovery_find_the_same() -> Result<()> {
 }
 
 #[tokio::test]
-async fn groups_can_be_chosen_and_left_out() -> Result<()> {
+async fn groups_can_be_included_and_excluded() -> Result<()> {
     let client = alone();
     let only = Discovery::new(client.clone()).filter(&["apps", "batch"]).run().await?;
     let mut names: Vec<_> = only.groups().map(discovery::ApiGroup::name).collect();
@@ -55,7 +55,7 @@ async fn groups_can_be_chosen_and_left_out() -> Result<()> {
 }
 
 #[tokio::test]
-async fn a_kind_that_discovery_found_is_used_without_its_type() -> Result<()> {
+async fn a_discovered_kind_can_be_used_dynamically() -> Result<()> {
     let client = alone();
     let gvk = GroupVersionKind::gvk("apps", "v1", "Deployment");
     let (resource, capabilities) = discovery::pinned_kind(&client, &gvk).await?;
@@ -88,15 +88,15 @@ async fn a_kind_that_discovery_found_is_used_without_its_type() -> Result<()> {
 }
 
 #[tokio::test]
-async fn the_version_is_that_of_the_oracle() -> Result<()> {
+async fn the_reported_version_is_that_of_the_recordings() -> Result<()> {
     let version = alone().apiserver_version().await?;
     assert_eq!((version.major.as_str(), version.minor.as_str()), ("1", "36"));
     Ok(())
 }
 
-/// Every resource that can be listed is listed, through nothing but what discovery says.
+/// Lists every listable resource, using only discovery.
 #[tokio::test]
-async fn every_kind_that_says_so_is_listed_and_watched() -> Result<()> {
+async fn every_listable_resource_is_listed_and_watched() -> Result<()> {
     let client = alone();
     let discovery = Discovery::new(client.clone()).run_aggregated().await?;
     let mut listed = 0;

@@ -1,4 +1,4 @@
-//! Single HTTP exchanges with a server, for what no typed client can send or see.
+//! Single HTTP requests to a server, for what typed clients cannot send or see.
 
 use bytes::Bytes;
 use http::{HeaderMap, Request};
@@ -6,13 +6,13 @@ use http_body_util::{BodyExt as _, Full};
 use kubewright_apiserver::ApiServer;
 use serde_json::Value;
 
-/// What a server answered.
+/// A response.
 #[derive(Debug)]
 pub(crate) struct Answer {
     pub(crate) status: u16,
     pub(crate) headers: HeaderMap,
     pub(crate) text: String,
-    /// Null where the body is not JSON.
+    /// Null if the body is not JSON.
     pub(crate) body: Value,
 }
 
@@ -53,14 +53,14 @@ pub(crate) async fn send_with(
     Answer { status: parts.status.as_u16(), headers: parts.headers, text, body }
 }
 
-/// Sends JSON, in the media type that goes with the method.
+/// Sends JSON, with the media type for the method.
 pub(crate) async fn send(server: &ApiServer, method: &str, path: &str, body: &Value) -> Answer {
     let media = if method == "PATCH" { "application/merge-patch+json" } else { "application/json" };
     let body = if body.is_null() { String::new() } else { body.to_string() };
     send_with(server, method, path, &[("content-type", media)], body).await
 }
 
-/// Applies a configuration.
+/// Server-side applies a configuration.
 pub(crate) async fn apply(server: &ApiServer, path: &str, body: &Value) -> Answer {
     let path = format!("{path}?fieldManager=test&force=true");
     send_with(server, "PATCH", &path, &[("content-type", "application/apply-patch+yaml")], body.to_string())

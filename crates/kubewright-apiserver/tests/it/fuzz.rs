@@ -1,27 +1,21 @@
-//! The fuzz targets in the ordinary test suite: seeds, mutated a little, and random bytes.
+//! The fuzz targets in the ordinary test suite: mutated seeds and random bytes.
 //!
-//! The inputs are the same in every run; set `PROPTEST_RNG_SEED` or `PROPTEST_CASES` to try others, or use
-//! `fuzz/` at the root of the repository, which lets libFuzzer look for them.
+//! The inputs are the same in every run; set `PROPTEST_RNG_SEED` or `PROPTEST_CASES` to try others, or run
+//! libFuzzer with `fuzz/` at the root of the repository.
 
 mod choices;
 mod objects;
-#[expect(
-    unreachable_pub,
-    reason = "the crate that libFuzzer runs includes the file, and calls these from outside"
-)]
+#[expect(unreachable_pub, reason = "the libFuzzer crate includes this file and calls the functions")]
 mod reviews;
 mod seeds;
-#[expect(
-    unreachable_pub,
-    reason = "the crate that libFuzzer runs includes the file, and calls these from outside"
-)]
+#[expect(unreachable_pub, reason = "the libFuzzer crate includes this file and calls the functions")]
 mod targets;
 
 use proptest::prelude::*;
 use proptest::sample::{Index, select};
 use proptest::test_runner::{Config, RngSeed, TestCaseError, TestRunner};
 
-/// Words that mean something to one of the parsers.
+/// Tokens that parsers treat specially.
 const WORDS: &[&str] = &[
     "\"",
     "{",
@@ -143,7 +137,7 @@ fn mutation() -> impl Strategy<Value = Mutation> {
     ]
 }
 
-/// A seed with a few changes, or bytes that mean nothing.
+/// A seed with a few mutations, or random bytes.
 fn inputs(seeds: &'static [&'static str]) -> impl Strategy<Value = Vec<u8>> {
     let mutated = (select(seeds), prop::collection::vec(mutation(), 0..6)).prop_map(|(seed, mutations)| {
         let mut bytes = seed.as_bytes().to_vec();
@@ -155,7 +149,7 @@ fn inputs(seeds: &'static [&'static str]) -> impl Strategy<Value = Vec<u8>> {
     prop_oneof![8 => mutated, 1 => prop::collection::vec(any::<u8>(), 0..64)]
 }
 
-/// The same, behind a byte that chooses a type.
+/// The same, after a byte that selects a type.
 fn inputs_of_a_type(seeds: &'static [&'static str]) -> impl Strategy<Value = Vec<u8>> {
     (any::<u8>(), inputs(seeds)).prop_map(|(choice, mut bytes)| {
         bytes.insert(0, choice);
@@ -185,37 +179,37 @@ fn run(cases: u32, inputs: impl Strategy<Value = Vec<u8>>, target: fn(&[u8])) {
 }
 
 #[test]
-fn json_is_read_back_as_it_was_written() {
+fn json_round_trips() {
     run(3_000, inputs(seeds::JSON), targets::json_text);
 }
 
 #[test]
-fn label_selectors_are_read_back_as_they_were_printed() {
+fn label_selectors_round_trip() {
     run(3_000, inputs(seeds::LABEL_SELECTORS), targets::label_selector);
 }
 
 #[test]
-fn field_selectors_are_read_back_as_they_were_printed() {
+fn field_selectors_round_trip() {
     run(3_000, inputs(seeds::FIELD_SELECTORS), targets::field_selector);
 }
 
 #[test]
-fn quantities_are_read_back_as_they_were_printed() {
+fn quantities_round_trip() {
     run(3_000, inputs(seeds::QUANTITIES), targets::quantity);
 }
 
 #[test]
-fn json_patches_are_applied_or_refused() {
+fn json_patches_are_applied_or_rejected() {
     run(1_000, inputs(seeds::JSON_PATCHES), targets::json_patch);
 }
 
 #[test]
-fn merge_patches_are_applied_once() {
+fn merge_patches_are_idempotent() {
     run(1_000, inputs(seeds::MERGE_PATCHES), targets::merge_patch);
 }
 
 #[test]
-fn strategic_merge_patches_are_applied_or_refused() {
+fn strategic_merge_patches_are_applied_or_rejected() {
     run(1_000, inputs_of_a_type(seeds::STRATEGIC_PATCHES), targets::strategic_merge_patch);
 }
 
@@ -236,8 +230,8 @@ fn protobuf_bodies_are_answered() {
     let bodies = prop::collection::vec(any::<u8>(), 0..200);
     let objects = (select(objects::VICTIMS), prop::collection::vec(mutation(), 0..6)).prop_map(
         |((_, text), mutations)| {
-            let object = serde_json::from_str(text).expect("a victim is JSON");
-            let mut bytes = kubewright_apis::protobuf::encode(&object).expect("a victim is built in");
+            let object = serde_json::from_str(text).expect("the object is JSON");
+            let mut bytes = kubewright_apis::protobuf::encode(&object).expect("the kind is built in");
             for mutation in mutations {
                 mutation.apply(&mut bytes);
             }
@@ -248,12 +242,12 @@ fn protobuf_bodies_are_answered() {
 }
 
 #[test]
-fn answers_of_admission_webhooks_are_taken_or_refused() {
+fn admission_webhook_responses_are_accepted_or_rejected() {
     run(600, inputs(seeds::ADMISSION_REVIEWS), reviews::admission_review);
 }
 
 #[test]
-fn answers_of_conversion_webhooks_are_taken_or_refused() {
+fn conversion_webhook_responses_are_accepted_or_rejected() {
     run(600, inputs(seeds::CONVERSION_REVIEWS), reviews::conversion_review);
 }
 
@@ -263,6 +257,6 @@ fn requests_are_answered() {
 }
 
 #[test]
-fn objects_of_every_kind_live_and_die() {
+fn objects_of_every_kind_are_created_changed_and_deleted() {
     run(400, prop::collection::vec(any::<u8>(), 0..1_000), targets::life);
 }

@@ -1,4 +1,4 @@
-//! Foreground deletion along owner references, also where they form a cycle.
+//! Foreground deletion along owner references, including cycles.
 
 use kubewright_apiserver::ApiServer;
 use serde_json::{Value, json};
@@ -13,7 +13,7 @@ async fn create(server: &ApiServer, name: &str) -> String {
     map["metadata"]["uid"].as_str().expect("a uid").to_owned()
 }
 
-/// Makes `owners`, with their uids, the owners of a map, which blocks their deletion.
+/// Sets blocking owner references to `owners`, by name and UID, on a ConfigMap.
 async fn own(server: &ApiServer, name: &str, owners: &[(&str, &str)]) {
     let reference = |(name, uid): &(&str, &str)| json!({"apiVersion": "v1", "kind": "ConfigMap", "name": name, "uid": uid, "blockOwnerDeletion": true});
     let owners: Vec<Value> = owners.iter().map(reference).collect();
@@ -35,7 +35,7 @@ async fn left(server: &ApiServer) -> Vec<String> {
 }
 
 #[tokio::test]
-async fn foreground_deletion_of_a_cycle_of_owners_ends() {
+async fn foreground_deletion_of_a_cycle_of_owners_completes() {
     for length in 2..5 {
         let server = server();
         let names: Vec<String> = (0..length).map(|i| format!("m{i}")).collect();
@@ -53,7 +53,7 @@ async fn foreground_deletion_of_a_cycle_of_owners_ends() {
 }
 
 #[tokio::test]
-async fn foreground_deletion_of_an_object_that_owns_itself_ends() {
+async fn foreground_deletion_of_an_object_that_owns_itself_completes() {
     let server = server();
     let uid = create(&server, "a").await;
     own(&server, "a", &[("a", &uid)]).await;
@@ -75,7 +75,7 @@ async fn a_dependent_with_another_owner_survives_foreground_deletion() {
 }
 
 #[tokio::test]
-async fn an_owner_waits_for_a_dependent_that_a_finalizer_keeps() {
+async fn an_owner_waits_for_a_dependent_with_a_finalizer() {
     let server = server();
     let a = create(&server, "a").await;
     create(&server, "kept").await;

@@ -1,4 +1,4 @@
-//! Servers that somebody else's choices shape: the version that they say, and certificates from files.
+//! Servers with a configured version or with given certificates.
 
 use std::net::{Ipv4Addr, SocketAddr};
 
@@ -19,7 +19,7 @@ async fn get(client: &Client, path: &str) -> Result<Value> {
 }
 
 #[tokio::test]
-async fn a_server_says_the_version_that_it_poses_as() -> Result<()> {
+async fn a_server_reports_its_configured_version() -> Result<()> {
     let server = ApiServer::new(Options { version: "1.34.2".parse()?, ..options() });
     for server in [server.fork(), server] {
         let client = client(&server);
@@ -55,30 +55,30 @@ async fn connect(serving: &Serving, authority: &Authority, identity: &Identity) 
 }
 
 #[tokio::test]
-async fn clients_of_a_given_authority_are_who_their_certificates_say() -> Result<()> {
+async fn client_certificates_of_a_given_ca_authenticate() -> Result<()> {
     let (servers, clients) = (Authority::new()?, Authority::new()?);
     let serving = Serving::open_at(server(), LOOPBACK, &certificates(&servers, Some(&clients))?).await?;
     let admin = connect(&serving, &servers, &clients.client("root", &["system:masters"])?).await?;
     assert_eq!(get(&admin, "/api/v1/namespaces/default").await?["metadata"]["name"], "default");
     let nobody = connect(&serving, &servers, &clients.client("jane", &["readers"])?).await?;
-    let refused = get(&nobody, "/api/v1/namespaces/default").await.err().context("jane was let in")?;
+    let refused = get(&nobody, "/api/v1/namespaces/default").await.err().context("jane was authorized")?;
     assert!(refused.to_string().contains("User \"jane\" cannot get resource"), "{refused:#}");
     serving.close().await;
     Ok(())
 }
 
 #[tokio::test]
-async fn without_an_authority_of_clients_everybody_is_anonymous() -> Result<()> {
+async fn without_a_client_ca_all_clients_are_anonymous() -> Result<()> {
     let authority = Authority::new()?;
     let serving = Serving::open_at(server(), LOOPBACK, &certificates(&authority, None)?).await?;
     let admin = connect(&serving, &authority, &authority.client("root", &["system:masters"])?).await?;
-    let refused = get(&admin, "/api/v1/namespaces/default").await.err().context("root was believed")?;
+    let refused = get(&admin, "/api/v1/namespaces/default").await.err().context("root was authenticated")?;
     assert!(refused.to_string().contains("User \"system:anonymous\" cannot get"), "{refused:#}");
     Ok(())
 }
 
 #[tokio::test]
-async fn what_is_no_certificate_is_named() -> Result<()> {
+async fn an_invalid_certificate_is_reported_by_name() -> Result<()> {
     let authority = Authority::new()?;
     let good = certificates(&authority, Some(&authority))?;
     for (broken, what) in [
@@ -87,7 +87,7 @@ async fn what_is_no_certificate_is_named() -> Result<()> {
         (Certificates { clients: Some(Vec::new()), ..good }, "the authority of client certificates"),
     ] {
         let Err(error) = Serving::open_at(server(), LOOPBACK, &broken).await else {
-            panic!("{what} was taken")
+            panic!("{what} was accepted")
         };
         assert!(matches!(error, ServeError::Pem { .. }));
         assert_eq!(error.to_string(), format!("{what} cannot be read as PEM"));

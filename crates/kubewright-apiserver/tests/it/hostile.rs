@@ -1,7 +1,7 @@
-//! Input that means harm: every answer is a Status, in time, and the server still works afterwards.
+//! Malicious input: every response is a Status within the deadline, and the server still works afterwards.
 //!
-//! Each request runs on a thread of its own with the stack that tokio's workers have, so that what recurses
-//! too deep fails here as it would in a server, and what hangs is noticed.
+//! Each request runs on its own thread with the stack size of tokio's workers, so that deep recursion fails
+//! here as in a server, and hangs are detected.
 
 mod bodies;
 mod custom;
@@ -19,18 +19,17 @@ use http_body_util::{BodyExt as _, Full};
 use kubewright_apiserver::ApiServer;
 use serde_json::Value;
 
-/// What one request may take at the very most, in a debug build on a busy machine.
+/// Deadline of a request, in a debug build on a busy machine.
 const DEADLINE: Duration = Duration::from_secs(30);
-/// The stack of tokio's workers.
+/// The stack size of tokio's workers.
 const STACK: usize = 2 << 20;
 
-/// Memory that the whole test process may have used at its peak, with a test on every core. A bomb that goes off
-/// needs far more.
+/// Peak memory of the whole test process, with a test on every core. An expanded bomb needs far more.
 const PEAK: u64 = 3 << 30;
 
 pub(crate) const MAPS: &str = "/api/v1/namespaces/default/configmaps";
 
-/// An answer, read whole unless it is a watch.
+/// A complete response; of a watch its start.
 #[derive(Debug)]
 pub(crate) struct Answer {
     pub(crate) status: StatusCode,
@@ -42,7 +41,7 @@ impl Answer {
         serde_json::from_slice(&self.body).unwrap_or_default()
     }
 
-    /// A failure in Kubernetes' own words, with a code below 500: the client's fault, and told so.
+    /// The response must be a Status with a code below 500.
     #[track_caller]
     pub(crate) fn expect_refusal(&self, what: &str) -> Value {
         let body = self.json();
@@ -57,7 +56,7 @@ impl Answer {
     }
 }
 
-/// Sends a request to a server, in time or not at all.
+/// Sends a request to a server. Panics if there is no response within the deadline.
 #[track_caller]
 pub(crate) fn send(server: &ApiServer, what: &str, request: Request<impl Into<Bytes>>) -> Answer {
     let server = server.clone();
@@ -71,19 +70,19 @@ pub(crate) fn send(server: &ApiServer, what: &str, request: Request<impl Into<By
             let status = response.status();
             let mut body = Vec::new();
             let mut frames = response.into_body();
-            // What does not come at once is a watch.
+            // Frames that are not available immediately belong to a watch.
             while let Ok(Some(Ok(frame))) = tokio::time::timeout(Duration::ZERO, frames.frame()).await {
                 body.extend_from_slice(frame.data_ref().map_or(&[], |data| data.as_ref()));
             }
             Answer { status, body }
         });
-        // Whoever gave up waiting has said so.
+        // The receiver is gone if the deadline has passed.
         let _ = answered.send(answer);
     };
     let thread = std::thread::Builder::new().stack_size(STACK).spawn(run).expect("a thread starts");
     match answer.recv_timeout(DEADLINE) {
         Ok(answer) => answer,
-        Err(mpsc::RecvTimeoutError::Timeout) => panic!("{what}: no answer within {DEADLINE:?}"),
+        Err(mpsc::RecvTimeoutError::Timeout) => panic!("{what}: no response within {DEADLINE:?}"),
         Err(mpsc::RecvTimeoutError::Disconnected) => {
             drop(thread.join());
             panic!("{what}: the server panicked");
@@ -99,7 +98,7 @@ pub(crate) fn request<B>(method: Method, path: &str, media: &str, body: B) -> Re
     request.body(body).expect("the test's own request is well-formed")
 }
 
-/// The server still does its work, and has not eaten the machine's memory.
+/// The server still works, and memory is within the limit.
 #[track_caller]
 pub(crate) fn expect_well(server: &ApiServer) {
     let body = r#"{"metadata":{"generateName":"well-"}}"#;
@@ -110,7 +109,7 @@ pub(crate) fn expect_well(server: &ApiServer) {
     }
 }
 
-/// The most memory that this process has had at a time, where the system tells.
+/// The peak memory of this process, if the system reports it.
 fn peak_memory() -> Option<u64> {
     let status = std::fs::read_to_string("/proc/self/status").ok()?;
     let line = status.lines().find_map(|line| line.strip_prefix("VmHWM:"))?;

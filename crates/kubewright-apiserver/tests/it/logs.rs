@@ -1,4 +1,4 @@
-//! `kubectl logs` without the kubectl: lines of an annotation, when the status says that somebody could have written them.
+//! Pod logs: lines from an annotation, as far as the pod's status allows.
 
 use anyhow::Result;
 use futures_util::{AsyncBufReadExt as _, TryStreamExt as _};
@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 
 use crate::world::{alone, object, soon};
 
-/// A pod on a node that has an address, or none.
+/// A pod on a node with these addresses.
 async fn pod_on_a_node(addresses: Value, state: Value) -> Result<Api<Pod>> {
     let client = alone();
     let nodes: Api<Node> = Api::all(client.clone());
@@ -42,12 +42,12 @@ fn running() -> Value {
 fn refusal(result: kube::Result<String>) -> (u16, String) {
     match result {
         Err(kube::Error::Api(status)) => (status.code, status.message),
-        other => panic!("not refused: {other:?}"),
+        other => panic!("not an API error: {other:?}"),
     }
 }
 
 #[tokio::test]
-async fn the_lines_of_a_running_container_are_answered_as_they_were_asked_for() -> Result<()> {
+async fn log_options_select_the_lines_of_a_running_container() -> Result<()> {
     let pods = pod_on_a_node(reached(), running()).await?;
     assert_eq!(pods.logs("p", &LogParams::default()).await?, "one\ntwo\n");
     let asked = LogParams { tail_lines: Some(1), timestamps: true, ..LogParams::default() };
@@ -62,7 +62,7 @@ async fn the_lines_of_a_running_container_are_answered_as_they_were_asked_for() 
 }
 
 #[tokio::test]
-async fn nobody_answers_for_a_node_without_an_address_and_nothing_is_there_without_a_node() -> Result<()> {
+async fn logs_fail_without_a_node_address_and_are_empty_without_a_node() -> Result<()> {
     let pods = pod_on_a_node(json!([]), running()).await?;
     let why = "no preferred addresses found; known addresses: []";
     assert_eq!(refusal(pods.logs("p", &LogParams::default()).await), (500, why.to_owned()));
@@ -73,7 +73,7 @@ async fn nobody_answers_for_a_node_without_an_address_and_nothing_is_there_witho
 }
 
 #[tokio::test]
-async fn a_container_that_waits_has_written_nothing() -> Result<()> {
+async fn a_waiting_container_has_no_logs() -> Result<()> {
     let pods = pod_on_a_node(reached(), json!({ "waiting": { "reason": "ContainerCreating" } })).await?;
     let why = "container \"main\" in pod \"p\" is waiting to start: ContainerCreating";
     assert_eq!(refusal(pods.logs("p", &LogParams::default()).await), (400, why.to_owned()));
@@ -81,7 +81,7 @@ async fn a_container_that_waits_has_written_nothing() -> Result<()> {
 }
 
 #[tokio::test]
-async fn who_follows_sees_new_lines_until_the_container_ends_or_the_pod_is_gone() -> Result<()> {
+async fn following_returns_new_lines_until_the_container_or_pod_ends() -> Result<()> {
     let follow = LogParams { follow: true, tail_lines: Some(1), ..LogParams::default() };
     for deleted in [false, true] {
         let pods = pod_on_a_node(reached(), running()).await?;

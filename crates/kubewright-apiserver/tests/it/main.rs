@@ -1,4 +1,4 @@
-//! Unmodified clients on the embedded server, and everything that they may count on.
+//! Tests of the embedded server with unmodified clients.
 
 mod admission;
 mod api;

@@ -1,4 +1,4 @@
-//! Content negotiation and error paths, in kube-apiserver's words.
+//! Content negotiation and errors, with kube-apiserver's messages.
 
 use serde_json::{Value, json};
 
@@ -20,7 +20,7 @@ async fn with_map() -> ApiServer {
 }
 
 #[tokio::test]
-async fn the_router_and_the_handler_refuse_in_their_own_words() {
+async fn the_router_and_the_handler_return_different_errors() {
     let server = with_map().await;
     let one = format!("{MAPS}/x");
     let router = format!("406: Not Acceptable\n\nAvailable representations: {OFFERED}");
@@ -80,7 +80,7 @@ async fn metadata_of_a_list_is_a_list_and_of_an_object_is_not() {
 }
 
 #[tokio::test]
-async fn what_has_no_table_is_refused_as_one() {
+async fn a_table_of_a_resource_without_one_is_rejected() {
     let server = server();
     let review = json!({"spec": {"resourceAttributes": {"verb": "get", "resource": "pods"}}});
     let headers =
@@ -91,7 +91,7 @@ async fn what_has_no_table_is_refused_as_one() {
 }
 
 #[tokio::test]
-async fn errors_are_in_yaml_where_that_was_asked_for() {
+async fn errors_are_in_yaml_if_requested() {
     let server = server();
     let missing = get(&server, &format!("{MAPS}/none"), "application/yaml").await;
     assert_eq!((missing.status, missing.media()), (404, "application/yaml"));
@@ -101,7 +101,7 @@ async fn errors_are_in_yaml_where_that_was_asked_for() {
 }
 
 #[tokio::test]
-async fn aggregated_discovery_wins_wherever_it_stands() {
+async fn aggregated_discovery_takes_precedence_at_any_position() {
     let server = server();
     let aggregated = "application/json;g=apidiscovery.k8s.io;v=v2;as=APIGroupDiscoveryList";
     let answer = get(&server, "/apis", &format!("application/json, {aggregated};q=0.1")).await;
@@ -134,7 +134,7 @@ async fn a_malformed_patch_of_a_missing_object_is_not_found() {
 }
 
 #[tokio::test]
-async fn a_resource_version_that_is_no_number_is_an_error_only_where_it_is_compared() {
+async fn an_invalid_resource_version_is_an_error_only_when_it_is_compared() {
     let server = with_map().await;
     let map = |name: &str| json!({"metadata": {"name": name, "resourceVersion": "x"}});
     assert_eq!(send(&server, "POST", MAPS, &map("new")).await.status, 201);
@@ -151,7 +151,7 @@ async fn a_resource_version_that_is_no_number_is_an_error_only_where_it_is_compa
 }
 
 #[tokio::test]
-async fn a_create_says_that_the_old_object_is_still_being_deleted() {
+async fn a_create_reports_that_the_existing_object_is_being_deleted() {
     let server = server();
     let map = json!({"metadata": {"name": "x", "finalizers": ["example.com/hold"]}});
     send(&server, "POST", MAPS, &map).await;
@@ -171,7 +171,7 @@ async fn a_namespace_can_have_a_generated_name() {
 }
 
 #[tokio::test]
-async fn preconditions_of_a_deletion_may_stand_in_the_query() {
+async fn delete_preconditions_can_be_in_the_query() {
     let server = with_map().await;
     let one = format!("{MAPS}/x");
     assert_eq!(send(&server, "DELETE", &format!("{one}?resourceVersion=1"), &Value::Null).await.status, 409);
@@ -202,7 +202,7 @@ async fn deprecated_resources_warn_on_every_verb() {
 }
 
 #[tokio::test]
-async fn nothing_is_served_below_the_group_of_a_custom_resource_but_its_resources() {
+async fn unknown_paths_below_a_custom_resource_group_are_plain_404s() {
     let server = server();
     let schema = json!({"type": "object"});
     let definition = json!({

@@ -1,4 +1,4 @@
-//! Continue tokens, and how long they last.
+//! Continue tokens and their expiry.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -40,7 +40,7 @@ fn server(compaction_interval: Duration) -> (ApiServer, Arc<ManualClock>) {
 }
 
 #[tokio::test]
-async fn a_continue_token_expires_and_the_list_goes_on_inconsistently() {
+async fn an_expired_continue_token_offers_an_inconsistent_continuation() {
     let (server, clock) = server(Options::default().compaction_interval);
     for name in ["a", "b", "c"] {
         create(&server, name).await;
@@ -59,7 +59,7 @@ async fn a_continue_token_expires_and_the_list_goes_on_inconsistently() {
     let rest = get(&server, &format!("limit=2&continue={}", token(&gone.body))).await;
     assert_eq!(names(&rest.body), ["b", "c"], "{}", rest.text);
     assert_ne!(rest.body["metadata"]["resourceVersion"], at);
-    // The pages that follow show the same moment again.
+    // The following pages are consistent again.
     create(&server, "e").await;
     let last = get(&server, &format!("continue={}", token(&rest.body))).await;
     assert_eq!(names(&last.body), ["d"]);
@@ -70,7 +70,7 @@ async fn a_continue_token_expires_and_the_list_goes_on_inconsistently() {
 }
 
 #[tokio::test]
-async fn without_compaction_a_continue_token_lasts() {
+async fn without_compaction_a_continue_token_does_not_expire() {
     let (server, clock) = server(Duration::ZERO);
     for name in ["a", "b"] {
         create(&server, name).await;
@@ -82,7 +82,7 @@ async fn without_compaction_a_continue_token_lasts() {
 }
 
 #[tokio::test]
-async fn watches_reach_behind_a_compaction() {
+async fn watches_are_not_affected_by_compaction() {
     let (server, clock) = server(Duration::from_mins(5));
     create(&server, "a").await;
     let at = server.revision();
@@ -93,7 +93,7 @@ async fn watches_reach_behind_a_compaction() {
 }
 
 #[tokio::test]
-async fn a_token_of_revision_zero_is_refused() {
+async fn a_continue_token_with_revision_zero_is_rejected() {
     let (server, _) = server(Duration::ZERO);
     // {"v":"meta.k8s.io/v1","rv":0,"start":"a"}
     let refused = get(&server, "continue=eyJ2IjoibWV0YS5rOHMuaW8vdjEiLCJydiI6MCwic3RhcnQiOiJhIn0").await;

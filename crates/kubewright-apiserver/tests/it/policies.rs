@@ -13,7 +13,7 @@ async fn post(server: &ApiServer, plural: &str, object: &Value) -> (u16, Value) 
     (status, body)
 }
 
-/// Creates a policy on ConfigMaps with the rest of its spec, and a binding with the rest of its own.
+/// Creates a policy for ConfigMaps with these additional spec fields, and a binding with its own.
 async fn enforce(server: &ApiServer, policy: Value, binding: Value) {
     let mut spec = json!({"matchConstraints": {"resourceRules": [{
         "apiGroups": [""], "apiVersions": ["v1"], "operations": ["*"], "resources": ["configmaps"],
@@ -51,7 +51,7 @@ async fn a_policy_denies_with_message_and_reason() {
     assert_eq!(create_config_map(&server, "a").await.0, 201);
     let two = json!({"metadata": {"name": "b"}, "data": {"a": "1", "b": "2"}});
     let (status, _, body) = send(&server, "POST", CONFIG_MAPS, &two).await;
-    // The variable fails only where it is looked at.
+    // A failing variable is an error only if it is used.
     assert_eq!((status, &body["reason"]), (422, &json!("Invalid")));
     let message = body["message"].as_str().unwrap();
     assert!(
@@ -63,7 +63,7 @@ async fn a_policy_denies_with_message_and_reason() {
 }
 
 #[tokio::test]
-async fn a_reason_decides_the_status() {
+async fn the_reason_determines_the_status_code() {
     let server = server();
     let validations = json!({"validations": [
         {"expression": "namespaceObject.metadata.name == 'default'"},

@@ -1,4 +1,4 @@
-//! Answers and bodies in protobuf, as Go's typed clients send and ask for them.
+//! Requests and responses in protobuf, as Go's typed clients use it.
 
 use bytes::Bytes;
 use futures_util::StreamExt as _;
@@ -14,7 +14,7 @@ use crate::world::{server, soon};
 const MAPS: &str = "/api/v1/namespaces/default/configmaps";
 const CRDS: &str = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions";
 
-/// A status, a media type and a body as it was sent.
+/// Status, media type and raw body of a response.
 struct Raw {
     status: u16,
     media: String,
@@ -22,7 +22,7 @@ struct Raw {
 }
 
 impl Raw {
-    /// The object of a body in protobuf.
+    /// The decoded object of a protobuf body.
     fn object(&self) -> Value {
         assert!(self.media.starts_with(MEDIA_TYPE), "{} {:?}", self.media, self.bytes);
         protobuf::decode(&self.bytes).expect("the server writes valid protobuf")
@@ -38,7 +38,7 @@ async fn exchange(
     body: Bytes,
 ) -> Raw {
     let request = Request::builder().method(method).uri(path).header("accept", accept);
-    let request = request.header("content-type", media).body(Full::new(body)).expect("a request");
+    let request = request.header("content-type", media).body(Full::new(body)).expect("the request is valid");
     let (parts, body) = server.handle(request).await.into_parts();
     let bytes = body.collect().await.map(http_body_util::Collected::to_bytes).unwrap_or_default();
     let media = parts.headers.get("content-type").and_then(|media| media.to_str().ok()).unwrap_or_default();
@@ -49,7 +49,7 @@ async fn get(server: &ApiServer, path: &str, accept: &str) -> Raw {
     exchange(server, "GET", path, accept, "application/json", Bytes::new()).await
 }
 
-/// Sends an object in protobuf, and wants the answer in it.
+/// Sends an object in protobuf and requests a response in protobuf.
 async fn put(server: &ApiServer, method: &str, path: &str, object: &Value) -> Raw {
     let body = protobuf::encode(object).expect("a built-in kind").into();
     exchange(server, method, path, MEDIA_TYPE, MEDIA_TYPE, body).await
@@ -59,7 +59,7 @@ fn map(name: &str) -> Value {
     json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": name, "labels": {"l": name}}, "data": {"k": name}})
 }
 
-/// What JSON and protobuf both say, without the zero values that only protobuf has.
+/// Compares JSON and protobuf, ignoring zero values that only protobuf has.
 fn same(served: &Value, read: &Value) -> bool {
     match (served, read) {
         (Value::Object(served), Value::Object(read)) => {
@@ -129,7 +129,7 @@ async fn every_built_in_list_is_the_same_in_protobuf_as_in_json() {
             continue;
         }
         let list = get(&server, &path, MEDIA_TYPE).await;
-        // The first objects take part: namespaces, services, roles with their rules.
+        // Includes the bootstrap objects: namespaces, services, roles with their rules.
         let items = |list: &Value| list["items"].as_array().cloned().unwrap_or_default();
         let (plain, read) = (items(&plain.body), items(&list.object()));
         assert_eq!(plain.len(), read.len(), "{path}");
@@ -140,18 +140,20 @@ async fn every_built_in_list_is_the_same_in_protobuf_as_in_json() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_watch_in_protobuf_sends_frames_with_their_length_in_front() {
+async fn a_watch_in_protobuf_sends_length_prefixed_frames() {
     let server = server();
     put(&server, "POST", MAPS, &map("a")).await;
     let path = format!("{MAPS}?watch=true&resourceVersion=0&allowWatchBookmarks=true&labelSelector=l");
     let accept = "application/vnd.kubernetes.protobuf;stream=watch";
-    let request =
-        Request::get(path).header("accept", accept).body(Full::new(Bytes::new())).expect("a request");
+    let request = Request::get(path)
+        .header("accept", accept)
+        .body(Full::new(Bytes::new()))
+        .expect("the request is valid");
     let response = server.handle(request).await;
     assert_eq!(response.headers()["content-type"], accept);
     let mut frames = BodyStream::new(response.into_body());
     let mut next = async || {
-        let frame = soon("a frame", frames.next()).await.expect("the watch goes on").expect("never fails");
+        let frame = soon("a frame", frames.next()).await.expect("the watch continues").expect("never fails");
         let bytes = frame.into_data().expect("data");
         let (length, event) = bytes.split_at(4);
         let length = u32::from_be_bytes(length.try_into().expect("four bytes"));
@@ -175,7 +177,7 @@ async fn a_watch_in_protobuf_sends_frames_with_their_length_in_front() {
 }
 
 #[tokio::test]
-async fn metadata_in_protobuf_is_served_of_built_in_and_custom_kinds() {
+async fn metadata_is_served_in_protobuf_for_built_in_and_custom_kinds() {
     let server = server();
     let crd = widgets(&json!({"type": "object", "x-kubernetes-preserve-unknown-fields": true}));
     assert_eq!(put(&server, "POST", CRDS, &crd).await.status, 201);
@@ -198,7 +200,7 @@ async fn metadata_in_protobuf_is_served_of_built_in_and_custom_kinds() {
 }
 
 #[tokio::test]
-async fn what_has_no_protobuf_form_is_refused_or_answered_in_the_next_one() {
+async fn objects_without_protobuf_encoding_are_rejected_or_sent_in_the_next_accepted_one() {
     let server = server();
     let crd = widgets(&json!({"type": "object"}));
     put(&server, "POST", CRDS, &crd).await;
@@ -216,7 +218,7 @@ async fn what_has_no_protobuf_form_is_refused_or_answered_in_the_next_one() {
 }
 
 #[tokio::test]
-async fn errors_and_discovery_are_in_protobuf_where_that_was_asked_for() {
+async fn errors_and_discovery_are_in_protobuf_if_requested() {
     let server = server();
     let missing = get(&server, &format!("{MAPS}/none"), MEDIA_TYPE).await;
     assert_eq!((missing.status, &missing.object()["reason"]), (404, &json!("NotFound")));

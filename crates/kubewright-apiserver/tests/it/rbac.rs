@@ -1,4 +1,4 @@
-//! Roles and bindings in the store decide who may do what, from the moment that they are written.
+//! RBAC: roles and bindings take effect with the request that writes them.
 
 use std::sync::Arc;
 
@@ -15,7 +15,7 @@ const GROUP: &str = "/apis/rbac.authorization.k8s.io/v1";
 const IN_DEFAULT: &str = "/apis/rbac.authorization.k8s.io/v1/namespaces/default";
 const MAPS: &str = "/api/v1/namespaces/default/configmaps";
 
-/// Sends a request for somebody. What has a body is JSON, or the patch that its method says.
+/// Sends a request as a user. The body is JSON or a patch, depending on the method.
 async fn send(server: &ApiServer, user: &User, method: Method, path: &str, body: Value) -> (u16, Value) {
     let media = match method {
         Method::PATCH if path.contains("fieldManager=") => "application/apply-patch+yaml",
@@ -28,7 +28,7 @@ async fn send(server: &ApiServer, user: &User, method: Method, path: &str, body:
     request.extensions_mut().insert(user.clone());
     let answer = server.handle(request).await;
     let status = answer.status().as_u16();
-    let body = answer.into_body().collect().await.expect("the answer is whole").to_bytes();
+    let body = answer.into_body().collect().await.expect("the response is complete").to_bytes();
     (status, serde_json::from_slice(&body).unwrap_or_default())
 }
 
@@ -36,7 +36,7 @@ async fn get(server: &ApiServer, user: &User, path: &str) -> u16 {
     send(server, user, Method::GET, path, Value::Null).await.0
 }
 
-/// Writes as the administrator, who may.
+/// Creates an object as the administrator.
 async fn write(server: &ApiServer, path: &str, body: Value) {
     let (status, answer) = send(server, &User::admin(), Method::POST, path, body).await;
     assert_eq!(status, 201, "{answer}");
@@ -58,7 +58,7 @@ fn binding(name: &str, kind: &str, role: &str, to: &str) -> Value {
     })
 }
 
-/// Gives a user rights in the namespace `default`.
+/// Grants a user permissions in the namespace `default`.
 async fn allow(server: &ApiServer, name: &str, to: &str, rules: Value) {
     write(server, &format!("{IN_DEFAULT}/roles"), role(name, &rules)).await;
     write(server, &format!("{IN_DEFAULT}/rolebindings"), binding(name, "Role", name, to)).await;
@@ -69,7 +69,7 @@ fn maps(verbs: &[&str]) -> Value {
 }
 
 #[tokio::test]
-async fn rights_come_and_go_with_the_request_that_writes_them() {
+async fn permissions_change_with_the_request_that_writes_them() {
     let server = server();
     let (jane, admin) = (user("jane"), User::admin());
     assert_eq!(get(&server, &jane, MAPS).await, 403);
@@ -90,7 +90,7 @@ async fn rights_come_and_go_with_the_request_that_writes_them() {
 }
 
 #[tokio::test]
-async fn rights_in_a_namespace_go_with_it() {
+async fn permissions_in_a_namespace_are_deleted_with_it() {
     let server = server();
     let jane = user("jane");
     write(&server, "/api/v1/namespaces", json!({"metadata": {"name": "brief"}})).await;
@@ -103,7 +103,7 @@ async fn rights_in_a_namespace_go_with_it() {
 }
 
 #[tokio::test]
-async fn a_fork_has_the_rights_of_its_origin_and_then_its_own() {
+async fn a_fork_starts_with_the_same_permissions_and_is_independent() {
     let server = server();
     let jane = user("jane");
     allow(&server, "reader", "jane", maps(&["list"])).await;
@@ -118,7 +118,7 @@ async fn a_fork_has_the_rights_of_its_origin_and_then_its_own() {
 }
 
 #[tokio::test]
-async fn a_right_to_one_object_is_enough_to_list_and_watch_that_object() {
+async fn permission_for_one_object_allows_listing_and_watching_it() {
     let server = server();
     let rules = json!([
         {"apiGroups": [""], "resources": ["configmaps"], "resourceNames": ["mine"], "verbs": ["list", "watch"]},
@@ -134,7 +134,7 @@ async fn a_right_to_one_object_is_enough_to_list_and_watch_that_object() {
 }
 
 #[tokio::test]
-async fn a_patch_or_update_that_creates_needs_the_right_to_create() {
+async fn a_patch_or_update_that_creates_needs_permission_to_create() {
     let server = server();
     allow(&server, "patcher", "jane", maps(&["patch", "update"])).await;
     let jane = user("jane");
@@ -154,7 +154,7 @@ async fn a_patch_or_update_that_creates_needs_the_right_to_create() {
     let path = format!("{MAPS}/other?fieldManager=me");
     assert_eq!(send(&server, &jane, Method::PATCH, &path, other).await.0, 201);
 
-    // Leases are among the kinds that a PUT creates.
+    // A PUT can create a Lease.
     let leases = "/apis/coordination.k8s.io/v1/namespaces/default/leases";
     let rules = |verbs: &[&str]| json!([{"apiGroups": ["coordination.k8s.io"], "resources": ["leases"], "verbs": verbs}]);
     allow(&server, "leases", "jane", rules(&["update"])).await;
@@ -163,15 +163,15 @@ async fn a_patch_or_update_that_creates_needs_the_right_to_create() {
         send(&server, &jane, Method::PUT, &format!("{leases}/l"), lease.clone()).await.0
     };
     assert_eq!(put(&lease).await, 403);
-    // What is wrong with the object is told of first.
+    // Validation errors take precedence.
     assert_eq!(put(&json!({"metadata": {"name": "l"}, "spec": {"leaseDurationSeconds": -1}})).await, 422);
     allow(&server, "leases-more", "jane", rules(&["create"])).await;
     assert_eq!(put(&lease).await, 201);
 }
 
-/// Somebody who may write roles and bindings in `default`, and read ConfigMaps there.
+/// A user who may write roles and bindings in `default`, and read ConfigMaps there.
 async fn with_delegate(server: &ApiServer) -> User {
-    // Not by the verbs that lift the limits.
+    // Without `escalate` and `bind`.
     let verbs = ["get", "list", "create", "update", "patch", "delete"];
     let rules = json!([
         {"apiGroups": ["rbac.authorization.k8s.io"], "resources": ["roles", "rolebindings"], "verbs": verbs},
@@ -182,7 +182,7 @@ async fn with_delegate(server: &ApiServer) -> User {
 }
 
 #[tokio::test]
-async fn nobody_grants_what_they_do_not_have_unless_they_may_escalate_or_bind() {
+async fn privilege_escalation_needs_the_verbs_escalate_or_bind() {
     let server = server();
     let jane = with_delegate(&server).await;
     let (roles, bindings) = (format!("{IN_DEFAULT}/roles"), format!("{IN_DEFAULT}/rolebindings"));
@@ -225,7 +225,7 @@ async fn nobody_grants_what_they_do_not_have_unless_they_may_escalate_or_bind() 
 }
 
 #[tokio::test]
-async fn a_role_beyond_ones_rights_may_still_lose_its_finalizers() {
+async fn finalizers_of_a_role_can_be_removed_without_its_permissions() {
     let server = server();
     let jane = with_delegate(&server).await;
     let mut secret = role("secret", &maps(&["*"]));
@@ -240,7 +240,7 @@ async fn a_role_beyond_ones_rights_may_still_lose_its_finalizers() {
 }
 
 #[tokio::test]
-async fn only_administrators_aggregate() {
+async fn only_administrators_can_create_aggregated_roles() {
     let server = server();
     let rules = json!([{
         "apiGroups": ["rbac.authorization.k8s.io"], "resources": ["clusterroles"], "verbs": ["create"],
@@ -269,7 +269,7 @@ async fn cluster_role(server: &ApiServer, name: &str) -> Value {
 }
 
 #[tokio::test]
-async fn an_aggregated_role_is_the_sum_of_what_it_selects() {
+async fn an_aggregated_role_has_the_rules_of_the_roles_it_selects() {
     let server = server();
     assert!(cluster_role(&server, "admin").await["rules"].as_array().is_some_and(|rules| rules.len() > 10));
     let mut widgets =
@@ -282,7 +282,7 @@ async fn an_aggregated_role_is_the_sum_of_what_it_selects() {
             .as_array()
             .is_some_and(|rules| rules.iter().any(|rule| rule["resources"][0] == "widgets"))
     };
-    // Who may edit may view, and who is admin may edit: sums of sums follow too.
+    // `edit` includes `view`, and `admin` includes `edit`: nested aggregation is updated too.
     assert_eq!((has("view").await, has("edit").await, has("admin").await), (true, true, true));
     let managers = cluster_role(&server, "view").await["metadata"]["managedFields"].clone();
     assert_eq!(managers[0]["manager"], "clusterrole-aggregation-controller");
@@ -297,13 +297,13 @@ async fn an_aggregated_role_is_the_sum_of_what_it_selects() {
 }
 
 #[tokio::test]
-async fn a_bare_server_does_not_fill_in_aggregated_roles() {
+async fn without_controllers_aggregated_roles_are_not_updated() {
     let server = ApiServer::new(Options { controllers: Controllers::None, ..options() });
     assert_eq!(cluster_role(&server, "admin").await["rules"], Value::Null);
 }
 
 #[tokio::test]
-async fn sums_that_go_in_a_circle_end() {
+async fn cyclic_aggregation_terminates() {
     let server = server();
     for (name, next) in [("a", "b"), ("b", "c"), ("c", "a")] {
         let mut sum = role(name, &json!([{"apiGroups": [name], "resources": ["widgets"], "verbs": ["get"]}]));
@@ -315,7 +315,7 @@ async fn sums_that_go_in_a_circle_end() {
 }
 
 #[tokio::test]
-async fn a_refusal_names_roles_that_are_bound_and_not_there() {
+async fn a_forbidden_error_names_missing_roles() {
     let server = server();
     write(&server, &format!("{IN_DEFAULT}/rolebindings"), binding("b", "Role", "none", "jane")).await;
     write(&server, &format!("{GROUP}/clusterrolebindings"), binding("c", "ClusterRole", "gone", "jane"))
@@ -337,7 +337,7 @@ async fn a_refusal_names_roles_that_are_bound_and_not_there() {
     assert_eq!(answer["status"]["resourceRules"].as_array().map(Vec::len), Some(2));
 }
 
-/// Whom the server takes a request for that wants to be done as another.
+/// The effective user of a request with impersonation headers.
 async fn whoami_as(server: &ApiServer, sender: &User, headers: &[(&str, &str)]) -> (u16, Value) {
     let mut request = Request::post("/apis/authentication.k8s.io/v1/selfsubjectreviews");
     for (name, value) in headers {
@@ -350,7 +350,7 @@ async fn whoami_as(server: &ApiServer, sender: &User, headers: &[(&str, &str)]) 
     request.extensions_mut().insert(sender.clone());
     let answer = server.handle(request).await;
     let status = answer.status().as_u16();
-    let body = answer.into_body().collect().await.expect("the answer is whole").to_bytes();
+    let body = answer.into_body().collect().await.expect("the response is complete").to_bytes();
     let body: Value = serde_json::from_slice(&body).unwrap_or_default();
     (status, if status == 201 { body["status"]["userInfo"].clone() } else { body["message"].clone() })
 }
@@ -361,7 +361,7 @@ async fn allow_everywhere(server: &ApiServer, name: &str, to: &str, rules: Value
 }
 
 #[tokio::test]
-async fn acting_for_others_takes_a_right_to_each_thing_they_are() {
+async fn impersonation_needs_permission_for_each_attribute() {
     let server = server();
     let jane = user("jane");
     let rules = json!([
@@ -401,7 +401,7 @@ async fn acting_for_others_takes_a_right_to_each_thing_they_are() {
 }
 
 #[tokio::test]
-async fn a_constrained_right_to_act_for_others_holds_for_some_requests_only() {
+async fn constrained_impersonation_allows_only_some_requests() {
     let server = server();
     let jane = user("jane");
     let rules = json!([
@@ -430,7 +430,7 @@ async fn a_constrained_right_to_act_for_others_holds_for_some_requests_only() {
 }
 
 #[tokio::test]
-async fn where_everything_is_allowed_nobody_in_particular_is_let_in() {
+async fn always_allow_rejects_anonymous_requests() {
     let server = ApiServer::new(Options { authorization: Authorization::AlwaysAllow, ..options() });
     assert_eq!(get(&server, &user("jane"), MAPS).await, 200);
     assert_eq!(get(&server, &User::anonymous(), MAPS).await, 401);
@@ -458,7 +458,7 @@ impl Authorizer for MapsOnly {
 }
 
 #[tokio::test]
-async fn other_rules_may_decide_instead() {
+async fn a_custom_authorizer_replaces_rbac() {
     let server =
         ApiServer::new(Options { authorization: Authorization::Custom(Arc::new(MapsOnly)), ..options() });
     assert_eq!(get(&server, &User::anonymous(), MAPS).await, 200);

@@ -1,4 +1,4 @@
-//! kube's controller runtime on the in-process server: controller, finalizer, events and waiting.
+//! kube's controller runtime on the in-process server: controller, finalizer, events and await_condition.
 
 use std::convert::Infallible;
 use std::sync::Arc;
@@ -20,13 +20,13 @@ use serde_json::json;
 
 use crate::world::{alone, config_map, pod, soon};
 
-/// What the reconciler below needs.
+/// The reconciler's context.
 struct Context {
     client: Client,
     runs: AtomicUsize,
 }
 
-/// Keeps a Secret beside every ConfigMap, with the same value in it.
+/// Keeps a Secret with the same value for every ConfigMap.
 async fn reconcile(map: Arc<ConfigMap>, context: Arc<Context>) -> kube::Result<Action> {
     context.runs.fetch_add(1, Ordering::Relaxed);
     let secrets: Api<Secret> = Api::default_namespaced(context.client.clone());
@@ -50,7 +50,7 @@ fn has_value(value: &'static str) -> impl Fn(Option<&Secret>) -> bool {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_controller_keeps_secrets_beside_config_maps() -> Result<()> {
+async fn a_controller_maintains_a_secret_per_config_map() -> Result<()> {
     let client = alone();
     let maps: Api<ConfigMap> = Api::default_namespaced(client.clone());
     let secrets: Api<Secret> = Api::default_namespaced(client.clone());
@@ -65,32 +65,32 @@ async fn a_controller_keeps_secrets_beside_config_maps() -> Result<()> {
 
     maps.create(&PostParams::default(), &config_map("a")).await?;
     let secret = soon("the secret", await_condition(secrets.clone(), "a", has_value("value"))).await?;
-    let secret = secret.expect("the condition wants one");
+    let secret = secret.expect("the condition requires a secret");
 
     let patch = Patch::Merge(json!({"data": {"key": "changed"}}));
     maps.patch("a", &PatchParams::default(), &patch).await?;
     soon("the change", await_condition(secrets.clone(), "a", has_value("changed"))).await?;
 
-    // What it owns comes back.
+    // A deleted dependent is recreated.
     secrets.delete("a", &DeleteParams::default()).await?;
     soon("the second secret", await_condition(secrets.clone(), "a", has_value("changed"))).await?;
     assert_ne!(secrets.get("a").await?.uid(), secret.uid());
 
-    // It looks again when it said it would.
+    // The requeue runs at its time.
     let runs = context.runs.load(Ordering::Relaxed);
     tokio::time::sleep(Duration::from_secs(3601)).await;
     assert!(context.runs.load(Ordering::Relaxed) > runs);
 
-    // What it owns goes with its owner.
+    // The dependent is deleted with its owner.
     maps.delete("a", &DeleteParams::default()).await?;
     assert!(secrets.get_opt("a").await?.is_none());
-    assert!(stop.send(()).is_ok(), "the controller is still there");
+    assert!(stop.send(()).is_ok(), "the controller still exists");
     soon("the end of the controller", running).await?;
     Ok(())
 }
 
 #[tokio::test]
-async fn a_finalizer_cleans_up_before_the_object_goes() -> Result<()> {
+async fn a_finalizer_runs_before_the_object_is_removed() -> Result<()> {
     const NAME: &str = "example.org/cleanup";
     let maps: Api<ConfigMap> = Api::default_namespaced(alone());
     maps.create(&PostParams::default(), &config_map("a")).await?;
@@ -130,7 +130,7 @@ async fn a_finalizer_leaves_those_of_others_alone() -> Result<()> {
     let before = maps.get("a").await?;
     apply(before.clone()).await?;
     assert_eq!(maps.get("a").await?.finalizers(), ["example.org/other", "example.org/mine"]);
-    // With the list that it saw before, the test in its patch fails.
+    // The patch has a test of the previous list, which fails.
     assert!(apply(before).await.is_err());
     maps.delete("a", &DeleteParams::default()).await?;
     apply(maps.get("a").await?).await?;
@@ -139,7 +139,7 @@ async fn a_finalizer_leaves_those_of_others_alone() -> Result<()> {
 }
 
 #[tokio::test]
-async fn an_event_that_comes_again_becomes_a_series() -> Result<()> {
+async fn a_repeated_event_becomes_a_series() -> Result<()> {
     let client = alone();
     let maps: Api<ConfigMap> = Api::default_namespaced(client.clone());
     let map = maps.create(&PostParams::default(), &config_map("a")).await?;
@@ -162,7 +162,7 @@ async fn an_event_that_comes_again_becomes_a_series() -> Result<()> {
     assert_eq!(listed[0].series.as_ref().map(|series| series.count), Some(3));
     assert_eq!(listed[0].note.as_deref(), Some("it is too small"));
 
-    // The same event in the words of the core group, found as `kubectl describe` finds it.
+    // The same event through the core group, as `kubectl describe` finds it.
     let old: Api<core::Event> = Api::default_namespaced(client);
     let selector = format!("involvedObject.uid={},type=Warning", map.uid().unwrap_or_default());
     let found = old.list(&ListParams::default().fields(&selector)).await?.items;
@@ -192,7 +192,7 @@ async fn a_condition_is_awaited_until_it_holds() -> Result<()> {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_deletion_is_awaited_until_the_last_finalizer_is_gone() -> Result<()> {
+async fn a_deletion_is_awaited_until_the_last_finalizer_is_removed() -> Result<()> {
     let maps: Api<ConfigMap> = Api::default_namespaced(alone());
     let mut held = config_map("a");
     held.finalizers_mut().push("example.org/hold".to_owned());

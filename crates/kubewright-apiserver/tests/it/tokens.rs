@@ -1,4 +1,4 @@
-//! Service account tokens: what they contain, and when they stop working.
+//! Service account tokens: their claims, and when they become invalid.
 
 use std::time::Duration;
 
@@ -37,7 +37,7 @@ async fn send(
     Ok((status, serde_json::from_slice(&bytes).unwrap_or_default()))
 }
 
-/// Creates an object as the administrator. Returns its uid.
+/// Creates an object as the administrator. Returns its UID.
 async fn create(server: &ApiServer, path: &str, body: Value) -> Result<String> {
     let (status, created) = send(server, Method::POST, path, "", &body).await?;
     anyhow::ensure!(status == StatusCode::CREATED, "{created}");
@@ -71,7 +71,7 @@ async fn review(server: &ApiServer, token: &str, audiences: &[&str]) -> Result<V
     Ok(answer["status"].clone())
 }
 
-/// The status of a request with a token. Every authenticated user may read the version.
+/// The status of a request with a token. Every authenticated user may read discovery.
 async fn used(server: &ApiServer, token: &str) -> Result<StatusCode> {
     Ok(send(server, Method::GET, "/api", token, &Value::Null).await?.0)
 }
@@ -103,8 +103,8 @@ async fn a_token_stops_working_when_it_expires() -> Result<()> {
     let server = server();
     account(&server).await?;
     let token = token(&server, json!({"expirationSeconds": 600})).await?;
-    // As in kube-apiserver, clocks may differ by a minute.
-    tokio::time::sleep(Duration::from_mins(11)).await;
+    // As in kube-apiserver, the accepted clock skew is one minute.
+    tokio::time::sleep(Duration::from_secs(660)).await;
     assert_eq!(used(&server, &token).await?, StatusCode::OK);
     tokio::time::sleep(Duration::from_secs(1)).await;
     assert_eq!(used(&server, &token).await?, StatusCode::UNAUTHORIZED);
@@ -200,7 +200,7 @@ async fn a_token_is_not_bound_to_an_object_that_is_missing_or_of_another_account
 }
 
 #[tokio::test]
-async fn a_token_is_good_for_its_audiences_only() -> Result<()> {
+async fn a_token_is_valid_for_its_audiences_only() -> Result<()> {
     let server = server();
     account(&server).await?;
     let token = token(&server, json!({"audiences": ["vault", "bank"]})).await?;
@@ -220,7 +220,7 @@ async fn a_token_is_good_for_its_audiences_only() -> Result<()> {
 }
 
 #[tokio::test]
-async fn a_static_token_is_for_the_server_alone() -> Result<()> {
+async fn a_static_token_is_valid_for_the_servers_audiences_only() -> Result<()> {
     let server = server();
     server.add_token("s3cret", User::authenticated("jane", []));
     assert_eq!(review(&server, "s3cret", &[]).await?["audiences"], json!([IN_CLUSTER]));
@@ -229,7 +229,7 @@ async fn a_static_token_is_for_the_server_alone() -> Result<()> {
 }
 
 #[tokio::test]
-async fn a_token_of_another_server_means_nothing() -> Result<()> {
+async fn a_token_of_another_server_is_rejected() -> Result<()> {
     let (one, other) = (server(), server());
     account(&one).await?;
     account(&other).await?;

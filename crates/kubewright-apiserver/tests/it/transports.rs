@@ -1,4 +1,4 @@
-//! In-process, HTTP/1.1 and HTTP/2 show the same server: one script over all three, byte by byte.
+//! In-process, HTTP/1.1 and HTTP/2 give the same responses: one script over all three, compared byte by byte.
 
 mod h2;
 
@@ -26,12 +26,12 @@ type Answer = Response<UnsyncBoxBody<Bytes, Box<dyn std::error::Error + Send + S
 pub(crate) async fn tls_client(listening: &Listening) -> Result<Client> {
     let kubeconfig = Kubeconfig::from_yaml(&listening.kubeconfig())?;
     let mut config = Config::from_custom_kubeconfig(kubeconfig, &KubeConfigOptions::default()).await?;
-    // A test wants the first answer, whatever it is.
+    // Without retries, so that a test sees the first response.
     config.default_retry = false;
     Ok(Client::try_from(config)?)
 }
 
-/// A way to a server.
+/// A transport to a server.
 enum Transport {
     InProcess(ApiServer),
     Http1(Client),
@@ -59,7 +59,7 @@ impl Transport {
     }
 }
 
-/// What of an answer a client can tell apart.
+/// The observable parts of a response.
 #[derive(Debug, PartialEq, Eq)]
 struct Seen {
     request: String,
@@ -170,7 +170,7 @@ async fn play(transport: &mut Transport) -> Result<Vec<Seen>> {
         let answer = soon(&step, transport.send(request.body(body)?)).await.with_context(|| step.clone())?;
         let (status, headers) = (answer.status(), seen_headers(&answer));
         let body = if path.contains("watch=1") {
-            // A watch does not end; its first events are enough.
+            // A watch does not end; read its first events.
             lines(answer, 7).await?
         } else {
             let bytes = answer.into_body().collect().await.map_err(anyhow::Error::from_boxed)?.to_bytes();
@@ -181,7 +181,7 @@ async fn play(transport: &mut Transport) -> Result<Vec<Seen>> {
     Ok(seen)
 }
 
-/// The first lines of an answer that may have no end.
+/// The first lines of a response that may not end.
 async fn lines(answer: Answer, count: usize) -> Result<String> {
     let mut body = answer.into_body();
     let mut text = String::new();
@@ -193,13 +193,13 @@ async fn lines(answer: Answer, count: usize) -> Result<String> {
     Ok(text)
 }
 
-/// The same seed and a clock that stands still: two servers differ in nothing but how they are reached.
+/// A server with a fixed seed and a stopped clock, so that responses differ only by transport.
 fn frozen() -> ApiServer {
     ApiServer::new(Options { clock: Arc::new(ManualClock::new(START)), seed: Some(7), ..Options::default() })
 }
 
 #[tokio::test]
-async fn every_transport_shows_the_same() -> Result<()> {
+async fn every_transport_gives_the_same_responses() -> Result<()> {
     let in_process = play(&mut Transport::InProcess(frozen())).await?;
     assert_eq!(
         in_process.iter().filter(|seen| seen.status.is_server_error()).collect::<Vec<_>>(),
@@ -250,7 +250,7 @@ async fn three_clients_of_one_server_see_each_others_writes() -> Result<()> {
     Ok(())
 }
 
-/// client-go puts all its watches on one connection.
+/// client-go uses one connection for all its watches.
 #[tokio::test]
 async fn one_connection_carries_many_watches() -> Result<()> {
     const WATCHES: usize = 300;
@@ -285,7 +285,7 @@ async fn a_server_that_closes_ends_its_watches() -> Result<()> {
 }
 
 #[tokio::test]
-async fn kube_watches_over_tls_as_it_does_in_process() -> Result<()> {
+async fn kube_watches_over_tls_and_in_process() -> Result<()> {
     use futures_util::{StreamExt as _, TryStreamExt as _};
     use kube::runtime::watcher::{Config, watcher};
     let listening = Listening::open(server(), 0).await?;

@@ -1,4 +1,4 @@
-//! Definitions that nobody here wrote: installed as their vendors ship them, used as their schemas say.
+//! CRDs of real projects: installed as shipped, and used by their schemas.
 
 mod packages;
 mod samples;
@@ -24,7 +24,7 @@ use samples::{Fill, mistakes, sample};
 
 const DEFINITIONS: &str = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions";
 
-/// A version of a vendor's kind.
+/// A version of a vendor's CRD.
 struct Kind<'a> {
     definition: &'a Value,
     version: &'a Value,
@@ -39,7 +39,7 @@ impl Kind<'_> {
         &self.version["schema"]["openAPIV3Schema"]
     }
 
-    /// Another version keeps no more than this one knows.
+    /// Only objects of the storage version keep all fields.
     fn is_stored(&self) -> bool {
         self.version["storage"] == true
     }
@@ -48,14 +48,14 @@ impl Kind<'_> {
         self.version["subresources"]["status"].is_object()
     }
 
-    /// What reading an object without status adds: defaults are those of the version that is stored.
+    /// The defaulted status of an object without status. Defaults are those of the storage version.
     fn default_status(&self) -> Option<&Value> {
         let versions = self.definition["spec"]["versions"].as_array()?;
         let stored = versions.iter().find(|version| version["storage"] == true)?;
         stored["schema"]["openAPIV3Schema"]["properties"]["status"].get("default")
     }
 
-    /// Notes what of an object that was sent did not come back.
+    /// Records fields of a sent object that were not returned.
     fn compare(&self, sent: &Value, got: &Value, problems: &mut Vec<String>) {
         if self.is_stored() {
             lost(sent, got, &self.name(), problems);
@@ -85,7 +85,7 @@ fn text(value: &Value) -> String {
     value.as_str().unwrap_or_default().to_owned()
 }
 
-/// All versions of all definitions that are served.
+/// All served versions of all CRDs.
 fn kinds() -> impl Iterator<Item = Kind<'static>> {
     all().iter().flat_map(|Vendored { object: definition, .. }| {
         let versions = definition["spec"]["versions"].as_array().into_iter().flatten();
@@ -99,7 +99,7 @@ async fn send(client: &Client, method: Method, path: &str, body: &Value) -> kube
     client.request(request.body(body.to_string().into_bytes()).map_err(kube::Error::HttpError)?).await
 }
 
-/// A server on which all of them are installed.
+/// A server with all CRDs installed.
 async fn installed() -> Result<ApiServer> {
     static INSTALLED: OnceCell<ApiServer> = OnceCell::const_new();
     let install = || async {
@@ -115,7 +115,7 @@ async fn installed() -> Result<ApiServer> {
 }
 
 #[tokio::test]
-async fn definitions_of_vendors_are_established_and_discovered() -> Result<()> {
+async fn vendor_crds_are_established_and_discovered() -> Result<()> {
     let client = client(&installed().await?);
     let definitions: Api<CustomResourceDefinition> = Api::all(client.clone());
     let definitions = definitions.list(&ListParams::default()).await?.items;
@@ -140,7 +140,7 @@ async fn definitions_of_vendors_are_established_and_discovered() -> Result<()> {
 }
 
 #[tokio::test]
-async fn their_kinds_are_shown_in_tables_and_described_in_openapi() -> Result<()> {
+async fn vendor_kinds_have_tables_and_openapi_schemas() -> Result<()> {
     let client = client(&installed().await?);
     let mut documents: BTreeMap<String, Value> = BTreeMap::new();
     for kind in kinds() {
@@ -169,7 +169,7 @@ async fn their_kinds_are_shown_in_tables_and_described_in_openapi() -> Result<()
 }
 
 #[tokio::test]
-async fn a_sample_that_is_applied_again_stays_as_it_is() -> Result<()> {
+async fn applying_a_sample_again_changes_nothing() -> Result<()> {
     let client = client(&installed().await?);
     for kind in kinds().filter(Kind::is_stored) {
         let path = format!("{}/applied?fieldManager=tester", kind.path());
@@ -186,7 +186,7 @@ async fn a_sample_that_is_applied_again_stays_as_it_is() -> Result<()> {
 }
 
 #[tokio::test]
-async fn what_is_deleted_is_served_no_more() -> Result<()> {
+async fn a_deleted_vendor_crd_is_no_longer_served() -> Result<()> {
     let client = client(&installed().await?);
     let definitions: Api<CustomResourceDefinition> = Api::all(client.clone());
     definitions.delete_collection(&DeleteParams::default(), &ListParams::default()).await?;
@@ -198,12 +198,12 @@ async fn what_is_deleted_is_served_no_more() -> Result<()> {
     Ok(())
 }
 
-/// No server takes this one: some of its fields have no type.
+/// Rejected by any server: some of its fields have no type.
 const NOT_STRUCTURAL: &str = "argoproj.io_clusterworkflowtemplates.yaml";
 
-/// With strict validation: nothing in them is unknown, and nothing gets lost.
+/// With strict validation: no field is unknown, and no field is lost.
 #[tokio::test]
-async fn objects_that_people_wrote_are_accepted() -> Result<()> {
+async fn handwritten_objects_are_accepted() -> Result<()> {
     let client = client(&server());
     let (definitions, objects): (Vec<_>, Vec<_>) = written_by_people()?
         .into_iter()
@@ -212,7 +212,7 @@ async fn objects_that_people_wrote_are_accepted() -> Result<()> {
     for (file, definition) in &definitions {
         let answer = send(&client, Method::POST, DEFINITIONS, definition).await;
         if file == NOT_STRUCTURAL {
-            let Err(kube::Error::Api(status)) = answer else { panic!("a field without a type is accepted") };
+            let Err(kube::Error::Api(status)) = answer else { panic!("a field without a type was accepted") };
             let says = "[inline].type: Required value: must not be empty for specified object fields";
             assert!(status.is_invalid() && status.message.contains(says), "{}", status.message);
             continue;
@@ -242,7 +242,7 @@ async fn objects_that_people_wrote_are_accepted() -> Result<()> {
     Ok(())
 }
 
-/// What of `sent` is not in `got`, and where.
+/// The paths of fields of `sent` that are missing in `got`.
 fn lost(sent: &Value, got: &Value, at: &str, lost_at: &mut Vec<String>) {
     match (sent, got) {
         (Value::Object(sent), Value::Object(got)) => {
@@ -261,9 +261,9 @@ fn lost(sent: &Value, got: &Value, at: &str, lost_at: &mut Vec<String>) {
 }
 
 #[tokio::test]
-async fn samples_of_every_kind_are_accepted_and_kept_whole() -> Result<()> {
+async fn samples_of_every_kind_are_accepted_without_loss() -> Result<()> {
     let client = client(&installed().await?);
-    // No vendor's webhook runs here.
+    // The vendors' conversion webhooks do not run here.
     for kind in kinds().filter(|kind| kind.definition["spec"]["conversion"]["strategy"] == "Webhook") {
         let name = text(&kind.definition["metadata"]["name"]);
         let path = format!("/apis/apiextensions.k8s.io/v1/customresourcedefinitions/{name}");
@@ -273,7 +273,7 @@ async fn samples_of_every_kind_are_accepted_and_kept_whole() -> Result<()> {
     let mut problems = Vec::new();
     for kind in kinds() {
         for (name, fill) in [("least", Fill::Least), ("most", Fill::Most)] {
-            // All versions of a kind are the same objects.
+            // All versions of a kind share their objects.
             let name = &format!("{name}-{}", text(&kind.version["name"]));
             let mut sent = kind.object(name, fill);
             let path = kind.path();
@@ -299,7 +299,7 @@ async fn samples_of_every_kind_are_accepted_and_kept_whole() -> Result<()> {
     Ok(())
 }
 
-/// What the server says of a mistake, unless it says what it should.
+/// Describes the server's error for a mistake if it is not the expected one.
 fn wrong_answer(mistake: &samples::Mistake, answer: kube::Result<Value>) -> Option<String> {
     let status: Box<Status> = match answer {
         Err(kube::Error::Api(status)) => status,
@@ -313,7 +313,7 @@ fn wrong_answer(mistake: &samples::Mistake, answer: kube::Result<Value>) -> Opti
 }
 
 #[tokio::test]
-async fn every_mistake_is_refused_where_it_is_made() -> Result<()> {
+async fn every_mistake_is_rejected_with_its_field() -> Result<()> {
     let client = client(&installed().await?);
     let mut seen: BTreeMap<&str, usize> = BTreeMap::new();
     let mut problems = Vec::new();
@@ -334,7 +334,7 @@ async fn every_mistake_is_refused_where_it_is_made() -> Result<()> {
     }
     assert!(problems.is_empty(), "{}", problems.join("\n"));
     for sort in ["enum", "format", "length", "minimum", "missing", "pattern", "type"] {
-        assert!(seen.contains_key(sort), "no mistake of the sort {sort} was made");
+        assert!(seen.contains_key(sort), "no mistake of kind {sort} was generated");
     }
     Ok(())
 }

@@ -1,4 +1,4 @@
-//! kube's watcher and reflector on the in-process server, and the watch underneath them.
+//! kube's watcher and reflector on the in-process server, and the watch below them.
 //!
 //! Time is tokio's and paused: a watch of five minutes takes no time.
 
@@ -35,7 +35,7 @@ async fn label(client: &Client, name: &str, value: &str) -> Result<()> {
     Ok(())
 }
 
-/// The next events of a watcher, in words.
+/// The next events of a watcher, as text.
 async fn next<K: kube::Resource>(
     stream: &mut (impl Stream<Item = watcher::Result<Event<K>>> + Unpin),
     count: usize,
@@ -48,7 +48,7 @@ async fn next<K: kube::Resource>(
 async fn a_watcher_lists_and_then_follows() -> Result<()> {
     let client = alone();
     create(&client, &["a", "b", "c"]).await?;
-    // A page size below the number of objects makes it ask for the list in pages.
+    // A page size below the number of objects makes the watcher list in pages.
     let config = Config::default().page_size(2);
     let maps: Api<ConfigMap> = Api::default_namespaced(client.clone());
     let mut stream = pin!(watcher(maps.clone(), config));
@@ -76,7 +76,7 @@ async fn a_watcher_streams_its_first_list() -> Result<()> {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_streamed_list_of_nothing_ends_as_well() -> Result<()> {
+async fn an_empty_streamed_list_ends_with_a_bookmark() -> Result<()> {
     let maps: Api<ConfigMap> = Api::default_namespaced(alone());
     let mut stream = pin!(watcher(maps, Config::default().streaming_lists()));
     assert_eq!(next(&mut stream, 2).await?, ["Init", "InitDone"]);
@@ -84,7 +84,7 @@ async fn a_streamed_list_of_nothing_ends_as_well() -> Result<()> {
 }
 
 #[tokio::test(start_paused = true)]
-async fn what_leaves_a_selection_is_deleted_for_its_watcher() -> Result<()> {
+async fn an_object_that_no_longer_matches_is_reported_as_deleted() -> Result<()> {
     let client = alone();
     create(&client, &["a", "b"]).await?;
     label(&client, "a", "1").await?;
@@ -101,9 +101,9 @@ async fn what_leaves_a_selection_is_deleted_for_its_watcher() -> Result<()> {
     Ok(())
 }
 
-/// More of them than a watch reads at a time, and nothing happens after the one that it is for.
+/// More non-matching events than a watch reads at a time, and no event after the matching one.
 #[tokio::test(start_paused = true)]
-async fn an_event_is_told_at_once_after_many_that_are_not() -> Result<()> {
+async fn a_matching_event_is_sent_at_once_after_many_non_matching_ones() -> Result<()> {
     let server = server();
     let maps: Api<ConfigMap> = Api::default_namespaced(client(&server));
     let one = WatchParams::default().fields("metadata.name=z").timeout(30);
@@ -118,14 +118,14 @@ async fn an_event_is_told_at_once_after_many_that_are_not() -> Result<()> {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_watcher_outlives_its_watches_without_listing_again() -> Result<()> {
+async fn a_watcher_restarts_its_watch_without_listing_again() -> Result<()> {
     let client = alone();
     create(&client, &["a"]).await?;
     let maps: Api<ConfigMap> = Api::default_namespaced(client.clone());
     let mut stream = pin!(watcher(maps, Config::default().timeout(30)));
     next(&mut stream, 3).await?;
     for round in 0..5 {
-        // Longer than a watch lasts: it ends and starts again in between.
+        // Longer than a watch lasts: it ends and restarts in between.
         let name = format!("n{round}");
         let later = async {
             tokio::time::sleep(Duration::from_secs(100)).await;
@@ -140,7 +140,7 @@ async fn a_watcher_outlives_its_watches_without_listing_again() -> Result<()> {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_watch_ends_when_it_said_it_would() -> Result<()> {
+async fn a_watch_ends_at_its_timeout() -> Result<()> {
     let maps: Api<ConfigMap> = Api::default_namespaced(alone());
     let start = Instant::now();
     let params = WatchParams::default().timeout(42).disable_bookmarks();
@@ -151,14 +151,14 @@ async fn a_watch_ends_when_it_said_it_would() -> Result<()> {
 }
 
 #[tokio::test(start_paused = true)]
-async fn bookmarks_tell_how_far_a_quiet_watch_is() -> Result<()> {
+async fn bookmarks_advance_a_watch_without_events() -> Result<()> {
     let client = alone();
     create(&client, &["a"]).await?;
     let maps: Api<ConfigMap> = Api::default_namespaced(client.clone());
     let from = maps.get("a").await?.resource_version().unwrap_or_default();
     let start = Instant::now();
     let mut stream = pin!(maps.watch(&WatchParams::default().timeout(200), &from).await?);
-    // Another resource moves the revision, and this watch sees none of it.
+    // Another resource advances the revision without events for this watch.
     let namespaces: Api<k8s_openapi::api::core::v1::Namespace> = Api::all(client);
     let created = namespaces
         .create(&PostParams::default(), &crate::world::object(json!({"metadata": {"name": "n"}})))
@@ -171,13 +171,13 @@ async fn bookmarks_tell_how_far_a_quiet_watch_is() -> Result<()> {
     Ok(())
 }
 
-/// A server that remembers few events.
+/// A server that keeps few events.
 fn forgetful() -> ApiServer {
     ApiServer::new(Options { limits: Limits { events: 4, bytes: 1 << 20 }, ..options() })
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_watch_from_long_ago_is_told_that_it_is_too_late() -> Result<()> {
+async fn a_watch_from_an_expired_revision_gets_410() -> Result<()> {
     let client = client(&forgetful());
     create(&client, &["a"]).await?;
     let maps: Api<ConfigMap> = Api::default_namespaced(client.clone());
@@ -200,7 +200,7 @@ async fn a_watcher_that_missed_events_lists_again() -> Result<()> {
     assert_eq!(next(&mut stream, 3).await?, ["Init", "InitApply(a)", "InitDone"]);
     label(&client, "a", "0").await?;
     assert_eq!(next(&mut stream, 1).await?, ["Apply(a)"]);
-    // Nobody reads the stream while more happens than the server remembers.
+    // The stream is not read while more events occur than the server keeps.
     for round in 1..10 {
         label(&client, "a", &round.to_string()).await?;
     }
@@ -214,7 +214,7 @@ async fn a_watcher_that_missed_events_lists_again() -> Result<()> {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_watch_that_is_not_read_costs_no_event() -> Result<()> {
+async fn an_unread_watch_loses_no_event() -> Result<()> {
     let client = alone();
     create(&client, &["a"]).await?;
     let maps: Api<ConfigMap> = Api::default_namespaced(client.clone());
@@ -236,7 +236,7 @@ async fn a_watch_that_is_not_read_costs_no_event() -> Result<()> {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_store_shows_what_the_server_has() -> Result<()> {
+async fn a_reflector_store_has_the_servers_objects() -> Result<()> {
     let client = alone();
     create(&client, &["a", "b"]).await?;
     let maps: Api<ConfigMap> = Api::default_namespaced(client.clone());
@@ -285,7 +285,7 @@ async fn metadata_alone_is_watched() -> Result<()> {
 }
 
 #[tokio::test(start_paused = true)]
-async fn one_object_is_watched_through_life_and_death() -> Result<()> {
+async fn one_object_is_watched_from_creation_to_deletion() -> Result<()> {
     let client = alone();
     let maps: Api<ConfigMap> = Api::default_namespaced(client.clone());
     let mut stream = pin!(watch_object(maps.clone(), "a"));

@@ -1,4 +1,4 @@
-//! Admission webhooks against real TLS servers and handlers of the same process.
+//! Admission webhooks over TLS and as in-process handlers.
 
 mod calls;
 mod conversion;
@@ -8,7 +8,7 @@ pub(crate) mod hook;
 use kubewright_apiserver::ApiServer;
 use serde_json::{Value, json};
 
-/// One request in-process. Returns status, warnings and body.
+/// Sends one in-process request. Returns status, warnings and body.
 pub(crate) async fn send(
     server: &ApiServer,
     method: &str,
@@ -37,7 +37,7 @@ pub(crate) async fn create_config_map(server: &ApiServer, name: &str) -> (u16, V
     send(server, "POST", CONFIG_MAPS, &json!({"metadata": {"name": name}, "data": {"key": "1"}})).await
 }
 
-/// Creates a configuration with one webhook on ConfigMaps; `more` adds to it or replaces its fields.
+/// Creates a configuration with one webhook for ConfigMaps; `more` adds or replaces fields.
 pub(crate) async fn configure(server: &ApiServer, kind: &str, name: &str, client: Value, more: Value) {
     let mut webhook = json!({
         "name": format!("{name}.example.com"),

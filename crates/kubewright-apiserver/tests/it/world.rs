@@ -1,7 +1,7 @@
-//! What the tests start from: a server of their own, clients on it, and small objects.
+//! Test fixtures: a server, clients, and small objects.
 //!
-//! Every server here has a fixed seed and tokio's clock, so that a test on a paused runtime decides what time
-//! it is. Nothing here asserts.
+//! Every server has a fixed seed and tokio's clock, so that a test on a paused runtime controls the time.
+//! Nothing here asserts.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -15,7 +15,7 @@ use kubewright_apiserver::{ApiServer, Options};
 /// 2026-01-01T00:00:00Z in microseconds.
 pub(crate) const START: i64 = 1_767_225_600_000_000;
 
-/// Longer than anything here takes, so that what hangs fails.
+/// Deadline for hanging operations; longer than any test needs.
 const DEADLINE: Duration = Duration::from_mins(1);
 
 pub(crate) fn options() -> Options {
@@ -26,17 +26,17 @@ pub(crate) fn server() -> ApiServer {
     ApiServer::new(options())
 }
 
-/// kube's client on the server itself: no socket, no TLS.
+/// kube's client on the in-process server: no socket, no TLS.
 pub(crate) fn client(server: &ApiServer) -> Client {
     Client::new(server.clone(), "default")
 }
 
-/// A client on a server that nobody else sees.
+/// A client on a new server.
 pub(crate) fn alone() -> Client {
     client(&server())
 }
 
-/// Waits for `future`, but not forever.
+/// Waits for `future`, and panics after the deadline.
 pub(crate) async fn soon<F: Future>(what: &str, future: F) -> F::Output {
     let Ok(output) = tokio::time::timeout(DEADLINE, future).await else {
         panic!("{what} took longer than {DEADLINE:?}");
@@ -52,7 +52,7 @@ pub(crate) fn config_map(name: &str) -> ConfigMap {
     }
 }
 
-/// An object of a type, from JSON: the typed structs are long where most is left out.
+/// A typed object from JSON, which is shorter than a struct with many unset fields.
 pub(crate) fn object<K: serde::de::DeserializeOwned>(json: serde_json::Value) -> K {
     serde_json::from_value(json).expect("the test's own object is well-formed")
 }

@@ -1,4 +1,4 @@
-//! Each server is a world of its own: forks part ways, seeds repeat, and a hundred fit into one process.
+//! Servers are independent: forks diverge, seeds are reproducible, and a hundred servers run in one process.
 
 use std::collections::BTreeSet;
 
@@ -25,7 +25,7 @@ async fn names(server: &ApiServer) -> Result<Vec<String>> {
 }
 
 #[tokio::test]
-async fn a_fork_sees_what_was_and_then_goes_its_own_way() -> Result<()> {
+async fn a_fork_starts_with_the_same_objects_and_is_independent() -> Result<()> {
     let server = server();
     for name in ["a", "b"] {
         maps(&server).create(&PostParams::default(), &config_map(name)).await?;
@@ -47,7 +47,7 @@ async fn a_fork_sees_what_was_and_then_goes_its_own_way() -> Result<()> {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_watch_sees_nothing_of_the_forks() -> Result<()> {
+async fn a_watch_reports_no_events_of_forks() -> Result<()> {
     let server = server();
     let from = server.revision().to_string();
     let mut watch = Box::pin(maps(&server).watch(&WatchParams::default().timeout(30), &from).await?);
@@ -58,7 +58,7 @@ async fn a_watch_sees_nothing_of_the_forks() -> Result<()> {
     assert_eq!(seen.name_any(), "a");
     assert!(watch.next().await.is_none());
 
-    // The past of the first server is the past of the fork.
+    // The fork has the events of the original.
     let stream = maps(&fork).watch(&WatchParams::default(), &from).await?;
     let event = soon("the event", Box::pin(stream).try_next()).await?;
     assert!(matches!(event, Some(WatchEvent::Added(map)) if map.name_any() == "of-the-fork"));
@@ -66,7 +66,7 @@ async fn a_watch_sees_nothing_of_the_forks() -> Result<()> {
 }
 
 #[tokio::test]
-async fn forks_hand_out_the_same_addresses_without_minding_each_other() -> Result<()> {
+async fn forks_allocate_addresses_independently() -> Result<()> {
     let server = server();
     let fork = server.fork();
     let fixed: Service = object(json!({
@@ -80,7 +80,7 @@ async fn forks_hand_out_the_same_addresses_without_minding_each_other() -> Resul
 }
 
 #[tokio::test]
-async fn a_token_of_a_fork_is_worth_nothing_elsewhere() -> Result<()> {
+async fn a_static_token_of_a_fork_is_invalid_elsewhere() -> Result<()> {
     let server = server();
     server.add_token("before", User::admin());
     let fork = server.fork();
@@ -95,7 +95,7 @@ async fn a_token_of_a_fork_is_worth_nothing_elsewhere() -> Result<()> {
     Ok(())
 }
 
-/// What a server answers to requests that draw from its source of names.
+/// Responses to requests that use generated names and UIDs.
 async fn answers(server: &ApiServer) -> Result<Vec<Value>> {
     let mut answers = Vec::new();
     for (path, body) in [
@@ -116,7 +116,7 @@ async fn answers(server: &ApiServer) -> Result<Vec<Value>> {
 }
 
 #[tokio::test(start_paused = true)]
-async fn the_same_seed_and_requests_give_the_same_answers() -> Result<()> {
+async fn the_same_seed_and_requests_give_the_same_responses() -> Result<()> {
     let first = answers(&server()).await?;
     let second = answers(&server()).await?;
     assert_eq!(first, second);
@@ -128,14 +128,14 @@ async fn the_same_seed_and_requests_give_the_same_answers() -> Result<()> {
     assert_ne!(first[0]["metadata"]["name"], first[1]["metadata"]["name"]);
 
     // Without a seed, every server is different.
-    let by_lot = || ApiServer::new(Options { seed: None, ..options() });
-    let (one, two) = (answers(&by_lot()).await?, answers(&by_lot()).await?);
+    let unseeded = || ApiServer::new(Options { seed: None, ..options() });
+    let (one, two) = (answers(&unseeded()).await?, answers(&unseeded()).await?);
     assert_ne!(one[0]["metadata"]["uid"], two[0]["metadata"]["uid"]);
     Ok(())
 }
 
 #[tokio::test]
-async fn the_forks_of_one_seed_are_the_same_as_well() -> Result<()> {
+async fn forks_of_servers_with_the_same_seed_are_the_same() -> Result<()> {
     let fork_of = || {
         let server = ApiServer::new(Options {
             clock: std::sync::Arc::new(kubewright_apiserver::clock::ManualClock::new(crate::world::START)),
@@ -149,7 +149,7 @@ async fn the_forks_of_one_seed_are_the_same_as_well() -> Result<()> {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 4)]
-async fn a_hundred_servers_live_side_by_side() -> Result<()> {
+async fn a_hundred_servers_run_in_one_process() -> Result<()> {
     let tasks: Vec<_> = (0..100)
         .map(|at| {
             tokio::spawn(async move {

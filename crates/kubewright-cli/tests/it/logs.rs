@@ -100,5 +100,5 @@ fn warnings_are_always_told() -> Result<()> {
     let dir = tempfile::tempdir()?;
     drop(Server::start(dir.path(), "")?);
     std::fs::write(dir.path().join("data/snapshot-00000000000000000150"), "not a snapshot")?;
-    Server::start(dir.path(), "")?.will_say("WARN  passing over a snapshot error=")
+    Server::start(dir.path(), "")?.will_say("WARN  skipping damaged snapshot error=")
 }

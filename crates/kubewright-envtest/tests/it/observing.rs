@@ -75,7 +75,7 @@ async fn the_embedded_server_reports_the_configured_version() -> Result<()> {
     };
     assert_eq!(
         error.to_string(),
-        "\"latest\" is no version of Kubernetes; write one such as 1.34 or v1.34.2"
+        "\"latest\" is not a Kubernetes version; use a version such as 1.34 or v1.34.2"
     );
     Ok(())
 }

@@ -1,4 +1,4 @@
-//! The Pod Security Standards: what a pod may not do at a level, in a version.
+//! The Pod Security Standards: the checks of each level, by version.
 
 use std::collections::BTreeSet;
 
@@ -10,7 +10,7 @@ use super::policy::{Level, LevelVersion};
 /// The newest version in which a check changed.
 const LATEST: u64 = 35;
 
-/// A pod, as checks see it.
+/// The parts of a pod that checks need.
 struct Pod<'a> {
     metadata: &'a Value,
     spec: &'a Value,
@@ -23,7 +23,7 @@ impl<'a> Pod<'a> {
         lists.into_iter().flat_map(move |list| spec.list_at(list))
     }
 
-    /// The names of the containers of which something holds.
+    /// The names of the containers that satisfy a condition.
     fn containers_where(&self, holds: impl Fn(&Value) -> bool) -> Vec<&'a str> {
         self.containers()
             .filter(|container| holds(container))
@@ -35,7 +35,7 @@ impl<'a> Pod<'a> {
         self.spec.str_at("os.name") == "windows"
     }
 
-    /// The pod runs in a user namespace, so root in it is not root on the node.
+    /// The pod runs in a user namespace, so root in the pod is not root on the node.
     fn has_user_namespace(&self) -> bool {
         self.spec.at("hostUsers").as_bool() == Some(false)
     }
@@ -44,7 +44,7 @@ impl<'a> Pod<'a> {
 /// Reason and detail of a violation.
 type Violation = (String, String);
 
-/// What a pod violates, in the order of upstream's checks.
+/// Violations, in the order of upstream's checks.
 #[derive(Default)]
 pub(super) struct Violations(Vec<Violation>);
 
@@ -84,7 +84,7 @@ pub(super) fn evaluate(standard: LevelVersion, metadata: &Value, spec: &Value) -
     let windows = version >= 25 && pod.is_windows();
     let baseline = [
         app_armor(pod),
-        // A restricted check replaces the baseline one.
+        // The restricted check replaces the baseline check.
         (!(restricted && version >= 22)).then(|| added_capabilities(pod)).flatten(),
         host_namespaces(pod),
         (!restricted).then(|| host_path_volumes(pod)).flatten(),
@@ -131,7 +131,7 @@ fn named(containers: &[&str]) -> String {
     format!("{} {}", plural("container", "containers", containers.len()), quoted(containers))
 }
 
-/// The pod and the containers that set something wrong.
+/// Names the pod and the containers that set a forbidden value.
 fn setters(pod: bool, containers: &[&str]) -> String {
     let mut setters = Vec::new();
     if pod {
@@ -410,7 +410,7 @@ fn seccomp_annotations(pod: &Pod<'_>) -> Option<Violation> {
     ))
 }
 
-/// `required`: every container must have a profile, its own or the pod's.
+/// `required`: every container must have a profile, set on the container or the pod.
 fn seccomp(pod: &Pod<'_>, required: bool) -> Option<Violation> {
     let path = "securityContext.seccompProfile";
     let valid = |holder: &Value| matches!(holder.at(path).str_at("type"), "Localhost" | "RuntimeDefault");

@@ -1,10 +1,10 @@
-//! The labels of a namespace that choose its Pod Security Standards.
+//! The namespace labels that select Pod Security Standards.
 
 use std::fmt;
 
 use kubewright_apimachinery::field::{ErrorList, FieldError, Path};
 
-/// How strict a standard is; in order.
+/// The level of a standard, from least to most restrictive.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) enum Level {
     Privileged,
@@ -12,7 +12,7 @@ pub(super) enum Level {
     Restricted,
 }
 
-/// The minor version of Kubernetes whose standard applies; none is the latest.
+/// The Kubernetes minor version of the standard; `None` is the latest.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Version(pub(super) Option<u64>);
 
@@ -52,12 +52,12 @@ impl Default for Policy {
     }
 }
 
-/// The labels, without their prefix.
+/// The labels, without prefix.
 const NAMES: [&str; 6] = ["enforce", "enforce-version", "audit", "audit-version", "warn", "warn-version"];
 
 impl Policy {
-    /// The policy that labels ask for. Labels that cannot be read enforce the strictest standard, and neither warn nor
-    /// audit.
+    /// The policy that labels select. Invalid labels enforce the most restrictive standard, without warnings
+    /// or audit.
     pub(super) fn of<'a>(labels: impl Iterator<Item = (&'a str, &'a str)>) -> (Self, ErrorList) {
         let mut policy = Self::default();
         let mut errors = ErrorList::new();

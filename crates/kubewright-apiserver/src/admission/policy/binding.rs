@@ -1,4 +1,4 @@
-//! Bindings of admission policies, compiled.
+//! Compiled bindings of admission policies.
 
 use kubewright_apimachinery::object::Fields as _;
 use serde_json::Value;

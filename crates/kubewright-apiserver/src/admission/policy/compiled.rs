@@ -1,4 +1,4 @@
-//! Admission policies, compiled.
+//! Compiled admission policies.
 
 use kubewright_apimachinery::object::Fields as _;
 use kubewright_apis::admission::PolicyEnvironment;
@@ -7,7 +7,7 @@ use serde_json::Value;
 
 use crate::admission::webhook::{Compile, Conditions, Criteria};
 
-/// A program, or why there is none.
+/// A program or its compile error.
 pub(super) type Compiled = Result<Program, String>;
 
 /// A ValidatingAdmissionPolicy or MutatingAdmissionPolicy.
@@ -22,7 +22,7 @@ pub(crate) struct Policy {
     pub(super) variables: Vec<(String, Compiled)>,
     pub(super) validations: Vec<Validation>,
     pub(super) annotations: Vec<Annotation>,
-    /// Of a MutatingAdmissionPolicy.
+    /// Of a MutatingAdmissionPolicy only.
     pub(crate) mutations: Vec<Mutation>,
     /// `reinvocationPolicy: IfNeeded`.
     pub(crate) reinvocable: bool,
@@ -41,7 +41,7 @@ pub(super) struct Validation {
     pub(super) program: Compiled,
     pub(super) message: String,
     pub(super) message_program: Option<Compiled>,
-    /// `reason`, or `Invalid`.
+    /// `reason`; defaults to `Invalid`.
     pub(super) reason: String,
 }
 

@@ -1,7 +1,7 @@
-//! What the expressions of a policy say about a request.
+//! Evaluates the expressions of a policy for a request.
 //!
-//! All expressions of one evaluation share a budget. Variables are evaluated once, and only those that an expression
-//! names.
+//! All expressions of one evaluation share a cost budget. Variables are evaluated once, and only if an
+//! expression uses them.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -11,13 +11,13 @@ use serde_json::Value;
 use super::compiled::{Compiled, Policy};
 use crate::admission::webhook::{Authorization, Matched};
 
-/// The longest message that an expression may make.
+/// Maximum length of a message from `messageExpression`.
 const MAX_MESSAGE: usize = 5 * 1024;
 
 pub(super) const OUT_OF_BUDGET: &str =
     "validation failed due to running out of cost budget, no further validation rules will be run";
 
-/// What expressions see.
+/// The variables available to expressions.
 pub(crate) struct Input<'a> {
     pub(crate) object: &'a Value,
     pub(crate) old_object: &'a Value,
@@ -27,20 +27,20 @@ pub(crate) struct Input<'a> {
     pub(crate) authorization: &'a Authorization<'a>,
 }
 
-/// A validation that failed.
+/// A failed validation.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) struct Decision {
-    /// Place in `spec.validations`.
+    /// Index in `spec.validations`.
     pub(crate) index: usize,
     pub(crate) message: String,
     pub(crate) reason: String,
 }
 
-/// What a policy says.
+/// The result of evaluating a policy.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub(crate) struct Evaluated {
     pub(crate) denied: Vec<Decision>,
-    /// Audit annotations that could not be evaluated: these deny whatever the binding's actions are.
+    /// Failed audit annotations: they deny the request regardless of the binding's actions.
     pub(crate) failed_annotations: Vec<String>,
     /// Audit annotations, by key.
     pub(crate) annotations: Vec<(String, String)>,
@@ -108,7 +108,7 @@ impl Policy {
         }
     }
 
-    /// An error: it denies the request unless the policy fails open.
+    /// An evaluation error. It denies the request unless the policy fails open.
     fn failure(&self, index: usize, message: String) -> Evaluated {
         let mut found = Evaluated::default();
         if !self.fails_open {
@@ -117,7 +117,7 @@ impl Policy {
         found
     }
 
-    /// What expressions see, with the variables that are used, and what each of these cost.
+    /// The variables available to expressions, including used composed variables with their costs.
     pub(super) fn bindings<'a>(&'a self, input: &Input<'a>) -> (Bindings<'a>, BTreeMap<&'a str, u64>) {
         let base = Bindings::new()
             .with("object", cel::Value::from(input.object))
@@ -147,7 +147,7 @@ impl Policy {
         (base.with_composed(values), costs)
     }
 
-    /// The variables that an expression names, directly or through other variables.
+    /// The composed variables that expressions use, directly or through other variables.
     fn used_variables(&self) -> BTreeSet<&str> {
         let programs = self.validations.iter().map(|validation| &validation.program);
         let messages = self.validations.iter().filter_map(|validation| validation.message_program.as_ref());
@@ -160,7 +160,7 @@ impl Policy {
             .filter_map(|program| program.as_ref().ok());
         let mut used: BTreeSet<&str> =
             all.flat_map(Program::composed_variables).chain(self.conditions.composed_variables()).collect();
-        // A variable names only variables before it.
+        // A variable can only refer to earlier variables.
         for (name, program) in self.variables.iter().rev() {
             if let (true, Ok(program)) = (used.contains(name.as_str()), program) {
                 used.extend(program.composed_variables());
@@ -175,11 +175,11 @@ pub(super) enum Failure {
     Expression(String),
 }
 
-/// What all expressions of a policy may still cost.
+/// The remaining cost budget of a policy's expressions.
 pub(super) struct Budget<'a> {
     remaining: i64,
     costs: &'a BTreeMap<&'a str, u64>,
-    /// Variables that are paid for.
+    /// Variables whose cost is already counted.
     counted: BTreeSet<&'a str>,
 }
 

@@ -1,4 +1,4 @@
-//! What the mutations of a policy make of an object.
+//! Evaluates the mutations of a policy.
 
 use kubewright_apimachinery::object::Fields as _;
 use serde_json::Value;
@@ -7,16 +7,16 @@ use super::compiled::{Mutation, Policy};
 use super::evaluate::{Budget, Failure, Input, OUT_OF_BUDGET};
 use crate::admission::webhook::Matched;
 
-/// What a mutation wants.
+/// The result of a mutation.
 pub(crate) enum Patch {
-    /// Operations of a JSON patch.
+    /// JSON patch operations.
     Json(Value),
     /// An apply configuration, with `apiVersion` and `kind`.
     Apply(Value),
 }
 
 impl Policy {
-    /// Whether the match conditions of the policy hold. The error is of conditions that fail.
+    /// Whether the policy's match conditions hold. Fails if a condition cannot be evaluated.
     pub(crate) fn is_concerned(&self, input: &Input<'_>) -> Result<bool, String> {
         match self.conditions.evaluate(&self.bindings(input).0) {
             Matched::Yes => Ok(true),

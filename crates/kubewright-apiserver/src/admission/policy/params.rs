@@ -1,4 +1,4 @@
-//! The parameters of a policy: objects that a binding names or selects.
+//! Policy parameters: the objects that a binding's `paramRef` names or selects.
 
 use kubewright_apimachinery::gvk::split_api_version;
 use kubewright_apimachinery::object::Fields as _;
@@ -8,7 +8,8 @@ use serde_json::Value;
 use crate::admission::Cluster;
 use crate::output;
 
-/// The objects that a binding's `paramRef` means, or one null if there is none. The error is upstream's.
+/// The objects that a binding's `paramRef` refers to, or a single null without one. Errors have upstream's
+/// wording.
 pub(crate) fn collect(
     cluster: &Cluster<'_>,
     kind: Option<&(String, String)>,

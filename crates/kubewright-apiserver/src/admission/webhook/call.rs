@@ -1,4 +1,4 @@
-//! One call of a webhook.
+//! Calls a webhook.
 
 use bytes::Bytes;
 use kubewright_apimachinery::field::quote;
@@ -13,17 +13,17 @@ use super::review::{Response, admission_request, rejection, verify};
 use super::versions::in_version;
 use crate::admission::{Attributes, Cluster, Notes};
 
-/// Why a webhook did not let a request through.
+/// Why a webhook call did not admit a request.
 #[derive(Debug)]
 pub(crate) enum HookError {
-    /// It could not be called, or its answer makes no sense: the failure policy decides.
+    /// The call failed or its response is invalid: the failure policy decides.
     Calling(String),
-    /// It rejected the request, or the server failed.
+    /// The webhook rejected the request, or the server failed.
     Final(ApiError),
 }
 
 impl HookError {
-    /// The failure of the request under the failure policy `Fail`.
+    /// The request's error under the failure policy `Fail`.
     pub(crate) fn into_failure(self, webhook: &str) -> ApiError {
         match self {
             Self::Calling(why) => {
@@ -34,11 +34,11 @@ impl HookError {
     }
 }
 
-/// What a webhook that allowed a request leaves behind.
+/// The result of a webhook call.
 #[derive(Debug, Default)]
 pub(crate) struct Verdict {
     response: Response,
-    /// The patched object in the version of the invocation, if there is a patch.
+    /// The patched object in the invocation's version, if there is a patch.
     pub(crate) patched: Option<Value>,
     rejected: Option<ApiError>,
 }

@@ -1,4 +1,4 @@
-//! Match conditions in CEL, and the authorizer that expressions may ask.
+//! Match conditions in CEL, and the `authorizer` variable.
 
 use kubewright_apimachinery::object::Fields as _;
 use kubewright_cel::{
@@ -24,17 +24,17 @@ struct Condition {
     program: Result<Program, String>,
 }
 
-/// What the conditions say.
+/// The result of match conditions.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) enum Matched {
     Yes,
     No,
-    /// They failed, and the failure policy is `Fail`.
+    /// Evaluation failed, and the failure policy is `Fail`.
     Failed(String),
 }
 
 impl Conditions {
-    /// Compiles conditions in an environment that is made only if there are any.
+    /// Compiles conditions. The environment is created only if there are conditions.
     pub(crate) fn compile(
         conditions: &[Value],
         environment: impl FnOnce() -> cel::Env,
@@ -54,7 +54,7 @@ impl Conditions {
         Self { conditions: conditions.iter().map(compile).collect(), fails_open }
     }
 
-    /// The composed variables of a policy that the conditions name.
+    /// The composed variables that the conditions use.
     pub(crate) fn composed_variables(&self) -> impl Iterator<Item = &str> {
         let programs = self.conditions.iter().filter_map(|condition| condition.program.as_ref().ok());
         programs.flat_map(Program::composed_variables)
@@ -64,7 +64,7 @@ impl Conditions {
         self.conditions.is_empty()
     }
 
-    /// Evaluates all conditions: the first that is false decides, then errors do.
+    /// Evaluates all conditions: a false condition takes precedence over errors.
     pub(crate) fn evaluate(&self, bindings: &Bindings<'_>) -> Matched {
         let mut remaining = MATCH_CONDITIONS_BUDGET;
         let mut errors = Vec::new();

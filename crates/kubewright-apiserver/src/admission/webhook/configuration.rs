@@ -1,7 +1,7 @@
-//! Webhook configurations, compiled.
+//! Compiled webhook configurations.
 //!
-//! A [`CompiledCache`] belongs to one server. It compares stored versions by identity, so a request decodes no
-//! configuration that it has seen before.
+//! A [`CompiledCache`] belongs to one server. It compares stored versions by identity, so unchanged
+//! configurations are not decoded again.
 
 use std::collections::HashMap;
 use std::sync::{Arc, PoisonError, RwLock};
@@ -12,7 +12,7 @@ use serde_json::Value;
 use super::conditions::Conditions;
 use super::matching::Criteria;
 use crate::admission::Cluster;
-use crate::storage::Version;
+use crate::storage::StoredObject;
 use crate::webhook_client::{SharedTarget, Target};
 
 /// One webhook of a configuration.
@@ -20,25 +20,25 @@ pub(crate) struct Hook {
     /// Name of the configuration.
     pub(crate) configuration: String,
     pub(crate) name: String,
-    /// Configuration, name and number: unique among all webhooks.
+    /// Unique key: configuration, webhook name and number.
     pub(crate) uid: String,
     pub(crate) criteria: Criteria,
     pub(crate) conditions: Conditions,
     /// `failurePolicy: Ignore`.
     pub(crate) fails_open: bool,
-    /// Whether it may be called on a dry run; none if it does not say.
+    /// Whether it may be called on dry run; `None` if `sideEffects` is not set.
     pub(crate) supports_dry_run: Option<bool>,
     /// `reinvocationPolicy: IfNeeded`.
     pub(crate) reinvocable: bool,
     pub(crate) timeout_seconds: Option<u64>,
-    /// The first of `admissionReviewVersions` that this server knows.
+    /// The first of `admissionReviewVersions` that this server supports.
     pub(crate) review_version: Option<&'static str>,
     pub(crate) target: SharedTarget,
 }
 
-/// Something that is compiled from a stored object.
+/// A type that is compiled from stored objects.
 pub(crate) trait Compile: Sized {
-    /// The parts of an object, in order.
+    /// Compiles the entries of an object, in order.
     fn compile(object: &Value) -> Vec<Self>;
 }
 
@@ -85,9 +85,9 @@ impl Hook {
     }
 }
 
-type Entries<T> = Vec<(Arc<Version>, Arc<[T]>)>;
+type Entries<T> = Vec<(Arc<StoredObject>, Arc<[T]>)>;
 
-/// What is compiled from all objects of one resource.
+/// The compiled entries of all objects of one resource.
 pub(crate) struct CompiledCache<T> {
     storage: &'static str,
     entries: RwLock<Arc<Entries<T>>>,
@@ -98,7 +98,7 @@ impl<T: Compile> CompiledCache<T> {
         Self { storage, entries: RwLock::default() }
     }
 
-    /// The compiled objects in the order of their names.
+    /// The compiled objects, ordered by name.
     pub(crate) fn get(&self, cluster: &Cluster<'_>) -> Arc<Entries<T>> {
         let versions = cluster.versions(self.storage, "");
         let known = self.entries.read().unwrap_or_else(PoisonError::into_inner).clone();
@@ -109,10 +109,10 @@ impl<T: Compile> CompiledCache<T> {
         }
         let registry = cluster.registry();
         let Some(resource) = registry.stored(self.storage) else { return Arc::default() };
-        let compile = |version: Arc<Version>| {
+        let compile = |version: Arc<StoredObject>| {
             let before = known.iter().find(|(known, _)| Arc::ptr_eq(known, &version));
             let compiled = match before {
-                // Its connections stay open.
+                // Reuse keeps its connections open.
                 Some((_, compiled)) => compiled.clone(),
                 None => T::compile(&crate::output::object(resource, &version)).into(),
             };

@@ -1,4 +1,4 @@
-//! Which requests a webhook or policy is about: rules, selectors and equivalent resources.
+//! Matches requests with the rules and selectors of webhooks and policies, including equivalent resources.
 
 use std::sync::Arc;
 
@@ -9,13 +9,13 @@ use kubewright_apimachinery::status::{ApiError, Qualified};
 use serde_json::Value;
 
 use crate::admission::{Attributes, Cluster, Operation};
-use crate::resources::Served;
-use crate::storage::Version;
+use crate::resources::Resource;
+use crate::storage::StoredObject;
 
 /// The rules and selectors of one webhook or policy.
 #[derive(Debug)]
 pub(crate) struct Criteria {
-    /// None matches everything.
+    /// `None` matches everything.
     rules: Option<Vec<Rule>>,
     excluded: Vec<Rule>,
     /// `matchPolicy: Equivalent`.
@@ -32,7 +32,7 @@ struct Rule {
     /// Resource and subresource.
     resources: Vec<(String, String)>,
     scope: Scope,
-    /// Names that a policy's rule is limited to; empty for all.
+    /// Resource names of a policy's rule; empty matches all.
     names: Vec<String>,
 }
 
@@ -43,20 +43,20 @@ enum Scope {
     Namespaced,
 }
 
-/// A match: the resource that the webhook or policy asked for.
+/// A match: the resource in the version that the webhook or policy requests.
 #[derive(Debug, Clone)]
 pub(crate) struct Invocation {
-    /// The equivalent resource, if it is not the request's own.
-    pub(crate) equivalent: Option<Arc<Served>>,
+    /// The equivalent resource, if it differs from the request's resource.
+    pub(crate) equivalent: Option<Arc<Resource>>,
 }
 
 impl Invocation {
-    /// The resource that the webhook or policy asked for.
-    pub(crate) fn resource<'a>(&'a self, attributes: &'a Attributes<'_>) -> &'a Served {
+    /// The resource in the version that the webhook or policy requests.
+    pub(crate) fn resource<'a>(&'a self, attributes: &'a Attributes<'_>) -> &'a Resource {
         self.equivalent.as_deref().unwrap_or(attributes.resource)
     }
 
-    /// The kind of the object in the version that the webhook or policy asked for.
+    /// The kind of the object in the version that the webhook or policy requests.
     pub(crate) fn kind<'a>(&'a self, attributes: &'a Attributes<'_>) -> Gvk<'a> {
         match &self.equivalent {
             Some(equivalent) if attributes.kind == attributes.resource.gvk() => equivalent.gvk(),
@@ -66,12 +66,13 @@ impl Invocation {
 }
 
 impl Criteria {
-    /// Of a webhook.
+    /// The criteria of a webhook.
     pub(crate) fn of_webhook(webhook: &Value) -> Self {
         Self::compile(webhook, Some(webhook.list_at("rules")), &[])
     }
 
-    /// Of `matchConstraints` of a policy, or `matchResources` of a binding: without rules everything matches.
+    /// The criteria of a policy's `matchConstraints` or a binding's `matchResources`: without rules
+    /// everything matches.
     pub(crate) fn of_match_resources(resources: &Value) -> Self {
         let rules = resources.list_at("resourceRules");
         let rules = (!rules.is_empty()).then_some(rules);
@@ -92,7 +93,7 @@ impl Criteria {
         }
     }
 
-    /// Whether the rules match, before the selectors are asked: cheap, and enough for most requests.
+    /// Whether the rules match. Cheaper than [`Criteria::matches`], and sufficient for most requests.
     pub(crate) fn may_match(&self, cluster: &Cluster<'_>, attributes: &Attributes<'_>) -> bool {
         let operation = attributes.operation;
         let fits = |rules: &Vec<Rule>| rules.iter().any(|rule| rule.operation(operation));
@@ -131,13 +132,13 @@ impl Criteria {
         if !self.equivalent {
             return None;
         }
-        // Only a rule that fits but for group and version needs the other versions to be looked up.
+        // Look up equivalent versions only if a rule matches except for group and version.
         let close = |rule: &Rule| rule.operation(attributes.operation) && rule.resource(attributes);
         if !rules.iter().any(close) {
             return None;
         }
         let registry = cluster.registry();
-        let equivalents: Vec<&Arc<Served>> = registry
+        let equivalents: Vec<&Arc<Resource>> = registry
             .all()
             .filter(|served| served.storage == own.storage && served.gvk() != own.gvk())
             .filter(|served| {
@@ -188,8 +189,8 @@ impl Criteria {
     }
 }
 
-/// A namespace, for its labels.
-pub(crate) fn namespace_labels(cluster: &Cluster<'_>, name: &str) -> Result<Arc<Version>, ApiError> {
+/// The namespace with its labels.
+pub(crate) fn namespace_labels(cluster: &Cluster<'_>, name: &str) -> Result<Arc<StoredObject>, ApiError> {
     let namespaces = Qualified { group: "", name: "namespaces" };
     cluster.version("namespaces", name).ok_or_else(|| ApiError::not_found(namespaces, name))
 }
@@ -217,7 +218,7 @@ impl Rule {
         }
     }
 
-    fn matches(&self, attributes: &Attributes<'_>, resource: &Served) -> bool {
+    fn matches(&self, attributes: &Attributes<'_>, resource: &Resource) -> bool {
         let any = |items: &[String], wanted: &str| items.iter().any(|item| item == "*" || item == wanted);
         self.operation(attributes.operation)
             && self.resource(attributes)
@@ -238,7 +239,7 @@ impl Rule {
         })
     }
 
-    fn scope(&self, attributes: &Attributes<'_>, resource: &Served) -> bool {
+    fn scope(&self, attributes: &Attributes<'_>, resource: &Resource) -> bool {
         let is_cluster_scoped = attributes.namespace.is_empty()
             || resource.group().is_empty() && resource.plural() == "namespaces";
         match self.scope {

@@ -1,18 +1,18 @@
 //! Reinvocation: mutating plugins run a second time if a webhook or policy changed the object.
 //!
-//! In the second round only those webhooks and policies are called that ask for it (`reinvocationPolicy: IfNeeded`)
-//! and ran before the last change.
+//! The second round calls only webhooks and policies with `reinvocationPolicy: IfNeeded` that ran before the
+//! last change.
 
 use std::collections::BTreeSet;
 
 use serde_json::Value;
 
-/// What one request remembers between the two rounds.
+/// The state of one request across the two rounds.
 #[derive(Debug, Default)]
 pub(crate) struct Reinvocation {
     /// Whether this is the second round.
     pub(crate) again: bool,
-    /// Whether there has to be a second round.
+    /// Whether a second round is required.
     needed: bool,
     webhooks: Invoked,
     policies: Invoked,
@@ -21,15 +21,15 @@ pub(crate) struct Reinvocation {
 /// The invocations of one plugin.
 #[derive(Debug, Default)]
 pub(crate) struct Invoked {
-    /// Reinvocable, and run since the last change.
+    /// Reinvocable, and called since the last change.
     previously: BTreeSet<String>,
-    /// To be run in the second round.
+    /// To be called in the second round.
     pending: BTreeSet<String>,
     last_output: Option<Value>,
 }
 
 impl Reinvocation {
-    /// Begins the second round, if there has to be one.
+    /// Starts the second round, if one is required.
     pub(crate) fn begin_second_round(&mut self) -> bool {
         if self.needed && !self.again {
             self.again = true;
@@ -38,7 +38,7 @@ impl Reinvocation {
         false
     }
 
-    /// A webhook or policy changed the object.
+    /// Records that a webhook or policy changed the object.
     pub(crate) fn changed(&mut self) {
         self.needed = true;
     }
@@ -53,7 +53,8 @@ impl Reinvocation {
 }
 
 impl Invoked {
-    /// Begins the plugin's part of the second round: if other plugins changed its output, everything reinvocable runs.
+    /// Starts the plugin's second round: if other plugins changed its output, everything reinvocable is
+    /// called.
     pub(crate) fn begin_again(&mut self, object: &Value) {
         if self.last_output.as_ref() != Some(object) {
             self.require_previous();

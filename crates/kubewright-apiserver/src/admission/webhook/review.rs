@@ -1,4 +1,4 @@
-//! AdmissionReviews: the request that a webhook is sent, and the checks of its response.
+//! AdmissionReviews: building requests and checking responses.
 
 use base64::Engine as _;
 use kubewright_apimachinery::field::quote;
@@ -11,7 +11,7 @@ use super::matching::Invocation;
 use crate::admission::Attributes;
 use crate::auth::User;
 
-/// `request` of an AdmissionReview, without uid and objects.
+/// The `request` of an AdmissionReview, without uid and objects.
 pub(crate) fn admission_request(attributes: &Attributes<'_>, invocation: &Invocation) -> Value {
     let resource = invocation.resource(attributes);
     let of_resource = |group: &str, version: &str, plural: &str| json!({"group": group, "version": version, "resource": plural});
@@ -39,7 +39,7 @@ pub(crate) fn admission_request(attributes: &Attributes<'_>, invocation: &Invoca
     request
 }
 
-/// A user as reviews show it.
+/// A user as AdmissionReviews represent it.
 fn user_info(user: &User) -> Value {
     let mut info = json!({});
     for (field, text) in [("username", &user.name), ("uid", &user.uid)] {
@@ -56,7 +56,7 @@ fn user_info(user: &User) -> Value {
     info
 }
 
-/// A response that passed the checks.
+/// A valid response.
 #[derive(Debug, Default)]
 pub(super) struct Response {
     pub(super) allowed: bool,
@@ -67,7 +67,7 @@ pub(super) struct Response {
     pub(super) audit_annotations: Vec<(String, String)>,
 }
 
-/// Checks an answer. The error is upstream's.
+/// Checks a response. Errors have upstream's wording.
 pub(super) fn verify(review: &Value, version: &str, uid: &str, mutating: bool) -> Result<Response, String> {
     let response = review.at("response");
     if response.is_null() {
@@ -128,7 +128,7 @@ pub(super) fn verify(review: &Value, version: &str, uid: &str, mutating: bool) -
     })
 }
 
-/// The failure of a request that a webhook rejected.
+/// The error for a request that a webhook rejected.
 pub(super) fn rejection(webhook: &str, result: &Value) -> ApiError {
     let denied = format!("admission webhook {} denied the request", quote(webhook));
     let (message, reason) = (result.str_at("message"), result.str_at("reason"));

@@ -1,4 +1,4 @@
-//! Objects in the version that a webhook or policy asked for.
+//! Converts objects to the version that a webhook or policy requests.
 
 use kubewright_apiextensions::custom;
 use kubewright_apimachinery::gvk::Gvk;
@@ -7,9 +7,9 @@ use kubewright_apis::convert;
 use serde_json::Value;
 
 use crate::admission::{Attributes, Cluster};
-use crate::resources::Shape;
+use crate::resources::ResourceKind;
 
-/// An object of the request in another version of its kind. Waits only where a conversion webhook is called.
+/// Converts an object of the request to another version of its kind. Waits only for conversion webhooks.
 pub(crate) async fn in_version(
     cluster: &Cluster<'_>,
     attributes: &Attributes<'_>,
@@ -21,11 +21,11 @@ pub(crate) async fn in_version(
         return Ok(object);
     }
     match attributes.shape {
-        Shape::BuiltIn(_) => Ok(convert::convert(object, kind)),
-        Shape::Custom(custom) if custom.converter().is_some() => {
+        ResourceKind::BuiltIn(_) => Ok(convert::convert(object, kind)),
+        ResourceKind::Custom(custom) if custom.converter().is_some() => {
             cluster.server().convert_custom(custom, object, &api_version).await.map_err(ApiError::internal)
         }
-        Shape::Custom(custom) => {
+        ResourceKind::Custom(custom) => {
             custom::convert(&custom.rules, &mut object, kind.version).map_err(ApiError::internal)?;
             Ok(object)
         }

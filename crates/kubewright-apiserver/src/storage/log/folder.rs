@@ -1,7 +1,7 @@
-//! The folder: its lock, the names of its files, and how a file gets its name.
+//! The data directory: its lock, the names of its files, and their creation.
 //!
-//! A file gets its name when its contents are synced, and a name that was given is on the disk when
-//! [`Folder::create`] returns.
+//! A file gets its name after its contents are synced, and the name is durable when [`Folder::create`]
+//! returns.
 
 use std::fs::{self, File, OpenOptions, TryLockError};
 use std::io::{self, Write as _};
@@ -10,7 +10,7 @@ use std::path::{Path, PathBuf};
 use super::{OpenError, frame};
 use crate::storage::Revision;
 
-/// What a file holds.
+/// The type of a file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Kind {
     Log,
@@ -33,21 +33,21 @@ impl Kind {
     }
 }
 
-/// The files of a folder by their revisions, the oldest first.
+/// The files of a directory by revision, oldest first.
 #[derive(Debug, Default)]
 pub(super) struct Files {
     pub(super) logs: Vec<Revision>,
     pub(super) snapshots: Vec<Revision>,
 }
 
-/// A folder that this process has locked.
+/// A directory that this process has locked.
 #[derive(Debug, Clone)]
 pub(super) struct Folder {
     path: PathBuf,
 }
 
 impl Folder {
-    /// Makes the folder if need be, and locks it as long as the answered file is open.
+    /// Creates the directory if necessary and locks it for as long as the returned file is open.
     pub(super) fn open(dir: &Path) -> Result<(Self, File), OpenError> {
         let folder = Self { path: dir.to_owned() };
         if !dir.is_dir() {
@@ -90,7 +90,7 @@ impl Folder {
         Ok(files)
     }
 
-    /// Makes a file: its header, and what `fill` adds. Answers when it would survive a crash.
+    /// Creates a file from its header and what `fill` writes. Returns when it would survive a crash.
     pub(super) fn create(
         &self,
         kind: Kind,
@@ -108,14 +108,14 @@ impl Folder {
             Ok(file)
         };
         let file = finish().inspect_err(|_| {
-            // The disk may be full: do not make it worse until the next start sweeps.
+            // Free the space: the disk may be full. A file that remains is removed at the next start.
             let _ = fs::remove_file(&unfinished);
         })?;
         sync_dir(&self.path)?;
         Ok(file)
     }
 
-    /// Removes what a snapshot of `revision` stands in for.
+    /// Removes the files that a snapshot of `revision` replaces.
     pub(super) fn prune(&self, revision: Revision) -> io::Result<()> {
         let files = self.files()?;
         let logs = files.logs.iter().map(|log| (Kind::Log, *log));
@@ -126,7 +126,7 @@ impl Folder {
         Ok(())
     }
 
-    /// Removes what a crash left unfinished.
+    /// Removes unfinished files.
     pub(super) fn sweep(&self) -> io::Result<()> {
         for entry in fs::read_dir(&self.path)? {
             let path = entry?.path();
@@ -145,7 +145,7 @@ fn parse(name: &str, kind: Kind) -> Option<Revision> {
     if digits.len() == 20 && digits.bytes().all(|b| b.is_ascii_digit()) { digits.parse().ok() } else { None }
 }
 
-/// Objects include Secrets: nobody else may read the files.
+/// Objects include Secrets: only the owner may read the files.
 fn private() -> OpenOptions {
     #[cfg_attr(not(unix), expect(unused_mut, reason = "only unix has modes"))]
     let mut options = OpenOptions::new();
@@ -162,7 +162,7 @@ fn make_private_dir(dir: &Path) -> io::Result<()> {
     builder.create(dir)
 }
 
-/// Makes names durable. Only unix can, and needs to.
+/// Makes directory entries durable. Only possible, and needed, on Unix.
 fn sync_dir(dir: &Path) -> io::Result<()> {
     if cfg!(unix) { File::open(dir)?.sync_all() } else { Ok(()) }
 }

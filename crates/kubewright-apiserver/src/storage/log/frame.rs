@@ -1,4 +1,4 @@
-//! Headers and frames: what is checked by CRC. Knows files byte by byte, and nothing of what records mean.
+//! Headers and frames, with their checksums. Independent of the meaning of records.
 
 use std::fs::File;
 use std::io::{self, BufReader, Read as _, Seek as _, SeekFrom};
@@ -9,7 +9,7 @@ use super::folder::{Folder, Kind};
 use super::record::Record;
 use crate::storage::Revision;
 
-/// The format that this release writes, and the newest it reads.
+/// The format version that this release writes, and the newest that it reads.
 const FORMAT: u32 = 1;
 
 const HEADER: usize = 24;
@@ -27,7 +27,7 @@ pub(super) fn header(kind: Kind, revision: Revision) -> [u8; HEADER] {
     header
 }
 
-/// Puts a frame with these records into `out`, in place of what is there.
+/// Encodes these records as a frame, replacing the content of `out`.
 pub(super) fn encode<'a>(out: &mut Vec<u8>, records: impl IntoIterator<Item = &'a Record>) -> io::Result<()> {
     out.clear();
     out.resize(PREFIX, 0);
@@ -43,20 +43,20 @@ pub(super) fn encode<'a>(out: &mut Vec<u8>, records: impl IntoIterator<Item = &'
     Ok(())
 }
 
-/// Reads a file frame by frame. Never holds more than one frame.
+/// Reads a file frame by frame. Holds at most one frame.
 pub(super) struct Reader {
     file: BufReader<File>,
     path: PathBuf,
-    /// Where the next frame starts.
+    /// Offset of the next frame.
     offset: u64,
     length: u64,
 }
 
-/// What stands at the reader's offset.
+/// The content at the reader's offset.
 pub(super) enum Next {
     Records(Vec<Record>),
     End,
-    /// Not a frame, or not all of one.
+    /// An invalid or incomplete frame.
     Bad,
 }
 
@@ -68,14 +68,14 @@ impl Reader {
         let length = file.metadata().map_err(OpenError::io(&path))?.len();
         let mut reader = Self { file: BufReader::new(file), path, offset: 0, length };
         if length < HEADER as u64 {
-            return Err(reader.damaged("the header is cut off"));
+            return Err(reader.damaged("the header is truncated"));
         }
         let mut found = [0; HEADER];
         reader.file.read_exact(&mut found).map_err(OpenError::io(&reader.path))?;
         if found[..8] != *kind.magic() {
-            return Err(reader.damaged("this is not the header of such a file"));
+            return Err(reader.damaged("the file has a different header"));
         }
-        // Looked at before the checksum, since the rest of the header may be another in another format.
+        // Check the version before the checksum: later formats may have a different header.
         let format = u32_at(&found, 8);
         if format > FORMAT {
             return Err(OpenError::Newer { path: reader.path, found: format, known: FORMAT });
@@ -87,7 +87,7 @@ impl Reader {
         Ok(reader)
     }
 
-    /// Reads the next frame. Of a bad one, `offset` stays at its start.
+    /// Reads the next frame. If it is bad, `offset` stays at its start.
     pub(super) fn next(&mut self) -> Result<Next, OpenError> {
         let rest = self.length - self.offset;
         if rest == 0 {
@@ -110,13 +110,13 @@ impl Reader {
         let (mut input, mut records) = (payload.as_slice(), Vec::new());
         while !input.is_empty() {
             let record = Record::decode(&mut input);
-            records.push(record.ok_or_else(|| self.damaged("a record is in no known form"))?);
+            records.push(record.ok_or_else(|| self.damaged("a record has an unknown format"))?);
         }
         self.offset += PREFIX as u64 + u64::from(length);
         Ok(Next::Records(records))
     }
 
-    /// Looks for a good frame behind the bad one at `offset`. The length in the bad one may be wrong too, so
+    /// Searches for a good frame after the bad one at `offset`. The bad frame's length may be wrong too, so
     /// every marker is tried.
     pub(super) fn good_frame_follows(&mut self) -> Result<bool, OpenError> {
         let mut rest = Vec::new();

@@ -1,5 +1,5 @@
-//! Records, and their bytes. [`decode`](Record::decode) gives back what [`encode`](Record::encode) took, and
-//! answers anything else with `None`. Checksums are the frame's business.
+//! Records and their encoding. [`decode`](Record::decode) is the inverse of [`encode`](Record::encode) and
+//! returns `None` for anything else. Checksums belong to frames.
 
 use std::sync::Arc;
 
@@ -7,7 +7,7 @@ use bytes::Bytes;
 
 use crate::storage::Revision;
 
-/// One thing that happened. See the [module](super) for the kinds.
+/// One change in the log. See the [module](super) for the kinds.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum Record {
     Put { resource: Arc<str>, key: Arc<str>, revision: Revision, json: Bytes },
@@ -42,7 +42,7 @@ impl Record {
         }
     }
 
-    /// Takes one record off the front of `input`.
+    /// Decodes one record from the front of `input`.
     pub(super) fn decode(input: &mut &[u8]) -> Option<Self> {
         let (kind, rest) = input.split_first()?;
         *input = rest;
@@ -72,7 +72,7 @@ fn number(out: &mut Vec<u8>, kind: u8, number: u64) {
 }
 
 fn text(out: &mut Vec<u8>, bytes: &[u8]) {
-    // What is longer does not fit a frame either, which is where it is refused.
+    // A longer value exceeds the frame limit and is rejected there.
     let length = u32::try_from(bytes.len()).unwrap_or(u32::MAX);
     out.extend_from_slice(&length.to_le_bytes());
     out.extend_from_slice(bytes);

@@ -1,4 +1,4 @@
-//! From the files of a folder to the state they lead to. Changes nothing unless all of it can be read.
+//! Recovers the state from the files of a directory. Changes nothing unless all files can be read.
 
 use std::fs::{File, OpenOptions};
 use std::io::{Seek as _, SeekFrom};
@@ -8,21 +8,20 @@ use super::frame::{Next, Reader};
 use super::state::State;
 use super::{OpenError, Revision, snapshot};
 
-/// What was found, and where to go on.
+/// The recovered state, and where the log continues.
 pub(super) struct Recovery {
     pub(super) state: State,
-    /// The last log, at its end.
+    /// The last log, positioned at its end.
     pub(super) log: File,
-    /// Its name.
+    /// The revision in its name.
     pub(super) start: Revision,
-    /// Length of the logs since the snapshot.
+    /// Total length of the logs since the snapshot.
     pub(super) bytes: u64,
-    /// Length of the unfinished frame that was cut away.
+    /// Length of the torn frame that was truncated.
     pub(super) truncated: u64,
 }
 
-/// Reads the newest good snapshot and the logs from there on, cuts off an unfinished write, and removes files
-/// that are not needed any more.
+/// Reads the newest good snapshot and the logs after it, truncates a torn write, and removes obsolete files.
 pub(super) fn recover(folder: &Folder) -> Result<Recovery, OpenError> {
     let files = folder.files().map_err(OpenError::io(folder.dir()))?;
     if files.logs.is_empty() && files.snapshots.is_empty() {
@@ -35,7 +34,7 @@ pub(super) fn recover(folder: &Folder) -> Result<Recovery, OpenError> {
     let (mut state, damage) = newest_snapshot(folder, &files)?;
     let base = state.revision;
     let mut chain = Chain { start: base, end: 0, bytes: 0, truncated: 0 };
-    // Where a damaged snapshot was passed over, it is the cause of what is missing behind it.
+    // If a damaged snapshot was skipped, report that damage rather than the log missing after it.
     chain.follow(folder, &files, &mut state).map_err(|error| damage.unwrap_or(error))?;
 
     let path = folder.path(Kind::Log, chain.start);
@@ -48,14 +47,14 @@ pub(super) fn recover(folder: &Folder) -> Result<Recovery, OpenError> {
     Ok(Recovery { state, log, start: chain.start, bytes: chain.bytes, truncated: chain.truncated })
 }
 
-/// The state to start from, and the damage of the newest snapshot that was passed over.
+/// The initial state, and the error of the newest snapshot if it was skipped.
 fn newest_snapshot(folder: &Folder, files: &Files) -> Result<(State, Option<OpenError>), OpenError> {
     let mut damage = None;
     for revision in files.snapshots.iter().rev() {
         match snapshot::read(folder, *revision) {
             Ok(state) => return Ok((state, damage)),
             Err(error @ OpenError::Damaged { .. }) => {
-                tracing::warn!(%error, "passing over a snapshot");
+                tracing::warn!(%error, "skipping damaged snapshot");
                 damage.get_or_insert(error);
             }
             Err(error) => return Err(error),
@@ -64,7 +63,7 @@ fn newest_snapshot(folder: &Folder, files: &Files) -> Result<(State, Option<Open
     Ok((State::new(), damage))
 }
 
-/// The logs, each of which goes on where the one before it ends.
+/// The sequence of logs; each continues where the previous one ends.
 struct Chain {
     start: Revision,
     end: u64,
@@ -87,7 +86,7 @@ impl Chain {
             let mut reader = Reader::open(folder, Kind::Log, *start)?;
             let torn = replay(&mut reader, state)?;
             if torn && (Some(start) != last || reader.good_frame_follows()?) {
-                return Err(reader.damaged("the checksum does not match, and more was written behind it"));
+                return Err(reader.damaged("the checksum does not match, and later frames exist"));
             }
             self.start = *start;
             self.end = reader.offset();
@@ -98,7 +97,7 @@ impl Chain {
     }
 }
 
-/// Applies the frames of a log. Answers whether a bad one stopped it.
+/// Applies the frames of a log. Returns whether it stopped at a bad frame.
 fn replay(reader: &mut Reader, state: &mut State) -> Result<bool, OpenError> {
     loop {
         let offset = reader.offset();

@@ -1,4 +1,4 @@
-//! Snapshots: every live object, and a last record that says how many, so that a shortened one is noticed.
+//! Snapshots: all live objects, and a final record with their number to detect truncation.
 
 use std::io::{self, Write as _};
 
@@ -8,10 +8,10 @@ use super::record::Record;
 use super::state::State;
 use super::{OpenError, Revision};
 
-/// Frames are closed when they reach this length, so that neither side holds more than a piece in memory.
+/// Maximum frame length, which bounds the memory of writer and reader.
 const PIECE: usize = 1 << 20;
 
-/// Writes what `state` holds. When this returns `Ok`, everything older can go.
+/// Writes a snapshot of `state`. After `Ok`, older files are obsolete.
 pub(super) fn write(folder: &Folder, state: &State) -> io::Result<()> {
     folder.create(Kind::Snapshot, state.revision, |file| {
         let (mut records, mut length, mut buffer) = (Vec::new(), 0, Vec::new());
@@ -32,14 +32,16 @@ pub(super) fn write(folder: &Folder, state: &State) -> io::Result<()> {
     Ok(())
 }
 
-/// Reads a snapshot whole, or not at all.
+/// Reads a complete snapshot; an incomplete one is an error.
 pub(super) fn read(folder: &Folder, revision: Revision) -> Result<State, OpenError> {
     let mut reader = Reader::open(folder, Kind::Snapshot, revision)?;
     let mut objects = Vec::new();
     let mut counted = None;
     loop {
         match reader.next()? {
-            Next::Records(_) if counted.is_some() => return Err(reader.damaged("something follows the end")),
+            Next::Records(_) if counted.is_some() => {
+                return Err(reader.damaged("data follows the end record"));
+            }
             Next::Records(mut records) => {
                 if let Some(Record::End { objects }) = records.last() {
                     counted = Some(*objects);
@@ -52,7 +54,7 @@ pub(super) fn read(folder: &Folder, revision: Revision) -> Result<State, OpenErr
         }
     }
     if counted != Some(objects.len() as u64) {
-        return Err(reader.damaged("the end is missing, or objects are"));
+        return Err(reader.damaged("the end record or some objects are missing"));
     }
     Ok(State::from_snapshot(revision, objects))
 }

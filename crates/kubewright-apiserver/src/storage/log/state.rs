@@ -1,7 +1,7 @@
-//! What a log leads to: the live objects, as bytes, and the counter.
+//! The state that a log describes: the encoded live objects and the revision counter.
 //!
-//! A clone costs a pointer per resource; the tables are copied when they change next. That is how a snapshot
-//! is written while the log goes on.
+//! Cloning costs a pointer per resource; a table is copied on its next write. This allows writing a snapshot
+//! while the log continues.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -20,25 +20,25 @@ pub(super) struct Entry {
 
 type Table = BTreeMap<Arc<str>, Entry>;
 
-/// The outcome of the records so far.
+/// The result of all records so far.
 #[derive(Debug, Clone)]
 pub(super) struct State {
     tables: BTreeMap<Arc<str>, Arc<Table>>,
-    /// The last revision that was used up.
+    /// The last used revision.
     pub(super) revision: Revision,
-    /// Nothing happened since the last good end.
+    /// The last record marks a clean shutdown.
     pub(super) clean: bool,
-    /// Bytes of the live objects.
+    /// Total size of the live objects.
     pub(super) bytes: u64,
 }
 
 impl State {
-    /// Before the first record.
+    /// The state of an empty log.
     pub(super) fn new() -> Self {
         Self { tables: BTreeMap::new(), revision: 0, clean: true, bytes: 0 }
     }
 
-    /// What a snapshot of `revision` says, in which some server was at work.
+    /// The state of a snapshot at `revision`. Not clean, because a running server wrote it.
     pub(super) fn from_snapshot(revision: Revision, objects: impl IntoIterator<Item = Record>) -> Self {
         let mut state = Self { revision, clean: false, ..Self::new() };
         for object in objects {
@@ -49,7 +49,7 @@ impl State {
         state
     }
 
-    /// Applies a record of a log. The error says which rule it breaks.
+    /// Applies a log record. The error names the violated rule.
     pub(super) fn apply(&mut self, record: Record) -> Result<(), &'static str> {
         self.clean = false;
         match record {
@@ -67,8 +67,8 @@ impl State {
             }
             Record::Opened { revision } if revision >= self.revision => self.revision = revision,
             Record::Closed { revision } if revision == self.revision => self.clean = true,
-            Record::Opened { .. } | Record::Closed { .. } => return Err("the counter goes back"),
-            Record::End { .. } => return Err("a log holds the end of a snapshot"),
+            Record::Opened { .. } | Record::Closed { .. } => return Err("the revision decreases"),
+            Record::End { .. } => return Err("the log contains the end record of a snapshot"),
         }
         Ok(())
     }
@@ -86,7 +86,7 @@ impl State {
 
     fn step(&mut self, revision: Revision) -> Result<(), &'static str> {
         if revision <= self.revision {
-            return Err("the counter goes back");
+            return Err("the revision decreases");
         }
         self.revision = revision;
         Ok(())
@@ -108,7 +108,7 @@ impl State {
     }
 }
 
-/// About what an object takes in a snapshot.
+/// Approximate size of an object in a snapshot.
 fn size((key, entry): (&Arc<str>, &Entry)) -> u64 {
     (key.len() + entry.json.len() + 32) as u64
 }

@@ -1,4 +1,5 @@
-//! A crash is a disk that stops in the middle of a write: what it took stays, `closed` is missing.
+//! Tests of the log. A crash is simulated by a disk that fails during a write: earlier bytes stay and
+//! `closed` is missing.
 
 mod damage;
 mod disk;
@@ -15,7 +16,7 @@ use super::*;
 use crate::storage::{Change, Expect, Store, Write};
 use disk::Disk;
 
-/// A log so short that every other commit makes a snapshot.
+/// A limit so low that every second commit writes a snapshot.
 const SHORT: u64 = 100;
 
 struct Server {
@@ -78,7 +79,7 @@ impl Server {
         rows.collect()
     }
 
-    /// Ends as if by `kill -9`, after `torn` more bytes.
+    /// Crashes as if by `kill -9`, after `torn` more bytes.
     fn crash(self, torn: usize) {
         self.disk.fill_up(torn);
     }
@@ -96,7 +97,7 @@ fn wait<T>(future: impl Future<Output = T>) -> T {
     tokio::runtime::Builder::new_current_thread().build().unwrap().block_on(future)
 }
 
-/// The folder as a crash at this moment would leave it. No snapshot may be under way.
+/// A copy of the directory as a crash at this moment would leave it. No snapshot may be running.
 fn copy(dir: &Path) -> tempfile::TempDir {
     let copy = tempfile::tempdir().unwrap();
     for entry in fs::read_dir(dir).unwrap() {
@@ -114,11 +115,11 @@ fn names(dir: &Path) -> Vec<String> {
 }
 
 fn open_error(dir: &Path) -> OpenError {
-    open(dir, Limits::default(), attributes).err().expect("the folder is refused")
+    open(dir, Limits::default(), attributes).err().expect("the directory is rejected")
 }
 
 #[test]
-fn objects_are_there_again_with_their_attributes_and_revisions() {
+fn objects_are_restored_with_their_attributes_and_revisions() {
     let dir = tempfile::tempdir().unwrap();
     let dir = dir.path().join("made/on/demand");
     let server = Server::open(&dir);
@@ -134,12 +135,16 @@ fn objects_are_there_again_with_their_attributes_and_revisions() {
 
     let server = Server::open(&dir);
     assert_eq!(server.recovered, Recovered { objects: 2, truncated_bytes: 0, clean: true });
-    assert_eq!((server.objects(), server.store.revision()), (objects, revision), "a good end leaves no gap");
+    assert_eq!(
+        (server.objects(), server.store.revision()),
+        (objects, revision),
+        "a clean shutdown leaves no gap"
+    );
     assert_eq!(&*server.store.get("pods", "default/b").unwrap().attributes.uid, "default/b");
 }
 
 #[test]
-fn a_watch_cannot_go_on_from_before_the_restart() {
+fn a_watch_cannot_continue_from_before_the_restart() {
     let dir = tempfile::tempdir().unwrap();
     let server = Server::open(dir.path());
     let before = server.put("pods", "a", 1);
@@ -155,7 +160,7 @@ fn a_watch_cannot_go_on_from_before_the_restart() {
 }
 
 #[test]
-fn a_second_server_is_refused_until_the_first_has_ended() {
+fn a_second_server_is_rejected_until_the_first_has_stopped() {
     let dir = tempfile::tempdir().unwrap();
     let server = Server::open(dir.path());
     let error = open_error(dir.path());
@@ -163,7 +168,7 @@ fn a_second_server_is_refused_until_the_first_has_ended() {
     assert!(error.to_string().contains("in use by another server"), "{error}");
     drop(server);
     let server = Server::open(dir.path());
-    // One that is closed has ended, whoever still holds it.
+    // A closed log releases its lock even if it is still referenced.
     server.store.close().unwrap();
     Server::open(dir.path());
     drop(server);
@@ -171,7 +176,7 @@ fn a_second_server_is_refused_until_the_first_has_ended() {
 
 #[cfg(unix)]
 #[test]
-fn nobody_else_can_read_the_files() {
+fn only_the_owner_can_read_the_files() {
     use std::os::unix::fs::PermissionsExt as _;
     let dir = tempfile::tempdir().unwrap();
     let dir = dir.path().join("data");
@@ -184,7 +189,7 @@ fn nobody_else_can_read_the_files() {
 }
 
 #[test]
-fn a_revision_that_was_seen_never_comes_again() {
+fn a_visible_revision_is_never_reused() {
     let dir = tempfile::tempdir().unwrap();
     let (mut seen, mut crashed) = (0, false);
     for crashes in [false, true, true, false, false] {
@@ -197,11 +202,11 @@ fn a_revision_that_was_seen_never_comes_again() {
         }
         (seen, crashed) = (server.put("pods", "a", 1), crashes);
     }
-    assert_eq!(seen / GAP, 2, "both crashes count, and nothing else does");
+    assert_eq!(seen / GAP, 2, "each crash skips one gap");
 }
 
 #[test]
-fn a_crash_before_the_first_commit_of_a_life_leaves_a_gap_too() {
+fn a_crash_before_the_first_commit_of_a_run_leaves_a_gap_too() {
     let dir = tempfile::tempdir().unwrap();
     Server::open(dir.path()).put("pods", "a", 1);
     let server = Server::open(dir.path());
@@ -229,23 +234,23 @@ fn a_full_disk_fails_this_write_and_all_later_ones() {
     assert!(error.to_string().starts_with("cannot write ") && error.to_string().contains("log-0"), "{error}");
     server.disk.recover();
     server.put("pods", "a", 3);
-    assert_eq!(server.sync().unwrap_err().kind(), io::ErrorKind::StorageFull, "it stays");
+    assert_eq!(server.sync().unwrap_err().kind(), io::ErrorKind::StorageFull, "the failure is permanent");
     assert_eq!(server.log.failure().unwrap().to_string(), error.to_string());
     assert_eq!(server.log.close().unwrap_err().to_string(), error.to_string());
     drop(server);
 
     let server = Server::open(dir.path());
-    assert_eq!(server.objects(), objects, "only what was acknowledged");
+    assert_eq!(server.objects(), objects, "only confirmed writes survive");
     assert_eq!(server.recovered.truncated_bytes, 20);
 }
 
 #[test]
-fn a_sync_that_fails_is_never_tried_again() {
+fn a_failed_sync_is_never_retried() {
     let dir = tempfile::tempdir().unwrap();
     let server = Server::open(dir.path());
     server.disk.refuse_to_sync();
     server.put("pods", "a", 1);
-    assert_eq!(server.sync().unwrap_err().to_string().split(": ").last(), Some("the disk is ill"));
+    assert_eq!(server.sync().unwrap_err().to_string().split(": ").last(), Some("the disk failed"));
     let syncs = server.disk.syncs();
     server.disk.recover();
     server.put("pods", "a", 2);
@@ -267,7 +272,7 @@ fn a_closed_log_acknowledges_nothing_new() {
 }
 
 #[test]
-fn what_gathers_during_a_sync_is_synced_together() {
+fn commits_queued_during_a_sync_are_synced_together() {
     let dir = tempfile::tempdir().unwrap();
     let server = Server::open(dir.path());
     let gate = server.disk.hold_syncs();
@@ -279,7 +284,7 @@ fn what_gathers_during_a_sync_is_synced_together() {
     }
     let mut waiting = Box::pin(server.store.synced(first));
     let mut context = std::task::Context::from_waker(std::task::Waker::noop());
-    assert!(waiting.as_mut().poll(&mut context).is_pending(), "written is not synced");
+    assert!(waiting.as_mut().poll(&mut context).is_pending(), "a written commit is not synced yet");
     gate.release();
     wait(waiting).unwrap();
     gate.entered();
@@ -287,7 +292,7 @@ fn what_gathers_during_a_sync_is_synced_together() {
     server.sync().unwrap();
     assert_eq!(server.disk.syncs(), syncs + 1, "eight commits");
 
-    // Forgetting takes no revision, but a wait that comes after it waits for it.
+    // `forget` takes no revision, but a later wait includes it.
     server.store.forget("pods");
     gate.entered();
     let mut waiting = Box::pin(server.store.synced(first));
@@ -297,7 +302,7 @@ fn what_gathers_during_a_sync_is_synced_together() {
 }
 
 #[test]
-fn what_many_writers_were_told_is_durable_survives_snapshots_and_a_crash() {
+fn confirmed_concurrent_writes_survive_snapshots_and_a_crash() {
     let dir = tempfile::tempdir().unwrap();
     let server = Server::with(dir.path(), SHORT);
     std::thread::scope(|scope| {
@@ -320,7 +325,7 @@ fn what_many_writers_were_told_is_durable_survives_snapshots_and_a_crash() {
 }
 
 #[test]
-fn a_snapshot_takes_the_place_of_the_logs_before_it() {
+fn a_snapshot_replaces_the_logs_before_it() {
     let dir = tempfile::tempdir().unwrap();
     let server = Server::with(dir.path(), SHORT);
     for value in 0..10 {
@@ -337,9 +342,9 @@ fn a_snapshot_takes_the_place_of_the_logs_before_it() {
 }
 
 #[test]
-fn snapshots_that_fail_lose_nothing_even_where_the_log_grows_without_revisions() {
+fn failed_snapshots_lose_nothing_even_if_the_log_grows_without_revisions() {
     let dir = tempfile::tempdir().unwrap();
-    // No file can be written where these are.
+    // Directories with these names make snapshots fail.
     let blocked = [1, 2].map(|revision| dir.path().join(format!("snapshot-{revision:020}.tmp")));
     let server = Server::with(dir.path(), SHORT);
     for path in &blocked {
@@ -362,7 +367,7 @@ fn snapshots_that_fail_lose_nothing_even_where_the_log_grows_without_revisions()
 }
 
 #[test]
-fn a_revision_that_goes_back_is_refused_before_it_is_written() {
+fn a_decreasing_revision_is_rejected_before_it_is_written() {
     let dir = tempfile::tempdir().unwrap();
     let server = Server::open(dir.path());
     server.put("pods", "a", 1);
@@ -370,7 +375,7 @@ fn a_revision_that_goes_back_is_refused_before_it_is_written() {
     let old = server.store.get("pods", "a").unwrap();
     server.log.record(&[Recorded { resource: "pods".into(), version: old, deleted: false }]);
     server.put("pods", "c", 1);
-    assert!(server.sync().unwrap_err().to_string().ends_with("the counter goes back"));
+    assert!(server.sync().unwrap_err().to_string().ends_with("the revision decreases"));
     drop(server);
     assert!(!Server::open(dir.path()).recovered.clean);
 }

@@ -1,8 +1,8 @@
-//! The thread that owns the log file: it writes what is queued, syncs, and then says so.
+//! The thread that owns the log file: it writes queued records, syncs, and reports progress.
 //!
-//! While it syncs, the next group gathers in the [`Queue`]; that is all the batching there is. It keeps its
-//! own [`State`], so a snapshot needs no lock of the store, and hands a clone to a thread of its own, so a
-//! snapshot holds up no commit.
+//! While it syncs, the next group collects in the [`Queue`]; there is no other batching. It keeps its own
+//! [`State`], so a snapshot needs no lock of the store, and writes snapshots on a separate thread, so they
+//! delay no commit.
 
 use std::fs::File;
 use std::io::{self, Write as _};
@@ -18,10 +18,10 @@ use super::state::State;
 use super::{frame, snapshot};
 use crate::storage::Revision;
 
-/// The room that the buffer keeps between groups.
+/// Buffer capacity that is kept between groups.
 const BUFFER: usize = 1 << 20;
 
-/// Where frames go: a file, or a test's idea of a disk.
+/// Destination of frames: a file, or a simulated disk in tests.
 pub(super) trait Sink: Send {
     fn write(&mut self, bytes: &[u8]) -> io::Result<()>;
     fn sync(&mut self) -> io::Result<()>;
@@ -37,11 +37,12 @@ impl Sink for File {
     }
 }
 
-/// When to write snapshots, and to what.
+/// Settings for snapshots and files.
 pub(super) struct Options {
-    /// No snapshot before the log is this long,
+    /// Minimum length of the log before a snapshot.
     pub(super) log_bytes: u64,
-    /// and as many times longer than what is alive: this bounds both the folder and the work.
+    /// Minimum ratio of log length to the size of live objects. Bounds both disk usage and the cost of
+    /// snapshots.
     pub(super) times_live: u64,
     pub(super) sink: Box<dyn Fn(File) -> Box<dyn Sink> + Send>,
 }
@@ -61,7 +62,7 @@ pub(super) struct Progress {
 }
 
 impl Progress {
-    /// Whether it is known how a wait for this much ends.
+    /// Whether the result of waiting for this revision is known.
     pub(super) fn settles(&self, revision: Revision, forgets: u64) -> bool {
         self.failure.is_some() || (self.revision >= revision && self.forgets >= forgets)
     }
@@ -71,7 +72,7 @@ impl Progress {
     }
 }
 
-/// Records on their way to the thread.
+/// Records waiting for the thread.
 #[derive(Default)]
 pub(super) struct Queue {
     pending: Mutex<Pending>,
@@ -85,7 +86,7 @@ struct Pending {
 }
 
 impl Queue {
-    /// Queues records that belong together: they are written, or lost, as one.
+    /// Queues records that are written or lost together.
     pub(super) fn push(&self, records: impl IntoIterator<Item = Record>) {
         let mut pending = self.lock();
         if !pending.closed {
@@ -99,7 +100,7 @@ impl Queue {
         self.filled.notify_one();
     }
 
-    /// Waits for records or the end. Answers all that is queued, and whether it is the last.
+    /// Waits for records or for the end. Returns all queued records, and whether they are the last.
     fn take(&self) -> (Vec<Record>, bool) {
         let idle = |pending: &mut Pending| pending.records.is_empty() && !pending.closed;
         let mut pending = self.filled.wait_while(self.lock(), idle).unwrap_or_else(PoisonError::into_inner);
@@ -116,9 +117,9 @@ pub(super) struct Writer {
     folder: Folder,
     options: Options,
     file: Box<dyn Sink>,
-    /// The name of the file.
+    /// The revision in the file's name.
     start: Revision,
-    /// Length of the logs since the last snapshot.
+    /// Total length of the logs since the last snapshot.
     bytes: u64,
     state: State,
     /// Dropped with the thread, which ends every wait.
@@ -140,15 +141,15 @@ impl Writer {
         (Self { folder, options, file, start, bytes, state, progress, snapshot: None, buffer }, told)
     }
 
-    /// Runs until the queue is closed, or something fails.
+    /// Runs until the queue is closed or a write fails.
     pub(super) fn run(mut self, queue: &Queue) {
         if let Err(error) = self.work(queue) {
             let path = self.folder.path(Kind::Log, self.start);
-            tracing::error!(%error, path = %path.display(), "nothing can be written any more");
+            tracing::error!(%error, path = %path.display(), "log write failed; server is now read-only");
             let text = format!("cannot write {}: {error}", path.display());
             self.progress.send_modify(|progress| progress.failure = Some((error.kind(), text)));
         }
-        // Before the folder's lock is given up: it writes there.
+        // Join before the directory's lock is released: the snapshot writes there.
         self.finish_snapshot();
     }
 
@@ -168,12 +169,12 @@ impl Writer {
         }
     }
 
-    /// Makes the records durable as one frame, and says so.
+    /// Makes the records durable as one frame and reports progress.
     pub(super) fn commit(&mut self, records: Vec<Record>) -> io::Result<()> {
         frame::encode(&mut self.buffer, &records)?;
         let forgets = records.iter().filter(|record| matches!(record, Record::Forget { .. })).count() as u64;
         for record in records {
-            // Before it is written: a log that breaks the rules could not be read again.
+            // Validate before writing: an inconsistent log could not be read again.
             self.state.apply(record).map_err(io::Error::other)?;
         }
         self.file.write(&self.buffer)?;
@@ -192,11 +193,11 @@ impl Writer {
         self.bytes > self.options.log_bytes
             && self.bytes > self.options.times_live.saturating_mul(self.state.bytes)
             && self.snapshot.as_ref().is_none_or(JoinHandle::is_finished)
-            // Else the new log would have the name of this one.
+            // Otherwise the new log would have the same name.
             && self.state.revision > self.start
     }
 
-    /// Goes on in a new log, from which a snapshot of this moment can go on.
+    /// Starts a new log, and a snapshot of the state at its start.
     pub(super) fn rotate(&mut self) -> io::Result<()> {
         let file = self.folder.create(Kind::Log, self.state.revision, |_| Ok(()))?;
         self.file = (self.options.sink)(file);
@@ -215,19 +216,19 @@ impl Writer {
         let (folder, state) = (self.folder.clone(), self.state.clone());
         let thread = std::thread::Builder::new().name("kubewright-snapshot".to_owned()).spawn(move || {
             if let Err(error) = snapshot::write(&folder, &state).and_then(|()| folder.prune(state.revision)) {
-                // Nothing is lost: the logs are still there, and the next snapshot removes them.
-                tracing::warn!(%error, revision = state.revision, "no snapshot");
+                // No data is lost: the logs remain, and the next snapshot removes them.
+                tracing::warn!(%error, revision = state.revision, "failed to write snapshot");
             }
         });
         match thread {
             Ok(thread) => self.snapshot = Some(thread),
-            Err(error) => tracing::warn!(%error, "no snapshot"),
+            Err(error) => tracing::warn!(%error, "failed to start snapshot thread"),
         }
     }
 
     fn finish_snapshot(&mut self) {
         if let Some(Err(_)) = self.snapshot.take().map(JoinHandle::join) {
-            tracing::warn!("the snapshot's thread panicked");
+            tracing::warn!("snapshot thread panicked");
         }
     }
 }

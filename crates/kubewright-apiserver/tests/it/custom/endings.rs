@@ -1,4 +1,4 @@
-//! How custom objects and their definitions go: owners, finalizers, namespaces, and whoever watches.
+//! Deletion of custom resources and CRDs: owners, finalizers, namespaces and watches.
 
 use anyhow::{Context as _, Result};
 use futures_util::{Stream, TryStreamExt as _};
@@ -20,7 +20,7 @@ fn owned_by<K: Resource<DynamicType = ()>>(owner: &K) -> Vec<OwnerReference> {
     owner.owner_ref(&()).into_iter().collect()
 }
 
-/// A ConfigMap that goes with its owner.
+/// A ConfigMap owned by `owner`.
 async fn child<K: Resource<DynamicType = ()>>(client: &Client, owner: &K, name: &str) -> Result<ConfigMap> {
     let maps: Api<ConfigMap> = Api::default_namespaced(client.clone());
     let mut map = config_map(name);
@@ -28,7 +28,7 @@ async fn child<K: Resource<DynamicType = ()>>(client: &Client, owner: &K, name: 
     Ok(maps.create(&PostParams::default(), &map).await?)
 }
 
-/// The events of a watch until it ends, as `type name`.
+/// The remaining events of a watch, as `type name`.
 async fn rest(watch: impl Stream<Item = kube::Result<WatchEvent<Widget>>>) -> Result<Vec<String>> {
     let told = watch.map_ok(|event| match event {
         WatchEvent::Added(widget) => format!("added {}", widget.name_any()),
@@ -40,7 +40,7 @@ async fn rest(watch: impl Stream<Item = kube::Result<WatchEvent<Widget>>>) -> Re
 }
 
 #[tokio::test]
-async fn what_a_custom_object_owns_goes_with_it() -> Result<()> {
+async fn dependents_of_a_custom_resource_are_deleted_with_it() -> Result<()> {
     let client = alone();
     let widgets = widgets(&client).await?;
     let maps: Api<ConfigMap> = Api::default_namespaced(client.clone());
@@ -61,7 +61,7 @@ async fn what_a_custom_object_owns_goes_with_it() -> Result<()> {
 }
 
 #[tokio::test]
-async fn an_object_of_the_cluster_owns_what_is_in_namespaces() -> Result<()> {
+async fn a_cluster_scoped_object_can_own_namespaced_objects() -> Result<()> {
     let client = alone();
     let mut cluster_wide = definition("Thing", &[version("v1", true, &json!({"size": {"type": "integer"}}))]);
     cluster_wide.spec.scope = "Cluster".to_owned();
@@ -79,14 +79,14 @@ async fn an_object_of_the_cluster_owns_what_is_in_namespaces() -> Result<()> {
 }
 
 #[tokio::test]
-async fn an_owner_that_is_not_there_is_noticed() -> Result<()> {
+async fn an_object_with_a_missing_owner_is_collected() -> Result<()> {
     let client = alone();
     let widgets = widgets(&client).await?;
     let owner = widgets.create(&PostParams::default(), &widget("a")).await?;
     widgets.delete("a", &DeleteParams::default()).await?;
     let again = widgets.create(&PostParams::default(), &widget("a")).await?;
     assert_ne!(again.uid(), owner.uid());
-    // The one that it names is another than the one of that name.
+    // The reference has the UID of a former object with that name.
     child(&client, &owner, "child").await?;
     let maps: Api<ConfigMap> = Api::default_namespaced(client);
     assert!(maps.get_opt("child").await?.is_none());
@@ -94,7 +94,7 @@ async fn an_owner_that_is_not_there_is_noticed() -> Result<()> {
 }
 
 #[tokio::test]
-async fn a_definition_takes_its_objects_and_what_they_own_along() -> Result<()> {
+async fn deleting_a_crd_deletes_its_objects_and_their_dependents() -> Result<()> {
     let client = alone();
     let widgets = widgets(&client).await?;
     for name in ["a", "b"] {
@@ -105,17 +105,19 @@ async fn a_definition_takes_its_objects_and_what_they_own_along() -> Result<()> 
     assert!(definitions(&client).get_opt(DEFINITION).await?.is_none());
     let maps: Api<ConfigMap> = Api::default_namespaced(client.clone());
     assert!(names(&maps).await?.is_empty());
-    let Err(kube::Error::Api(status)) = widgets.get("a").await else { panic!("it is still served") };
+    let Err(kube::Error::Api(status)) = widgets.get("a").await else {
+        panic!("the resource is still served")
+    };
     assert_eq!(status.code, 404);
 
-    // A second life knows nothing of the first.
+    // A new CRD with the same name has no old objects.
     super::widgets(&client).await?;
     assert!(names(&widgets).await?.is_empty());
     Ok(())
 }
 
 #[tokio::test]
-async fn what_a_definition_owns_goes_with_it() -> Result<()> {
+async fn dependents_of_a_crd_are_deleted_with_it() -> Result<()> {
     let client = alone();
     widgets(&client).await?;
     let definition = definitions(&client).get(DEFINITION).await?;
@@ -127,7 +129,7 @@ async fn what_a_definition_owns_goes_with_it() -> Result<()> {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_watch_hears_of_every_object_before_it_ends_with_the_definition() -> Result<()> {
+async fn a_watch_reports_every_deletion_before_it_ends_with_the_crd() -> Result<()> {
     let client = alone();
     let widgets = widgets(&client).await?;
     for name in ["a", "b"] {
@@ -142,9 +144,9 @@ async fn a_watch_hears_of_every_object_before_it_ends_with_the_definition() -> R
     Ok(())
 }
 
-/// More of them than a watch reads at a time, and none that this one tells of.
+/// More non-matching events than a watch reads at a time.
 #[tokio::test(start_paused = true)]
-async fn a_watch_hears_of_the_last_object_after_many_that_do_not_concern_it() -> Result<()> {
+async fn a_watch_reports_the_last_deletion_after_many_non_matching_ones() -> Result<()> {
     let client = alone();
     let widgets = widgets(&client).await?;
     for at in 0..600 {
@@ -159,7 +161,7 @@ async fn a_watch_hears_of_the_last_object_after_many_that_do_not_concern_it() ->
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_watch_tells_nothing_of_the_next_definition_of_the_same_name() -> Result<()> {
+async fn a_watch_does_not_continue_with_a_new_crd_of_the_same_name() -> Result<()> {
     let client = alone();
     let widgets = widgets(&client).await?;
     widgets.create(&PostParams::default(), &widget("a")).await?;
@@ -172,7 +174,7 @@ async fn a_watch_tells_nothing_of_the_next_definition_of_the_same_name() -> Resu
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_definition_waits_for_the_finalizers_of_its_objects() -> Result<()> {
+async fn a_terminating_crd_waits_for_the_finalizers_of_its_objects() -> Result<()> {
     let client = alone();
     let widgets = widgets(&client).await?;
     let mut held = widget("held");
@@ -188,7 +190,7 @@ async fn a_definition_waits_for_the_finalizers_of_its_objects() -> Result<()> {
     assert_eq!(names(&widgets).await?, ["held"]);
     assert!(widgets.get("held").await?.metadata.deletion_timestamp.is_some());
     let Err(kube::Error::Api(status)) = widgets.create(&PostParams::default(), &widget("late")).await else {
-        panic!("something new came to a definition that goes");
+        panic!("an object was created for a terminating CRD");
     };
     assert_eq!(status.code, 403);
     assert_eq!(
@@ -202,7 +204,7 @@ async fn a_definition_waits_for_the_finalizers_of_its_objects() -> Result<()> {
     let patch = Patch::Merge(json!({"metadata": {"finalizers": null}}));
     let options = PatchParams::default();
     let release = widgets.patch("held", &options, &patch);
-    let (released, gone) = tokio::join!(release, soon("the end of the definition", ended));
+    let (released, gone) = tokio::join!(release, soon("the removal of the CRD", ended));
     released?;
     gone?;
     assert!(definitions(&client).get_opt(DEFINITION).await?.is_none());
@@ -212,13 +214,13 @@ async fn a_definition_waits_for_the_finalizers_of_its_objects() -> Result<()> {
 }
 
 #[tokio::test]
-async fn a_definition_with_a_finalizer_of_its_own_stays_without_its_objects() -> Result<()> {
+async fn a_terminating_crd_with_a_finalizer_stays_without_its_objects() -> Result<()> {
     let client = alone();
     let widgets = widgets(&client).await?;
     widgets.create(&PostParams::default(), &widget("a")).await?;
     let patch = Patch::Merge(json!({"metadata": {"finalizers": [HOLD]}}));
     definitions(&client).patch_metadata(DEFINITION, &PatchParams::default(), &patch).await?;
-    // Upstream adds its own at the first write; a patch as above would take it away, so look.
+    // The server adds its own finalizer at the first write, so a patch of the list would remove it.
     definitions(&client).delete(DEFINITION, &DeleteParams::default()).await?;
     let waiting = definitions(&client).get(DEFINITION).await?;
     assert_eq!(waiting.finalizers(), [HOLD]);
@@ -232,7 +234,7 @@ async fn a_definition_with_a_finalizer_of_its_own_stays_without_its_objects() ->
 }
 
 #[tokio::test]
-async fn a_namespace_takes_its_custom_objects_along() -> Result<()> {
+async fn deleting_a_namespace_deletes_its_custom_resources() -> Result<()> {
     let client = alone();
     let here = widgets(&client).await?;
     here.create(&PostParams::default(), &widget("stays")).await?;
@@ -257,9 +259,9 @@ async fn a_namespace_takes_its_custom_objects_along() -> Result<()> {
     Ok(())
 }
 
-/// The last finalizers may go before, while or after the definition looks for what is left.
+/// The last finalizers may be removed before, during or after the check for remaining instances.
 #[tokio::test(flavor = "multi_thread", worker_threads = 4)]
-async fn a_definition_goes_whenever_the_last_finalizer_does() -> Result<()> {
+async fn a_crd_is_removed_whenever_the_last_finalizer_is() -> Result<()> {
     for _ in 0..20 {
         let server = server();
         let client = client(&server);

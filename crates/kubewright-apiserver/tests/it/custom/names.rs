@@ -1,4 +1,4 @@
-//! Names within a group, and many who define, write and take away at once.
+//! Name conflicts within a group, and concurrent creation, use and deletion of CRDs.
 
 use std::collections::BTreeSet;
 
@@ -17,7 +17,7 @@ fn simple(kind: &str) -> CustomResourceDefinition {
     definition(kind, &[version("v1", true, &json!({"size": {"type": "integer"}}))])
 }
 
-/// A definition that wants names which may belong to another.
+/// A CRD whose names may conflict with another.
 fn wanting(plural: &str, names: Value) -> CustomResourceDefinition {
     let mut definition = simple("Thing");
     definition.metadata.name = Some(format!("{plural}.example.org"));
@@ -31,13 +31,13 @@ async fn conditions_of(client: &Client, plural: &str) -> Result<[String; 2]> {
 }
 
 #[tokio::test]
-async fn a_kind_belongs_to_one_definition_until_that_goes() -> Result<()> {
+async fn a_kind_belongs_to_one_crd_until_that_is_deleted() -> Result<()> {
     let client = alone();
     definitions(&client).create(&PostParams::default(), &simple("Thing")).await?;
     let rival = wanting("gadgets", json!({"kind": "Thing", "plural": "gadgets"}));
     definitions(&client).create(&PostParams::default(), &rival).await?;
     assert_eq!(conditions_of(&client, "things").await?, ["True NoConflicts", "True InitialNamesAccepted"]);
-    // Of several conflicts the last is told.
+    // Of several conflicts the last one is reported.
     assert_eq!(conditions_of(&client, "gadgets").await?, ["False ListKindConflict", "False NotAccepted"]);
     let mut resource = super::resource("Thing", "v1");
     resource.plural = "gadgets".to_owned();
@@ -53,7 +53,7 @@ async fn a_kind_belongs_to_one_definition_until_that_goes() -> Result<()> {
 }
 
 #[tokio::test]
-async fn a_short_name_is_given_up_and_taken_over() -> Result<()> {
+async fn a_released_short_name_is_accepted_for_another_crd() -> Result<()> {
     let client = alone();
     let first = wanting("things", json!({"kind": "Thing", "plural": "things", "shortNames": ["t"]}));
     definitions(&client).create(&PostParams::default(), &first).await?;
@@ -68,7 +68,7 @@ async fn a_short_name_is_given_up_and_taken_over() -> Result<()> {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 4)]
-async fn many_definitions_at_once_are_all_served() -> Result<()> {
+async fn concurrently_created_crds_are_all_served() -> Result<()> {
     const MANY: usize = 40;
     let server = server();
     let mut tasks = JoinSet::new();
@@ -77,7 +77,7 @@ async fn many_definitions_at_once_are_all_served() -> Result<()> {
         tasks.spawn(async move {
             let kind = format!("Thing{at}");
             definitions(&client).create(&PostParams::default(), &simple(&kind)).await?;
-            // Each is served when its own create returns, whatever the others do.
+            // Each resource is served when its create returns, independently of the others.
             let things = dynamic(&client, &kind, "v1");
             let first = DynamicObject::new("a", &super::resource(&kind, "v1"));
             let first = first.data(json!({"spec": {"size": at}}));
@@ -90,7 +90,7 @@ async fn many_definitions_at_once_are_all_served() -> Result<()> {
         done??;
     }
     let discovery = Discovery::new(client(&server)).filter(&["example.org"]).run().await?;
-    let group = discovery.get("example.org").expect("the group is there");
+    let group = discovery.get("example.org").expect("the group is discovered");
     let kinds: BTreeSet<String> =
         group.recommended_resources().into_iter().map(|(resource, _)| resource.kind).collect();
     assert_eq!(kinds.len(), MANY);
@@ -98,7 +98,7 @@ async fn many_definitions_at_once_are_all_served() -> Result<()> {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 4)]
-async fn of_all_who_want_one_kind_one_gets_it_and_then_the_next() -> Result<()> {
+async fn one_of_several_conflicting_crds_is_accepted_and_then_the_next() -> Result<()> {
     const RIVALS: usize = 8;
     let server = server();
     let mut tasks = JoinSet::new();
@@ -128,7 +128,7 @@ async fn of_all_who_want_one_kind_one_gets_it_and_then_the_next() -> Result<()> 
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 4)]
-async fn objects_are_written_while_their_definition_changes() -> Result<()> {
+async fn objects_can_be_written_while_their_crd_changes() -> Result<()> {
     const EACH: usize = 40;
     let server = server();
     let client_of = |_: usize| client(&server);
@@ -171,7 +171,7 @@ async fn objects_are_written_while_their_definition_changes() -> Result<()> {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 4)]
-async fn nothing_is_left_of_objects_that_came_while_their_definition_went() -> Result<()> {
+async fn objects_created_while_their_crd_is_deleted_are_deleted_too() -> Result<()> {
     for _ in 0..20 {
         let server = server();
         let first = client(&server);

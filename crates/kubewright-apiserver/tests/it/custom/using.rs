@@ -1,4 +1,4 @@
-//! What an operator does with its kind: serve, watch, apply, scale, report and clean up.
+//! Custom resources as operators use them: serving, watching, applying, scaling, status and finalizers.
 
 use std::convert::Infallible;
 use std::pin::pin;
@@ -52,7 +52,7 @@ async fn a_derived_kind_is_served_when_its_create_returns() -> Result<()> {
 }
 
 #[tokio::test]
-async fn what_the_schema_says_is_defaulted_selected_and_refused() -> Result<()> {
+async fn the_schema_defaults_selects_and_rejects() -> Result<()> {
     let client = alone();
     let widgets = widgets(&client).await?;
     let sparse = apply(&widgets, "tester", json!({"color": "red"})).await?;
@@ -66,11 +66,11 @@ async fn what_the_schema_says_is_defaulted_selected_and_refused() -> Result<()> 
     blue.metadata.name = Some("c".to_owned());
     blue.spec.replicas = 11;
     let Err(kube::Error::Api(status)) = widgets.create(&PostParams::default(), &blue).await else {
-        panic!("a rule is broken, and nobody minds");
+        panic!("an object that violates a rule was accepted");
     };
     assert_eq!(
         status.message,
-        "Widget.example.org \"c\" is invalid: spec: Invalid value: there is no place for so many"
+        "Widget.example.org \"c\" is invalid: spec: Invalid value: replicas must not exceed max"
     );
     Ok(())
 }
@@ -102,7 +102,7 @@ async fn a_watcher_and_a_reflector_follow_custom_objects() -> Result<()> {
 }
 
 #[tokio::test]
-async fn fields_are_applied_fought_for_and_given_up() -> Result<()> {
+async fn fields_are_applied_forced_and_released() -> Result<()> {
     let widgets = widgets(&alone()).await?;
     let created = apply(&widgets, "one", json!({"color": "red", "settings": {"a": "1", "b": "1"}})).await?;
     let again = apply(&widgets, "one", json!({"color": "red", "settings": {"a": "1", "b": "1"}})).await?;
@@ -111,7 +111,7 @@ async fn fields_are_applied_fought_for_and_given_up() -> Result<()> {
     let Err(kube::Error::Api(conflict)) =
         apply(&widgets, "two", json!({"color": "blue", "settings": {"a": "2"}})).await
     else {
-        panic!("another manager's fields are taken without force");
+        panic!("another manager's field was changed without force");
     };
     assert!(conflict.is_conflict());
     let causes: Vec<_> = conflict.details.iter().flat_map(|details| &details.causes).collect();
@@ -125,7 +125,7 @@ async fn fields_are_applied_fought_for_and_given_up() -> Result<()> {
     assert_eq!(forced.spec.color, "blue");
     assert_eq!(forced.spec.settings, [("a".into(), "2".into()), ("b".into(), "1".into())].into());
 
-    // What the first still has it may give up; what it lost stays.
+    // The first manager releases the fields that it still owns; the field that it lost stays.
     let nothing = json!({"apiVersion": "example.org/v1", "kind": "Widget"});
     let left = widgets.patch("a", &PatchParams::apply("one"), &Patch::Apply(nothing)).await?;
     assert_eq!(left.spec.color, "blue");
@@ -137,7 +137,7 @@ async fn fields_are_applied_fought_for_and_given_up() -> Result<()> {
 }
 
 #[tokio::test]
-async fn status_is_written_by_its_own_endpoint_alone() -> Result<()> {
+async fn status_is_written_only_through_its_subresource() -> Result<()> {
     let widgets = widgets(&alone()).await?;
     let mut first = widget("a");
     first.status = Some(super::WidgetStatus { replicas: 7, selector: None });
@@ -174,7 +174,7 @@ async fn status_is_written_by_its_own_endpoint_alone() -> Result<()> {
 }
 
 #[tokio::test]
-async fn a_custom_object_is_scaled() -> Result<()> {
+async fn a_custom_resource_is_scaled() -> Result<()> {
     let widgets = widgets(&alone()).await?;
     widgets.create(&PostParams::default(), &widget("a")).await?;
     let patch = json!({"status": {"replicas": 1, "selector": "app=a"}});
@@ -196,16 +196,16 @@ async fn a_custom_object_is_scaled() -> Result<()> {
     let scaled = widgets.get("a").await?;
     assert_eq!((scaled.spec.replicas, scaled.metadata.generation), (4, Some(3)));
 
-    // The rules of the kind hold for its scale, too.
+    // Validation rules apply to scale as well.
     let patch = Patch::Merge(json!({"spec": {"replicas": 11}}));
     let refused = widgets.patch_scale("a", &PatchParams::default(), &patch).await;
     let Err(kube::Error::Api(status)) = refused else { panic!("scaled beyond the maximum") };
-    assert!(status.message.contains("there is no place for so many"), "{}", status.message);
+    assert!(status.message.contains("replicas must not exceed max"), "{}", status.message);
     Ok(())
 }
 
 #[tokio::test]
-async fn a_finalizer_cleans_up_before_a_custom_object_goes() -> Result<()> {
+async fn a_finalizer_runs_before_a_custom_resource_is_removed() -> Result<()> {
     const NAME: &str = "example.org/cleanup";
     let widgets = widgets(&alone()).await?;
     widgets.create(&PostParams::default(), &widget("a")).await?;
@@ -229,7 +229,7 @@ async fn a_finalizer_cleans_up_before_a_custom_object_goes() -> Result<()> {
     Ok(())
 }
 
-/// Keeps a ConfigMap of each widget's color, and reports that it did.
+/// Keeps a ConfigMap with each widget's color, and updates the status.
 async fn reconcile(widget: Arc<Widget>, client: Arc<Client>) -> kube::Result<Action> {
     let maps: Api<ConfigMap> = Api::default_namespaced((*client).clone());
     let widgets: Api<Widget> = Api::default_namespaced((*client).clone());
@@ -246,7 +246,7 @@ async fn reconcile(widget: Arc<Widget>, client: Arc<Client>) -> kube::Result<Act
 }
 
 #[tokio::test(start_paused = true)]
-async fn an_operator_runs_on_its_own_kind() -> Result<()> {
+async fn an_operator_reconciles_its_own_kind() -> Result<()> {
     let client = alone();
     let widgets = widgets(&client).await?;
     let maps: Api<ConfigMap> = Api::default_namespaced(client.clone());
@@ -270,19 +270,19 @@ async fn an_operator_runs_on_its_own_kind() -> Result<()> {
     soon("the second report", await_condition(widgets.clone(), "a", reported(2))).await?;
     assert_eq!(maps.get("a").await?.data.unwrap_or_default()["color"], "blue");
 
-    // What it owns comes back, and goes with its owner.
+    // An owned object is recreated, and deleted with its owner.
     maps.delete("a", &DeleteParams::default()).await?;
     let is_there = |map: Option<&ConfigMap>| map.is_some();
     soon("the second map", await_condition(maps.clone(), "a", is_there)).await?;
     widgets.delete("a", &DeleteParams::default()).await?;
     assert!(maps.get_opt("a").await?.is_none());
-    assert!(stop.send(()).is_ok(), "the controller is still there");
+    assert!(stop.send(()).is_ok(), "the controller still exists");
     soon("the end of the controller", running).await?;
     Ok(())
 }
 
 #[tokio::test]
-async fn a_definition_is_applied_as_operators_do_at_start() -> Result<()> {
+async fn a_crd_is_applied_as_operators_do_on_start() -> Result<()> {
     let client = alone();
     let params = PatchParams::apply("operator").force();
     let definitions = definitions(&client);
@@ -291,14 +291,14 @@ async fn a_definition_is_applied_as_operators_do_at_start() -> Result<()> {
     widgets.create(&PostParams::default(), &widget("a")).await?;
     let settled = definitions.get(Widget::crd_name()).await?;
     let second = definitions.patch(Widget::crd_name(), &params, &Patch::Apply(Widget::crd())).await?;
-    assert_eq!(second.resource_version(), settled.resource_version(), "nothing new was applied");
+    assert_eq!(second.resource_version(), settled.resource_version(), "the second apply changed nothing");
     assert_eq!(second.uid(), first.uid());
     assert_eq!(super::names(&widgets).await?, ["a"]);
     Ok(())
 }
 
 #[tokio::test]
-async fn a_dry_run_defines_writes_and_deletes_nothing() -> Result<()> {
+async fn a_dry_run_creates_changes_and_deletes_nothing() -> Result<()> {
     let client = alone();
     let dry = PostParams { dry_run: true, ..PostParams::default() };
     let said = definitions(&client).create(&dry, &Widget::crd()).await?;
@@ -319,12 +319,12 @@ async fn a_dry_run_defines_writes_and_deletes_nothing() -> Result<()> {
 }
 
 #[tokio::test]
-async fn a_custom_object_needs_its_namespace() -> Result<()> {
+async fn a_namespaced_custom_resource_needs_an_existing_namespace() -> Result<()> {
     let client = alone();
     widgets(&client).await?;
     let nowhere: Api<Widget> = Api::namespaced(client, "nowhere");
     let Err(kube::Error::Api(status)) = nowhere.create(&PostParams::default(), &widget("a")).await else {
-        panic!("it is somewhere");
+        panic!("the object was created without its namespace");
     };
     assert_eq!((status.code, status.message.as_str()), (404, "namespaces \"nowhere\" not found"));
     assert!(super::names(&nowhere).await?.is_empty());

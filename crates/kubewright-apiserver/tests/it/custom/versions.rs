@@ -1,4 +1,4 @@
-//! A definition in the course of time: fields come, versions come and go, objects stay.
+//! Changes of a CRD over time: new fields, added and removed versions, existing objects.
 
 use std::pin::pin;
 
@@ -20,7 +20,7 @@ async fn define(client: &Client, versions: &[Value]) -> Result<Api<DynamicObject
     Ok(dynamic(client, "Thing", "v1"))
 }
 
-/// Gives the definition other versions.
+/// Replaces the versions of the CRD.
 async fn redefine(client: &Client, versions: &[Value]) -> kube::Result<CustomResourceDefinition> {
     let patch = Patch::Merge(json!({"spec": {"versions": versions}}));
     definitions(client).patch(NAME, &PatchParams::default(), &patch).await
@@ -39,12 +39,12 @@ fn size_and_color() -> Value {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_new_field_is_there_for_the_next_request() -> Result<()> {
+async fn a_new_field_is_available_to_the_next_request() -> Result<()> {
     let client = alone();
     let things = define(&client, &[version("v1", true, &size())]).await?;
     let before =
         things.create(&PostParams::default(), &thing("a", &json!({"size": 1, "color": "blue"}))).await?;
-    assert_eq!(before.data["spec"], json!({"size": 1}), "what nobody knows is not kept");
+    assert_eq!(before.data["spec"], json!({"size": 1}), "unknown fields are pruned");
     let watch = things.watch(&WatchParams::default(), &before.resource_version().unwrap_or_default()).await?;
     let outdated = watch.try_collect::<Vec<WatchEvent<DynamicObject>>>();
 
@@ -52,10 +52,10 @@ async fn a_new_field_is_there_for_the_next_request() -> Result<()> {
     let after =
         things.create(&PostParams::default(), &thing("b", &json!({"size": 1, "color": "blue"}))).await?;
     assert_eq!(after.data["spec"], json!({"size": 1, "color": "blue"}));
-    // Whoever watched by the old schema must look anew.
+    // Watches with the old schema end.
     assert_eq!(soon("the end of the watch", outdated).await?.len(), 0);
 
-    // What was stored before gets the default when it is read, and keeps its version.
+    // Stored objects get the default on read, and keep their resourceVersion.
     let read = things.get("a").await?;
     assert_eq!(read.data["spec"], json!({"size": 1, "color": "red"}));
     assert_eq!(read.resource_version(), before.resource_version());
@@ -65,7 +65,7 @@ async fn a_new_field_is_there_for_the_next_request() -> Result<()> {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_watcher_goes_on_after_its_kind_changed() -> Result<()> {
+async fn a_watcher_continues_after_its_crd_changed() -> Result<()> {
     let client = alone();
     let things = define(&client, &[version("v1", true, &size())]).await?;
     things.create(&PostParams::default(), &thing("a", &json!({"size": 1}))).await?;
@@ -76,7 +76,7 @@ async fn a_watcher_goes_on_after_its_kind_changed() -> Result<()> {
     }
     redefine(&client, &[version("v1", true, &size_and_color())]).await?;
     things.create(&PostParams::default(), &thing("b", &json!({"size": 1}))).await?;
-    // It may list again or go on where it was; either way it hears of the new one in its new shape.
+    // The watcher may list again or continue; either way it reports the object with the new schema.
     loop {
         let event = soon("the new object", stream.try_next()).await?;
         if let Some(Event::Apply(found) | Event::InitApply(found)) = event
@@ -89,7 +89,7 @@ async fn a_watcher_goes_on_after_its_kind_changed() -> Result<()> {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_watch_survives_a_change_that_concerns_no_object() -> Result<()> {
+async fn a_watch_survives_a_crd_change_that_affects_no_object() -> Result<()> {
     let client = alone();
     let things = define(&client, &[version("v1", true, &size())]).await?;
     let mut watch = pin!(things.watch(&WatchParams::default().timeout(60), "0").await?);
@@ -102,13 +102,13 @@ async fn a_watch_survives_a_change_that_concerns_no_object() -> Result<()> {
 }
 
 #[tokio::test]
-async fn objects_are_the_same_in_all_versions_and_stored_in_one() -> Result<()> {
+async fn objects_are_served_in_all_versions_and_stored_in_one() -> Result<()> {
     let client = alone();
     let v1 = define(&client, &[version("v1", true, &size())]).await?;
     let created = v1.create(&PostParams::default(), &thing("a", &json!({"size": 1}))).await?;
     assert_eq!(stored(&definitions(&client).get(NAME).await?), ["v1"]);
 
-    // Another version, and then the new one is stored.
+    // Add a version, and then make it the storage version.
     redefine(&client, &[version("v1", true, &size()), version("v2", false, &size_and_color())]).await?;
     let v2 = dynamic(&client, "Thing", "v2");
     let read = v2.get("a").await?;
@@ -117,16 +117,16 @@ async fn objects_are_the_same_in_all_versions_and_stored_in_one() -> Result<()> 
     let moved =
         redefine(&client, &[version("v1", false, &size()), version("v2", true, &size_and_color())]).await?;
     assert_eq!(stored(&moved), ["v1", "v2"]);
-    // An object that is written as it is moves to the version that is stored now.
+    // Writing an object stores it in the new storage version.
     let patch = Patch::Merge(json!({"metadata": {"labels": {"moved": "yes"}}}));
     v1.patch("a", &PatchParams::default(), &patch).await?;
     assert_eq!(v2.get("a").await?.data["spec"], json!({"size": 1, "color": "red"}));
     assert_eq!(v1.get("a").await?.data["spec"], json!({"size": 1}));
 
-    // While objects may be stored in it, a version stays.
+    // A version cannot be removed while it is in `storedVersions`.
     let only = [version("v2", true, &size_and_color())];
     let Err(kube::Error::Api(status)) = redefine(&client, &only).await else {
-        panic!("a version went while objects were stored in it");
+        panic!("a stored version was removed");
     };
     assert!(status.message.contains("status.storedVersions[0]: Invalid value: \"v1\""), "{}", status.message);
     let patch = Patch::Merge(json!({"status": {"storedVersions": ["v2"]}}));
@@ -139,7 +139,7 @@ async fn objects_are_the_same_in_all_versions_and_stored_in_one() -> Result<()> 
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_watch_in_one_version_hears_of_writes_in_another() -> Result<()> {
+async fn a_watch_in_one_version_reports_writes_in_another() -> Result<()> {
     let client = alone();
     let v1 =
         define(&client, &[version("v1", true, &size()), version("v2", false, &size_and_color())]).await?;
@@ -155,7 +155,7 @@ async fn a_watch_in_one_version_hears_of_writes_in_another() -> Result<()> {
 }
 
 #[tokio::test]
-async fn who_applies_in_one_version_owns_the_same_fields_in_another() -> Result<()> {
+async fn field_ownership_carries_over_between_versions() -> Result<()> {
     let client = alone();
     let v1 =
         define(&client, &[version("v1", true, &size_and_color()), version("v2", false, &size_and_color())])

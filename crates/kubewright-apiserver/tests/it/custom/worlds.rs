@@ -1,4 +1,5 @@
-//! Definitions belong to one server: others do not see them, forks part ways with them, folders keep them.
+//! CRDs belong to one server: other servers do not have them, forks diverge, and the data directory keeps
+//! them.
 
 use std::path::Path;
 use std::pin::pin;
@@ -23,7 +24,7 @@ fn widgets_of(server: &ApiServer) -> Api<Widget> {
 }
 
 #[tokio::test]
-async fn a_definition_of_one_server_is_none_of_another() -> Result<()> {
+async fn a_crd_of_one_server_is_unknown_to_another() -> Result<()> {
     let (one, two) = (server(), server());
     widgets(&client(&one)).await?.create(&PostParams::default(), &widget("a")).await?;
     assert!(names(&definitions(&client(&two))).await?.is_empty());
@@ -31,7 +32,7 @@ async fn a_definition_of_one_server_is_none_of_another() -> Result<()> {
         panic!("the other server serves it");
     };
     assert_eq!(status.code, 404);
-    // The same kind there is another kind.
+    // A different CRD of the same kind on the other server.
     let other = definition("Widget", &[version("v1", true, &json!({"size": {"type": "integer"}}))]);
     definitions(&client(&two)).create(&PostParams::default(), &other).await?;
     let there = dynamic(&client(&two), "Widget", "v1");
@@ -43,7 +44,7 @@ async fn a_definition_of_one_server_is_none_of_another() -> Result<()> {
 }
 
 #[tokio::test]
-async fn a_fork_has_the_definitions_and_goes_its_own_way() -> Result<()> {
+async fn a_fork_has_the_crds_and_is_independent() -> Result<()> {
     let server = server();
     widgets(&client(&server)).await?.create(&PostParams::default(), &widget("a")).await?;
     let fork = server.fork();
@@ -59,7 +60,7 @@ async fn a_fork_has_the_definitions_and_goes_its_own_way() -> Result<()> {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_watch_does_not_mind_what_forks_do_to_the_definition() -> Result<()> {
+async fn a_watch_is_not_affected_by_crd_changes_in_a_fork() -> Result<()> {
     let server = server();
     let here = widgets(&client(&server)).await?;
     let fork = server.fork();
@@ -74,9 +75,9 @@ async fn a_watch_does_not_mind_what_forks_do_to_the_definition() -> Result<()> {
     Ok(())
 }
 
-/// Both write the definition as the same revision.
+/// Both servers write the CRD at the same revision.
 #[tokio::test]
-async fn a_change_here_is_seen_although_a_fork_changed_something_else() -> Result<()> {
+async fn a_crd_change_takes_effect_although_a_fork_changed_it_differently() -> Result<()> {
     let fields = json!({"size": {"type": "integer"}});
     let server = server();
     let here = client(&server);
@@ -99,12 +100,12 @@ async fn a_change_here_is_seen_although_a_fork_changed_something_else() -> Resul
     Ok(())
 }
 
-/// A server on a folder, with those before it gone: nobody holds a client of theirs.
+/// Opens a server on a directory, after all clients of the previous one are dropped.
 fn open(dir: &Path) -> Result<ApiServer> {
     Ok(ApiServer::open(dir, options())?.0)
 }
 
-/// Definitions, labels and owners, for another server to find.
+/// Creates CRDs, labels and owner references for the next server.
 async fn fill(server: &ApiServer) -> Result<()> {
     let here = widgets(&client(server)).await?;
     let mut first = widget("a");
@@ -121,7 +122,7 @@ async fn fill(server: &ApiServer) -> Result<()> {
 }
 
 #[tokio::test]
-async fn definitions_and_their_objects_outlive_a_restart() -> Result<()> {
+async fn crds_and_their_objects_survive_a_restart() -> Result<()> {
     let dir = tempfile::tempdir()?;
     let server = open(dir.path())?;
     fill(&server).await?;
@@ -142,9 +143,9 @@ async fn definitions_and_their_objects_outlive_a_restart() -> Result<()> {
     let mut wrong = widget("c");
     wrong.spec.replicas = 11;
     let refused = widgets_of(&server).create(&PostParams::default(), &wrong).await;
-    assert!(refused.is_err(), "rules hold as before");
+    assert!(refused.is_err(), "validation rules still apply");
 
-    // Who owns whom is known as before.
+    // Owner references still work.
     widgets_of(&server).delete("a", &DeleteParams::default()).await?;
     assert_eq!(names(&widgets_of(&server)).await?, ["b"]);
     assert!(names(&Api::<ConfigMap>::default_namespaced(client(&server))).await?.is_empty());
@@ -159,7 +160,7 @@ async fn definitions_and_their_objects_outlive_a_restart() -> Result<()> {
 }
 
 #[tokio::test]
-async fn a_definition_that_waits_goes_after_a_restart() -> Result<()> {
+async fn a_terminating_crd_is_removed_after_a_restart() -> Result<()> {
     let dir = tempfile::tempdir()?;
     let server = open(dir.path())?;
     let mut held = widget("held");

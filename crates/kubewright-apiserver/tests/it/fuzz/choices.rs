@@ -1,13 +1,13 @@
-//! Decisions out of bytes: whoever invents the bytes decides. When they are used up, the plainest choice is
-//! made, so that every input comes to an end.
+//! Choices from fuzz input. When the bytes are used up, the first choice is taken, so that every input
+//! terminates.
 
-/// A source of decisions.
+/// A source of choices.
 pub(crate) struct Choices<'a> {
     bytes: std::slice::Iter<'a, u8>,
 }
 
 impl<'a> Choices<'a> {
-    /// Decisions from these bytes.
+    /// Takes choices from these bytes.
     pub(crate) fn new(bytes: &'a [u8]) -> Self {
         Self { bytes: bytes.iter() }
     }
@@ -18,12 +18,12 @@ impl<'a> Choices<'a> {
         if end <= 256 { byte() % end.max(1) } else { (byte() << 8 | byte()) % end }
     }
 
-    /// True once in `times`, but not when the bytes are used up.
+    /// True once in `times`; false when the bytes are used up.
     pub(crate) fn once_in(&mut self, times: usize) -> bool {
         self.below(times) == times - 1
     }
 
-    /// One of these.
+    /// One of these values.
     pub(crate) fn one<T: Copy>(&mut self, of: &[T]) -> T {
         of[self.below(of.len())]
     }

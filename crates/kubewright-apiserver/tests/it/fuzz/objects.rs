@@ -1,14 +1,14 @@
-//! Objects of every kind out of decisions: mostly right, here and there absurd.
+//! Generates objects of every kind: mostly valid, with some invalid fields.
 //!
-//! An object that is random all over is refused for its first field. So one starts from an object that is
-//! right, where there is one for its kind, and changes a few fields of it by their types.
+//! A completely random object is rejected for its first field. So generation starts from a valid object, if
+//! there is one for the kind, and changes a few of its fields by their types.
 
 use kubewright_apis::facts::{self, FieldType, Resource, Type};
 use serde_json::{Map, Value, json};
 
 use super::choices::Choices;
 
-/// Objects that are there already, and from which others are made: path and text.
+/// Existing objects, and templates for others: path and text.
 pub(crate) const VICTIMS: &[(&str, &str)] = &[
     (
         "/api/v1/namespaces/default/configmaps",
@@ -117,11 +117,11 @@ pub(crate) const VICTIMS: &[(&str, &str)] = &[
     ),
 ];
 
-/// A kind that can be created.
+/// A resource that supports create.
 pub(crate) fn resource(choices: &mut Choices<'_>) -> &'static Resource {
     let all: Vec<&Resource> =
         facts::resources().iter().filter(|resource| resource.verbs.contains(&"create")).collect();
-    // Half of the time one that there is an object to start from.
+    // Half of the time a resource with a template.
     if choices.once_in(2) {
         return choices.one(&all);
     }
@@ -129,7 +129,7 @@ pub(crate) fn resource(choices: &mut Choices<'_>) -> &'static Resource {
     all.iter().find(|resource| self::path(resource) == path).copied().unwrap_or(all[0])
 }
 
-/// Where objects of a kind are.
+/// The path of a resource.
 pub(crate) fn path(resource: &Resource) -> String {
     let root = if resource.group.is_empty() {
         format!("/api/{}", resource.version)
@@ -140,19 +140,19 @@ pub(crate) fn path(resource: &Resource) -> String {
     format!("{root}{namespace}/{}", resource.plural)
 }
 
-/// An object of a kind.
+/// An object of a resource.
 pub(crate) fn object(resource: &Resource, choices: &mut Choices<'_>) -> Value {
     let path = path(resource);
     let victim = VICTIMS.iter().find(|(at, _)| *at == path);
     let mut object: Value =
-        victim.map_or(json!({}), |(_, text)| serde_json::from_str(text).expect("a victim is JSON"));
+        victim.map_or(json!({}), |(_, text)| serde_json::from_str(text).expect("the object is JSON"));
     if !object["metadata"].is_object() {
         object["metadata"] = json!({"name": "victim"});
     }
     if let Some(ty) = facts::type_of_kind(resource.group, resource.version, resource.kind) {
         change_fields(ty, &mut object, choices, 0);
     }
-    // With a wrong kind nothing else is looked at.
+    // With a wrong kind no other field is checked.
     if !choices.once_in(32) && object.is_object() {
         let api_version = if resource.group.is_empty() {
             resource.version.to_owned()
@@ -190,7 +190,7 @@ fn change_fields(ty: &'static Type, object: &mut Value, choices: &mut Choices<'_
     }
 }
 
-/// Changes a value here and there.
+/// Changes some values.
 fn change(
     ty: &'static FieldType,
     values: &[&'static str],
@@ -261,7 +261,7 @@ fn made(ty: &'static FieldType, values: &[&'static str], choices: &mut Choices<'
     }
 }
 
-/// A value of no particular type.
+/// A value of any type.
 fn absurd(choices: &mut Choices<'_>) -> Value {
     match choices.below(10) {
         0 => Value::Null,
@@ -302,7 +302,7 @@ const TIMES: &[&str] = &[
     "",
 ];
 
-/// Texts that mean something somewhere.
+/// Strings with a special meaning for some field.
 const TEXTS: &[&str] = &[
     "a",
     "",

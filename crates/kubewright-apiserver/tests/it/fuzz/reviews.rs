@@ -1,6 +1,6 @@
-//! Targets for the answers of webhooks: an AdmissionReview and a ConversionReview that a webhook wrote.
+//! Targets for webhook responses: AdmissionReviews and ConversionReviews.
 //!
-//! A webhook may answer with anything. The request that it is called for must get an answer all the same.
+//! A webhook may respond with anything. The request for which it is called must still get a response.
 
 use std::convert::Infallible;
 use std::sync::{Arc, LazyLock};
@@ -18,24 +18,24 @@ use super::targets::answer;
 const MAPS: &str = "/api/v1/namespaces/default/configmaps";
 const WIDGETS: &str = "/apis/example.com/v1/namespaces/default/widgets";
 
-/// An answer to an AdmissionReview. `$uid` stands for the uid of the request.
+/// A response to an AdmissionReview. `$uid` is replaced with the request's UID.
 pub fn admission_review(data: &[u8]) {
     let server = with_answer(&ADMITTED, data);
     let map = json!({"metadata": {"name": "a"}, "data": {"k": "v"}});
     expect_answer(&post(&server, MAPS, &map));
 }
 
-/// An answer to a ConversionReview. `$uid` stands for the uid of the request.
+/// A response to a ConversionReview. `$uid` is replaced with the request's UID.
 pub fn conversion_review(data: &[u8]) {
     let server = with_answer(&CONVERTED, data);
     let other = "/apis/example.com/v2/namespaces/default/widgets";
     for path in [other.to_owned(), format!("{other}/w")] {
-        let request = Request::get(path).body(Full::new(Bytes::new())).expect("a request");
+        let request = Request::get(path).body(Full::new(Bytes::new())).expect("the request is valid");
         expect_answer(&answer(&server, request));
     }
 }
 
-/// JSON. Only a failed webhook is an internal error.
+/// The body must be JSON. Only a failed webhook is an internal error.
 fn expect_answer((status, body): &(StatusCode, Vec<u8>)) {
     let text = String::from_utf8_lossy(body);
     let object: Value =
@@ -44,7 +44,7 @@ fn expect_answer((status, body): &(StatusCode, Vec<u8>)) {
     assert!(!status.is_server_error() || text.contains("webhook"), "{status} {text}");
 }
 
-/// A handler that answers every review with the same bytes.
+/// A handler that responds to every review with the same bytes.
 #[derive(Clone)]
 struct Says(Bytes);
 
@@ -87,7 +87,7 @@ fn new_server() -> ApiServer {
 
 fn post(server: &ApiServer, path: &str, object: &Value) -> (StatusCode, Vec<u8>) {
     let request = Request::post(path).header(header::CONTENT_TYPE, "application/json");
-    answer(server, request.body(Full::new(Bytes::from(object.to_string()))).expect("a request"))
+    answer(server, request.body(Full::new(Bytes::from(object.to_string()))).expect("the request is valid"))
 }
 
 fn create(server: &ApiServer, path: &str, object: &Value) {
@@ -118,7 +118,7 @@ static ADMITTED: LazyLock<ApiServer> = LazyLock::new(|| {
     server
 });
 
-/// Holds a widget that is stored as v1 and converted to v2 by a webhook.
+/// Has a widget that is stored as v1 and converted to v2 by a webhook.
 static CONVERTED: LazyLock<ApiServer> = LazyLock::new(|| {
     let server = new_server();
     let version = |name: &str, storage: bool| {

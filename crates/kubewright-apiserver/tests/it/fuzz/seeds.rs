@@ -1,4 +1,4 @@
-//! What mutation starts from, target by target.
+//! Seeds of each target.
 
 pub(crate) const JSON: &[&str] = &[
     r#"{"a":[1,-2.5e3,true,null,"\u00e4\ud83d\ude00\n"],"b":{"c":{}},"b":0}"#,
@@ -101,7 +101,7 @@ pub(crate) const REQUESTS: &[&str] = &[
     "HEAD /readyz?verbose&exclude=ping\n",
 ];
 
-/// Answers of admission webhooks. The patches add a field, replace the object, and are none.
+/// Responses of admission webhooks. The patches add a field, replace the object, and are invalid.
 pub(crate) const ADMISSION_REVIEWS: &[&str] = &[
     r#"{"apiVersion":"admission.k8s.io/v1","kind":"AdmissionReview","response":{"uid":"$uid","allowed":true}}"#,
     r#"{"apiVersion":"admission.k8s.io/v1","kind":"AdmissionReview","response":{"uid":"$uid","allowed":false,"status":{"code":403,"message":"no","reason":"Forbidden","details":{"causes":[{"reason":"a","message":"b","field":"c"}]}},"warnings":["w"],"auditAnnotations":{"a":"b"}}}"#,
@@ -111,7 +111,7 @@ pub(crate) const ADMISSION_REVIEWS: &[&str] = &[
     r#"{"kind":"Status","status":"Failure","message":"no","code":500}"#,
 ];
 
-/// Answers of conversion webhooks.
+/// Responses of conversion webhooks.
 pub(crate) const CONVERSION_REVIEWS: &[&str] = &[
     r#"{"apiVersion":"apiextensions.k8s.io/v1","kind":"ConversionReview","response":{"uid":"$uid","result":{"status":"Success"},"convertedObjects":[{"apiVersion":"example.com/v2","kind":"Widget","metadata":{"name":"w","namespace":"default"},"spec":{"b":1}}]}}"#,
     r#"{"apiVersion":"apiextensions.k8s.io/v1","kind":"ConversionReview","response":{"uid":"$uid","result":{"status":"Success"},"convertedObjects":[]}}"#,

@@ -1,8 +1,8 @@
-//! What is fuzzed: one function per target, from bytes to nothing. A panic is a find.
+//! The fuzz targets: one function per target. A panic is a finding.
 //!
-//! cargo-fuzz calls these with what libFuzzer invents (`fuzz/` at the root of the repository), and the test
-//! suite with seeds that it mutates. So this file must not know either. Besides not panicking, each target
-//! holds what it calls to a law that is true of every input.
+//! cargo-fuzz calls these functions with libFuzzer's input (`fuzz/` at the root of the repository), and the
+//! test suite with mutated seeds. So this file must not depend on either. Each target also checks a property
+//! that holds for every input.
 
 use std::sync::{Arc, LazyLock};
 
@@ -28,30 +28,30 @@ use serde_json::{Value, json};
 use super::choices::Choices;
 use super::objects;
 
-/// JSON is read as it is written: what was written is read back the same.
+/// JSON round-trips.
 pub fn json_text(data: &[u8]) {
     let Ok(parsed) = json::parse(data, ParseOptions::default()) else {
-        // What a strict parser takes is never refused, but for depth.
+        // A strict parser rejects it as well, unless it is too deep.
         let refused = serde_json::from_slice::<Value>(data);
-        assert!(refused.is_err(), "refused, although it is JSON: {:?}", String::from_utf8_lossy(data));
+        assert!(refused.is_err(), "valid JSON was rejected: {:?}", String::from_utf8_lossy(data));
         return;
     };
-    // A negative zero is written as Go writes it, `-0`, and read as an integer: so the second time counts.
+    // A negative zero is written as `-0`, as in Go, and read as an integer: so compare the second round.
     let again =
-        json::parse(&json::to_vec(&parsed.value), ParseOptions::default()).expect("what was written is JSON");
+        json::parse(&json::to_vec(&parsed.value), ParseOptions::default()).expect("written JSON is valid");
     let written = json::to_vec(&again.value);
-    let third = json::parse(&written, ParseOptions::default()).expect("what was written is JSON");
+    let third = json::parse(&written, ParseOptions::default()).expect("written JSON is valid");
     assert_eq!(third.value, again.value);
     assert_eq!(json::to_vec(&third.value), written);
     assert_eq!(third.duplicates, [""; 0]);
 }
 
-/// A label selector says the same when it is printed and read again.
+/// A label selector keeps its meaning when it is printed and parsed again.
 pub fn label_selector(data: &[u8]) {
     let Ok(text) = std::str::from_utf8(data) else { return };
     let Ok(selector) = LabelSelector::parse(text) else { return };
     let printed = selector.to_string();
-    let again = LabelSelector::parse(&printed).expect("what was printed is a selector");
+    let again = LabelSelector::parse(&printed).expect("a printed selector is valid");
     assert_eq!(again.to_string(), printed);
     for labels in [json!({}), json!({"a": "b", "tier": "web"}), json!({"a": "1", "x.io/y": ""})] {
         let labels = labels.as_object().cloned().unwrap_or_default();
@@ -59,14 +59,14 @@ pub fn label_selector(data: &[u8]) {
     }
 }
 
-/// A field selector says the same when it is printed and read again.
+/// A field selector keeps its meaning when it is printed and parsed again.
 pub fn field_selector(data: &[u8]) {
     let Ok(text) = std::str::from_utf8(data) else { return };
     let Ok(selector) = FieldSelector::parse(text) else { return };
     let printed = selector.to_string();
-    let again = FieldSelector::parse(&printed).expect("what was printed is a selector");
-    // Requirements are sorted as they are spelled, and `==` is printed as `=`: so the second time counts.
-    let third = FieldSelector::parse(&again.to_string()).expect("what was printed is a selector");
+    let again = FieldSelector::parse(&printed).expect("a printed selector is valid");
+    // Requirements are sorted by their text, and `==` is printed as `=`: so compare the second round.
+    let third = FieldSelector::parse(&again.to_string()).expect("a printed selector is valid");
     assert_eq!(third, again, "{text:?} and {printed:?}");
     for value in ["", "a", "1"] {
         let field = |name: &str| (name.is_empty() || name == "metadata.name").then_some(value);
@@ -74,20 +74,20 @@ pub fn field_selector(data: &[u8]) {
     }
 }
 
-/// A quantity is the same when it is printed and read again, and is printed in one way.
+/// A quantity round-trips, and its printed form is canonical.
 pub fn quantity(data: &[u8]) {
     let Ok(text) = std::str::from_utf8(data) else { return };
     let Ok(quantity) = Quantity::parse(text) else { return };
     let printed = quantity.to_string();
-    let again = Quantity::parse(&printed).expect("what was printed is a quantity");
+    let again = Quantity::parse(&printed).expect("a printed quantity is valid");
     assert_eq!(again.sign(), quantity.sign(), "{text:?}");
-    // What is beyond all suffixes is printed without one, as upstream does it: 1000E as 1. And the largest
-    // exponents overflow when zeros go into them.
+    // As upstream, values beyond all suffixes are printed without one (1000E as 1), and the largest exponents
+    // overflow when zeros are moved into them.
     if quantity.value().unsigned_abs() < i64::MAX.unsigned_abs() {
-        // A binary amount may be printed without a suffix, and is a decimal one from then on: so the second
-        // time counts.
+        // A binary quantity may be printed without a suffix, which makes it decimal: so compare the second
+        // round.
         let second = again.to_string();
-        let third = Quantity::parse(&second).expect("what was printed is a quantity");
+        let third = Quantity::parse(&second).expect("a printed quantity is valid");
         assert_eq!(third.to_string(), second, "{text:?}");
         let amounts = |quantity: &Quantity| (quantity.value(), quantity.milli_value());
         assert_eq!(amounts(&again), amounts(&quantity), "{text:?}");
@@ -98,18 +98,18 @@ pub fn quantity(data: &[u8]) {
     quantity.to_f64();
 }
 
-/// A JSON patch fails, or leaves something that can be written and read again.
+/// A JSON patch fails, or its result round-trips.
 pub fn json_patch(data: &[u8]) {
     let _ = check_json_patch(data);
     for document in documents() {
         let Ok(patched) = apply_json_patch(document, data) else { continue };
         let written = json::to_vec(&patched);
-        json::parse(&written, ParseOptions::default()).expect("what a patch leaves is JSON");
+        json::parse(&written, ParseOptions::default()).expect("a patched object is JSON");
         assert!(written.len() < (4 << 20) + 20 * data.len(), "{} bytes from {}", written.len(), data.len());
     }
 }
 
-/// A merge patch that is applied twice is as good as one that is applied once.
+/// Applying a merge patch twice equals applying it once.
 pub fn merge_patch(data: &[u8]) {
     let _ = check_merge_patch(data);
     let Ok(patch) = decode_merge_patch(data) else { return };
@@ -119,7 +119,7 @@ pub fn merge_patch(data: &[u8]) {
     }
 }
 
-/// A strategic merge patch of any type is applied or refused.
+/// A strategic merge patch of any type is applied or rejected.
 pub fn strategic_merge_patch(data: &[u8]) {
     let Some((choice, data)) = data.split_first() else { return };
     let ty = type_by(*choice);
@@ -129,23 +129,22 @@ pub fn strategic_merge_patch(data: &[u8]) {
     }
     for document in documents() {
         if let Ok(patched) = apply_strategic_merge_patch(ty, document, &parsed.value) {
-            json::parse(&json::to_vec(&patched), ParseOptions::default())
-                .expect("what a patch leaves is JSON");
+            json::parse(&json::to_vec(&patched), ParseOptions::default()).expect("a patched object is JSON");
         }
     }
 }
 
-/// What was decoded, defaulted and written decodes to itself.
+/// Decoding is idempotent: a decoded, defaulted and encoded object decodes to itself.
 pub fn object(data: &[u8]) {
     let Some((choice, data)) = data.split_first() else { return };
     let ty = type_by(*choice);
     let Ok(decoded) = decode::decode(ty, data) else { return };
     let mut value = decoded.value;
-    decode::normalise(ty, &mut value).expect("what was decoded is of its type");
-    let again = decode::decode(ty, &json::to_vec(&value)).expect("what was written decodes");
+    decode::normalise(ty, &mut value).expect("a decoded object has its type");
+    let again = decode::decode(ty, &json::to_vec(&value)).expect("an encoded object decodes");
     assert_eq!(again.strict, [""; 0]);
     let mut second = again.value;
-    decode::normalise(ty, &mut second).expect("what was decoded is of its type");
+    decode::normalise(ty, &mut second).expect("a decoded object has its type");
     assert_eq!(second, value);
 
     let Some((group, version)) = ty.kind_of.and_then(|kind_of| kind_of.split_once('/')) else { return };
@@ -154,27 +153,27 @@ pub fn object(data: &[u8]) {
     defaults::apply(gvk, &mut value);
     let once = value.clone();
     defaults::apply(gvk, &mut value);
-    assert_eq!(value, once, "defaults are given once");
+    assert_eq!(value, once, "defaulting is idempotent");
     validation::create(gvk, true, &value);
     validation::update(gvk, true, &value, &once);
 }
 
-/// YAML in a body gets an answer.
+/// A YAML body gets a response.
 pub fn yaml(data: &[u8]) {
     let server = SERVER.fork();
     for path in ["/api/v1/namespaces/default/configmaps", "/api/v1/namespaces/default/pods"] {
         let request = Request::post(path).header(header::CONTENT_TYPE, "application/yaml");
-        let request = request.body(Full::new(Bytes::copy_from_slice(data))).expect("a request");
+        let request = request.body(Full::new(Bytes::copy_from_slice(data))).expect("the request is valid");
         let (status, body) = answer(&server, request);
         assert!(!status.is_server_error(), "{status} {}", String::from_utf8_lossy(&body));
     }
 }
 
-/// Protobuf in a body gets an answer in protobuf. What was read can be written.
+/// A protobuf body gets a response in protobuf. Decoded objects can be encoded.
 pub fn protobuf(data: &[u8]) {
     if let Ok(object) = protobuf::decode(data) {
-        let written = protobuf::encode(&object).expect("what was read has a protobuf form");
-        protobuf::decode(&written).expect("what was written is protobuf");
+        let written = protobuf::encode(&object).expect("a decoded object can be encoded");
+        protobuf::decode(&written).expect("encoded protobuf is valid");
     }
     let server = SERVER.fork();
     for path in [
@@ -185,15 +184,15 @@ pub fn protobuf(data: &[u8]) {
         let request = Request::post(path)
             .header(header::CONTENT_TYPE, protobuf::MEDIA_TYPE)
             .header(header::ACCEPT, protobuf::MEDIA_TYPE);
-        let request = request.body(Full::new(Bytes::copy_from_slice(data))).expect("a request");
+        let request = request.body(Full::new(Bytes::copy_from_slice(data))).expect("the request is valid");
         let (status, body) = answer(&server, request);
         assert!(!status.is_server_error(), "{status} {}", String::from_utf8_lossy(&body));
-        protobuf::decode(&body).expect("the answer is protobuf");
+        protobuf::decode(&body).expect("the response is protobuf");
     }
 }
 
-/// Any request gets an answer. The first line is method, path, media type and what is accepted; the rest is
-/// the body.
+/// Any request gets a response. The first line has method, path, media type and accepted media type; the rest
+/// is the body.
 pub fn request(data: &[u8]) {
     let end = data.iter().position(|byte| *byte == b'\n').unwrap_or(data.len());
     let Ok(line) = std::str::from_utf8(&data[..end]) else { return };
@@ -211,12 +210,12 @@ pub fn request(data: &[u8]) {
     let patches = request.method() == Method::PATCH;
     let what = format!("{} {}", request.method(), request.uri());
     let (status, body) = answer(&SERVER.fork(), request);
-    expect_told(&what, status, &body, patches);
+    expect_no_server_error(&what, status, &body, patches);
 }
 
 const JSON: &str = "application/json";
 
-/// An object of any kind, made of the bytes, through its whole life.
+/// Creates, changes and deletes an object of any kind, generated from the input.
 pub fn life(data: &[u8]) {
     let mut choices = Choices::new(data);
     let resource = objects::resource(&mut choices);
@@ -231,10 +230,10 @@ pub fn life(data: &[u8]) {
         let patches = method == Method::PATCH;
         let what = format!("{method} {path}");
         let request = Request::builder().method(method).uri(path).header(key, media);
-        // A name may make no path.
+        // The name may not be valid in a path.
         let Ok(request) = request.body(Full::new(Bytes::from(body))) else { return StatusCode::BAD_REQUEST };
         let (status, body) = answer(&server, request);
-        expect_told(&what, status, &body, patches);
+        expect_no_server_error(&what, status, &body, patches);
         status
     };
     send(Method::POST, &collection, JSON, &object);
@@ -261,20 +260,21 @@ fn escape(name: &str) -> String {
         .collect()
 }
 
-/// A server with one object of several kinds. Every input gets a fork of it, so that none sees another's.
+/// A server with one object of several kinds. Every input gets a fork of it.
 static SERVER: LazyLock<ApiServer> = LazyLock::new(|| {
     let clock = Arc::new(ManualClock::new(1_767_225_600_000_000));
     let server = ApiServer::new(Options { clock, seed: Some(1), ..Options::default() });
     for (path, object) in objects::VICTIMS {
         let request = Request::post(*path).header(header::CONTENT_TYPE, "application/json");
-        let request = request.body(Full::new(Bytes::from_static(object.as_bytes()))).expect("a request");
+        let request =
+            request.body(Full::new(Bytes::from_static(object.as_bytes()))).expect("the request is valid");
         let (status, body) = answer(&server, request);
         assert_eq!(status, StatusCode::CREATED, "{path}: {}", String::from_utf8_lossy(&body));
     }
     server
 });
 
-/// What a server answers at once; of a watch that is the beginning.
+/// The response that is available immediately; of a watch its start.
 pub(super) fn answer(server: &ApiServer, request: Request<Full<Bytes>>) -> (StatusCode, Vec<u8>) {
     thread_local! {
         static RUNTIME: tokio::runtime::Runtime =
@@ -293,18 +293,18 @@ pub(super) fn answer(server: &ApiServer, request: Request<Full<Bytes>>) -> (Stat
     })
 }
 
-/// A failure says what it is, and is not the server's.
-fn expect_told(what: &str, status: StatusCode, body: &[u8], patches: bool) {
+/// An error must have a Status, and must not be internal.
+fn expect_no_server_error(what: &str, status: StatusCode, body: &[u8], patches: bool) {
     if status.is_success() {
         return;
     }
     if body.starts_with(b"k8s\0") {
-        let refusal = protobuf::decode(body).expect("a refusal in protobuf");
+        let refusal = protobuf::decode(body).expect("the error is protobuf");
         assert_eq!(refusal["kind"], "Status", "{what}: {status} {refusal}");
         return;
     }
     if String::from_utf8_lossy(body).contains("\nkind: Status\n") {
-        // A refusal in YAML, which was asked for.
+        // The requested YAML error.
         assert!(status.is_client_error(), "{what}: {status}");
         return;
     }
@@ -312,18 +312,17 @@ fn expect_told(what: &str, status: StatusCode, body: &[u8], patches: bool) {
     let reason = body["reason"].as_str().unwrap_or_default();
     let message = body["message"].as_str().unwrap_or_default();
     match status {
-        // Nothing is served there, or the answer to HEAD.
+        // An unknown path, or the response to HEAD.
         StatusCode::NOT_FOUND if body.is_null() => {}
         _ if body.is_null() && what.starts_with("HEAD ") => {}
-        // Upstream has no status of its own for these: a directive that makes no sense, a version that is no
-        // number.
+        // As upstream, an invalid patch directive and an invalid resourceVersion return 500 without a reason.
         StatusCode::INTERNAL_SERVER_ERROR
             if reason.is_empty() && (patches || what.contains("resourceVersion")) => {}
         StatusCode::INTERNAL_SERVER_ERROR
             if message.ends_with("resourceVersion should not be set on objects to be created") => {}
         StatusCode::INTERNAL_SERVER_ERROR
             if reason.is_empty() && message.starts_with("strconv.ParseUint: parsing ") => {}
-        // A version that is not there yet.
+        // A future resourceVersion.
         StatusCode::GATEWAY_TIMEOUT if reason == "Timeout" => {}
         _ => {
             assert!(status.is_client_error(), "{what}: {status} {body}");
@@ -332,11 +331,11 @@ fn expect_told(what: &str, status: StatusCode, body: &[u8], patches: bool) {
     }
 }
 
-/// What patches are applied to.
+/// The objects that patches are applied to.
 fn documents() -> &'static [Value] {
     static DOCUMENTS: LazyLock<Vec<Value>> = LazyLock::new(|| {
         let victims =
-            objects::VICTIMS.iter().map(|(_, text)| serde_json::from_str(text).expect("a victim is JSON"));
+            objects::VICTIMS.iter().map(|(_, text)| serde_json::from_str(text).expect("the object is JSON"));
         victims.chain([json!({}), json!({"data": {"a": {}}, "list": [1, [2], {"a": null}]})]).collect()
     });
     &DOCUMENTS

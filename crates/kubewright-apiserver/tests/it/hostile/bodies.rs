@@ -1,4 +1,4 @@
-//! Bodies that are too deep, too large, or nothing at all.
+//! Bodies that are too deep, too large, or invalid.
 
 use std::pin::Pin;
 use std::task::{Context, Poll};
@@ -13,7 +13,7 @@ use crate::world::{server, soon};
 const JSON: &str = "application/json";
 const YAML: &str = "application/yaml";
 
-/// Every way to send a body: verb, path and media type.
+/// All ways to send a body: method, path and media type.
 const WAYS: &[(Method, &str, &str)] = &[
     (Method::POST, MAPS, JSON),
     (Method::POST, MAPS, YAML),
@@ -46,7 +46,7 @@ fn with_victim() -> kubewright_apiserver::ApiServer {
 }
 
 #[test]
-fn deep_bodies_are_refused() {
+fn deep_bodies_are_rejected() {
     let server = with_victim();
     for depth in [401, 10_000, 100_000, 1_000_000] {
         let arrays = format!("{}{}", "[".repeat(depth), "]".repeat(depth));
@@ -67,10 +67,10 @@ fn deep_bodies_are_refused() {
 }
 
 #[test]
-fn what_is_as_deep_as_may_be_is_carried_all_the_way() {
+fn an_object_of_maximum_depth_works_in_every_form() {
     let server = server();
     let path = "/apis/apps/v1/namespaces/default/controllerrevisions";
-    // One level more is the object itself.
+    // The object itself is one more level.
     let depth = 399;
     let data = format!("{}1{}", "{\"a\":".repeat(depth), "}".repeat(depth));
     let body = format!("{{\"metadata\":{{\"name\":\"deep\"}},\"revision\":1,\"data\":{data}}}");
@@ -83,7 +83,7 @@ fn what_is_as_deep_as_may_be_is_carried_all_the_way() {
             let mut asked = request(Method::GET, &read, "", "");
             asked.headers_mut().insert(http::header::ACCEPT, accept.parse().expect("a header"));
             let answer = send(&server, &read, asked);
-            // A watch is not offered in YAML; everything else works.
+            // Watches do not support YAML.
             if answer.status == StatusCode::NOT_ACCEPTABLE {
                 assert_eq!((accept, read.contains("watch")), (YAML, true), "{read}");
                 continue;
@@ -100,12 +100,12 @@ fn what_is_as_deep_as_may_be_is_carried_all_the_way() {
     expect_well(&server);
 }
 
-/// A text of many lines.
+/// A string of many lines.
 fn lines(count: usize, line: impl Fn(usize) -> String) -> String {
     (0..count).map(line).collect::<Vec<_>>().join("\n")
 }
 
-/// Ten levels of nine: a few hundred bytes that stand for gigabytes.
+/// Ten levels of nine aliases: a few hundred bytes that expand to gigabytes.
 fn billion_laughs() -> String {
     lines(10, |level| {
         let item = level.checked_sub(1).map_or("lol".to_owned(), |before| format!("*a{before}"));
@@ -122,7 +122,7 @@ fn merge_keys() -> String {
 }
 
 #[test]
-fn yaml_bombs_do_not_go_off() {
+fn yaml_bombs_are_rejected() {
     let server = with_victim();
     let quadratic = format!("a: &a \"{}\"\nb: [{}]\n", "x".repeat(50_000), vec!["*a"; 50_000].join(","));
     let bombs = [
@@ -146,7 +146,7 @@ fn yaml_bombs_do_not_go_off() {
 }
 
 #[test]
-fn what_is_no_text_is_refused() {
+fn bodies_that_are_not_text_are_rejected() {
     let server = with_victim();
     let bodies: &[&[u8]] = &[
         b"",
@@ -181,7 +181,7 @@ fn what_is_no_text_is_refused() {
         for body in bodies {
             let what = format!("{method} {path} {media} with {:?}", String::from_utf8_lossy(body));
             let answer = send(&server, &what, request(method.clone(), path, media, body.to_vec()));
-            // An empty body is an empty patch or no options: only what is refused has to be told.
+            // An empty body is an empty patch or empty options, so only errors are checked.
             assert!(!answer.status.is_server_error(), "{what}: {} {}", answer.status, answer.json());
             if !answer.status.is_success() {
                 answer.expect_refusal(&what);
@@ -192,7 +192,7 @@ fn what_is_no_text_is_refused() {
 }
 
 #[test]
-fn a_body_may_have_three_mebibytes_and_no_more() {
+fn a_body_is_limited_to_three_mebibytes() {
     let server = with_victim();
     let limit = 3 << 20;
     for (method, path, media) in WAYS {
@@ -207,7 +207,7 @@ fn a_body_may_have_three_mebibytes_and_no_more() {
     let answer = send(&server, "the largest body", request(Method::POST, MAPS, JSON, padded));
     assert_eq!(answer.status, StatusCode::CREATED);
 
-    // The limit is that of the request; ConfigMaps have a smaller one of their own.
+    // Below the limit of requests; ConfigMaps have a smaller limit.
     let large =
         format!("{{\"metadata\":{{\"name\":\"large\"}},\"data\":{{\"k\":\"{}\"}}}}", "x".repeat(2 << 20));
     let answer = send(&server, "a large map", request(Method::POST, MAPS, JSON, large));
@@ -230,7 +230,7 @@ impl http_body::Body for Endless {
     }
 }
 
-/// A body that breaks off.
+/// A body that fails.
 struct Broken;
 
 impl http_body::Body for Broken {
@@ -246,7 +246,7 @@ impl http_body::Body for Broken {
 }
 
 #[tokio::test]
-async fn a_body_without_an_end_is_not_read_to_its_end() -> anyhow::Result<()> {
+async fn an_endless_body_is_rejected() -> anyhow::Result<()> {
     let server = server();
     let endless = soon("the endless body", server.handle(Request::post(MAPS).body(Endless)?)).await;
     assert_eq!(endless.status(), StatusCode::PAYLOAD_TOO_LARGE);
@@ -257,7 +257,7 @@ async fn a_body_without_an_end_is_not_read_to_its_end() -> anyhow::Result<()> {
 
 /// Random bytes, and random pieces of JSON and YAML, for every verb and media type.
 #[test]
-fn random_bytes_never_get_more_than_a_refusal() {
+fn random_bytes_are_rejected_without_server_errors() {
     const WORDS: &[&str] = &[
         "{",
         "}",

@@ -1,4 +1,4 @@
-//! Definitions, rules and applied configurations that mean harm.
+//! Malicious CRDs, CEL rules and apply configurations.
 
 use http::{Method, StatusCode};
 use kubewright_apiserver::{ApiServer, Options};
@@ -15,7 +15,7 @@ fn server() -> ApiServer {
     ApiServer::new(Options::default())
 }
 
-/// A definition whose objects have a spec of this schema.
+/// A CRD whose objects have a spec with this schema.
 fn definition(spec: &Value) -> String {
     json!({
         "apiVersion": "apiextensions.k8s.io/v1",
@@ -52,7 +52,7 @@ fn expect_answer(server: &ApiServer, what: &str, spec: &Value) -> StatusCode {
 }
 
 #[test]
-fn deep_schemas_are_refused_or_served() {
+fn deep_schemas_are_rejected_or_served() {
     for depth in [50, 120, 190] {
         let string = || json!({"type": "string", "default": "x"});
         let (mut properties, mut items) = (string(), string());
@@ -99,7 +99,7 @@ fn write_all_ways(server: &ApiServer, what: &str, spec: &Value) {
 }
 
 #[test]
-fn rules_that_never_end_are_refused() {
+fn rules_with_unbounded_cost_are_rejected() {
     let server = server();
     let deep = |open: &str, close: &str, times: usize| {
         format!("{}self.a == ''{}", open.repeat(times), close.repeat(times))
@@ -121,14 +121,15 @@ fn rules_that_never_end_are_refused() {
         let status = expect_answer(&server.fork(), &what, &rule(&rule_text));
         assert_eq!(status, StatusCode::UNPROCESSABLE_ENTITY, "{what}");
     }
-    // An expression that would run away elsewhere: here it takes time in proportion to its length.
+    // A regular expression that is exponential for backtracking engines; here its cost is linear in its
+    // length.
     let long = format!("self.a.matches('{}')", "(a+)+".repeat(2_000));
     expect_answer(&server.fork(), "a long expression", &rule(&long));
     expect_well(&server);
 }
 
 #[test]
-fn a_rule_that_runs_away_is_stopped() {
+fn a_rule_that_exceeds_its_budget_is_stopped() {
     let server = server();
     let list = json!({"type": "array", "maxItems": 100_000, "items": {"type": "integer"}});
     let spec = json!({
@@ -136,13 +137,13 @@ fn a_rule_that_runs_away_is_stopped() {
         "x-kubernetes-validations": [{"rule": "self.l.all(a, self.l.all(b, self.l.all(c, a + b + c >= 0)))"}],
         "properties": {"l": list},
     });
-    // Refused by its estimate already; on a cluster that took it once, the budget at run time holds.
+    // Rejected by its cost estimate. If a CRD has such a rule already, the runtime cost budget limits it.
     assert_eq!(expect_answer(&server, "a cubic rule", &spec), StatusCode::UNPROCESSABLE_ENTITY);
     expect_well(&server);
 }
 
 #[test]
-fn patterns_that_explode_are_refused_or_answered_in_time() {
+fn exponential_patterns_are_rejected_or_answered_in_time() {
     for pattern in [
         "(a+)+$",
         "(a|aa)+$",
@@ -211,7 +212,7 @@ fn wide_objects_are_answered_in_time() {
 }
 
 #[test]
-fn objects_as_deep_as_may_be_can_be_read_again() {
+fn objects_of_maximum_depth_can_be_read_again() {
     let schema = json!({"type": "object", "x-kubernetes-preserve-unknown-fields": true});
     for depth in [380, 390, 394, 396, 397, 398, 399] {
         let server = server();
@@ -234,7 +235,7 @@ fn objects_as_deep_as_may_be_can_be_read_again() {
 }
 
 #[test]
-fn owners_that_were_made_up_are_refused_or_ignored() {
+fn invalid_managed_fields_are_rejected_or_ignored() {
     let server = server();
     let mut deep = json!({});
     for _ in 0..150 {
@@ -269,7 +270,7 @@ fn owners_that_were_made_up_are_refused_or_ignored() {
 }
 
 #[test]
-fn applied_bombs_do_not_go_off() {
+fn bombs_in_apply_configurations_are_rejected() {
     let server = server();
     let bomb = "a: &a [x,x,x,x,x,x,x,x,x]\nb: &b [*a,*a,*a,*a,*a,*a,*a,*a,*a]\nc: &c [*b,*b,*b,*b,*b,*b,*b,*b,*b]\n\
                 d: &d [*c,*c,*c,*c,*c,*c,*c,*c,*c]\ne: &e [*d,*d,*d,*d,*d,*d,*d,*d,*d]\nf: &f [*e,*e,*e,*e,*e,*e,*e,*e,*e]\n\

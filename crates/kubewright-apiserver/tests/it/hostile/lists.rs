@@ -1,7 +1,6 @@
-//! Long lists: whoever compares each element with every other takes for ever.
+//! Long lists: quadratic algorithms miss the deadline.
 //!
-//! Bodies are far smaller than they may be, but large enough that a quadratic number of steps misses the
-//! deadline.
+//! Bodies are far below the size limit, but large enough that a quadratic number of steps takes too long.
 
 use http::{Method, StatusCode};
 use serde_json::{Value, json};
@@ -14,10 +13,10 @@ const MERGE: &str = "application/merge-patch+json";
 const STRATEGIC: &str = "application/strategic-merge-patch+json";
 const PODS: &str = "/api/v1/namespaces/default/pods";
 
-/// Bytes of a list.
+/// Length of a list in bytes.
 const LENGTH: usize = 512 << 10;
 
-/// An object with a list in it, which is the text `@`.
+/// An object with a list; `@` is the placeholder for it.
 struct Case {
     path: &'static str,
     object: Value,
@@ -25,7 +24,7 @@ struct Case {
 }
 
 impl Case {
-    /// The object with so many bytes of elements.
+    /// The object with a list of this length.
     fn filled(&self, length: usize) -> String {
         let mut list = String::with_capacity(length);
         for at in 0.. {
@@ -127,7 +126,7 @@ fn long_lists_are_answered_in_time() {
     expect_well(&server);
 }
 
-/// Every element is wrong, and told so.
+/// Every element is invalid and reported.
 #[test]
 fn many_errors_are_answered_in_time() {
     let server = server();

@@ -1,4 +1,4 @@
-//! Numbers at and beyond every edge: in bodies, quantities, options and times.
+//! Numbers at and beyond their limits: in bodies, quantities, options and times.
 
 use http::{Method, StatusCode};
 use serde_json::{Value, json};
@@ -34,7 +34,7 @@ const NUMBERS: &[&str] = &[
     "4.9e-324",
 ];
 
-/// Objects with numbers in them. A `"@"` is replaced with a number, and an `@` in a text with its digits.
+/// Objects with numbers. A `"@"` is replaced with a number, and an `@` within a string with its digits.
 fn posts() -> Vec<(&'static str, Value)> {
     let containers = json!([{"name": "c", "image": "i"}]);
     let job = json!({"template": {"spec": {"restartPolicy": "Never", "containers": containers}}});
@@ -149,7 +149,7 @@ fn posts() -> Vec<(&'static str, Value)> {
 }
 
 #[test]
-fn numbers_at_every_edge_are_stored_or_refused() {
+fn numbers_at_their_limits_are_stored_or_rejected() {
     let server = server();
     let longest = "9".repeat(100_000);
     let fraction = format!("0.{longest}");
@@ -166,7 +166,7 @@ fn numbers_at_every_edge_are_stored_or_refused() {
             }
         }
     }
-    // What was stored is shown in every form, with ages and all.
+    // Stored objects can be returned in every form, including ages in tables.
     for (path, _) in &posts {
         for accept in [JSON, "application/json;as=Table;v=v1;g=meta.k8s.io"] {
             let mut asked = request(Method::GET, path, "", "");
@@ -178,7 +178,7 @@ fn numbers_at_every_edge_are_stored_or_refused() {
 }
 
 #[test]
-fn a_generation_at_its_end_does_not_stop_anything() {
+fn a_generation_at_its_maximum_causes_no_error() {
     let server = server();
     for (path, body) in posts() {
         let mut body = body.to_string().replace("\"@\"", "1").replace('@', "1");
@@ -211,7 +211,7 @@ fn a_generation_at_its_end_does_not_stop_anything() {
 }
 
 #[test]
-fn times_at_every_edge_are_stored_or_refused() {
+fn times_at_their_limits_are_stored_or_rejected() {
     let server = server();
     let times = [
         "0000-01-01T00:00:00Z",
@@ -283,7 +283,7 @@ fn times_at_every_edge_are_stored_or_refused() {
 }
 
 #[test]
-fn options_beyond_every_edge_are_heeded_or_refused() {
+fn options_beyond_their_limits_are_applied_or_rejected() {
     let server = server();
     let pods = "/api/v1/namespaces/default/pods";
     for (at, number) in NUMBERS.iter().enumerate() {
@@ -301,7 +301,7 @@ fn options_beyond_every_edge_are_heeded_or_refused() {
         ] {
             let what = format!("GET {pods}?{query}");
             let answer = send(&server, &what, request(Method::GET, &format!("{pods}?{query}"), "", ""));
-            // 504 asks the client to come again; upstream says 500 of a version that is no number.
+            // 504 asks the client to retry; upstream returns 500 for an invalid resourceVersion.
             let known = [StatusCode::GATEWAY_TIMEOUT, StatusCode::INTERNAL_SERVER_ERROR];
             assert!(
                 !answer.status.is_server_error() || known.contains(&answer.status),
@@ -312,7 +312,7 @@ fn options_beyond_every_edge_are_heeded_or_refused() {
                 assert_eq!(answer.json()["kind"], "Status", "{what}");
             }
         }
-        // A pod that is on a node is given time to end.
+        // A pod on a node has a grace period.
         let spec = json!({"nodeName": "n", "containers": [{"name": "c", "image": "i"}]});
         let pod = json!({"metadata": {"name": format!("p{at}")}, "spec": spec}).to_string();
         send(&server, "a pod", request(Method::POST, pods, JSON, pod));
@@ -333,7 +333,7 @@ fn options_beyond_every_edge_are_heeded_or_refused() {
 }
 
 #[test]
-fn quantities_beyond_every_edge_are_stored_or_refused() {
+fn quantities_beyond_their_limits_are_stored_or_rejected() {
     let server = server();
     let long = "9".repeat(50_000);
     let quantities = [

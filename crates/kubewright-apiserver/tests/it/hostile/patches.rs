@@ -1,4 +1,4 @@
-//! Patches that grow: too many operations, copies of copies, depth that no single body has.
+//! Growing patches: too many operations, copies of copies, and depth beyond that of a single body.
 
 use http::{Method, StatusCode};
 use kubewright_apiserver::ApiServer;
@@ -24,7 +24,7 @@ fn with_victim() -> ApiServer {
 }
 
 #[test]
-fn ten_thousand_operations_are_enough() {
+fn a_patch_is_limited_to_ten_thousand_operations() {
     let server = with_victim();
     let path = "/api/v1/namespaces/default/configmaps/victim";
     let operation = json!({"op": "replace", "path": "/data/k", "value": "1"});
@@ -38,7 +38,7 @@ fn ten_thousand_operations_are_enough() {
 }
 
 #[test]
-fn copies_of_copies_are_refused_before_they_fill_the_memory() {
+fn copies_of_copies_are_rejected_before_they_exhaust_memory() {
     let server = with_victim();
     let double = json!([{"op": "add", "path": "/data/a", "value": "x".repeat(1_000)}]);
     let mut operations = double.as_array().cloned().unwrap_or_default();
@@ -48,7 +48,7 @@ fn copies_of_copies_are_refused_before_they_fill_the_memory() {
     let body = json!(operations).to_string();
     send(&server, "doubling", request(Method::PATCH, VICTIM, JSON_PATCH, body)).expect_refusal("doubling");
 
-    // Small copies, many of them.
+    // Many small copies.
     let mut operations = vec![json!({"op": "add", "path": "/data", "value": {"a": "x".repeat(100_000)}})];
     for round in 0..9_000 {
         operations.push(json!({"op": "copy", "from": "/data/a", "path": format!("/data/c{round}")}));
@@ -59,9 +59,9 @@ fn copies_of_copies_are_refused_before_they_fill_the_memory() {
     expect_well(&server);
 }
 
-/// Paths of nothing but short parts: what is kept of them could need far more memory than they.
+/// Paths of many short segments: their parsed form could need far more memory.
 #[test]
-fn long_paths_to_nowhere_are_refused() {
+fn long_paths_to_missing_fields_are_rejected() {
     let server = with_victim();
     let operations: Vec<_> =
         (0..8_000).map(|at| json!({"op": "remove", "path": format!("/{at}{}", "/a".repeat(150))})).collect();
@@ -74,9 +74,9 @@ fn long_paths_to_nowhere_are_refused() {
     expect_well(&server);
 }
 
-/// Each operation hangs a tree below the leaf of the one before it.
+/// Each operation adds a tree below the leaf of the previous one.
 #[test]
-fn no_patch_builds_what_no_body_could_be() {
+fn a_patch_cannot_exceed_the_depth_of_a_body() {
     let server = with_victim();
     let branch = 300;
     let value = format!("{}{{}}{}", "{\"a\":".repeat(branch), "}".repeat(branch));
@@ -103,13 +103,13 @@ fn no_patch_builds_what_no_body_could_be() {
     send(&server, "doubling depth", request(Method::PATCH, VICTIM, JSON_PATCH, body))
         .expect_refusal("doubling depth");
 
-    // The object is as it was, and can still be read and removed.
+    // The object is unchanged, and can still be read and deleted.
     let answer = send(&server, "the victim", request(Method::GET, VICTIM, "", ""));
     assert_eq!(answer.json()["data"], json!({"a": {}}));
     expect_well(&server);
 }
 
-/// One patch after the other, each within all limits.
+/// Several patches, each within all limits.
 #[test]
 fn depth_does_not_grow_from_patch_to_patch() {
     let server = with_victim();
@@ -134,7 +134,7 @@ fn depth_does_not_grow_from_patch_to_patch() {
 }
 
 #[test]
-fn directives_that_make_no_sense_are_refused_or_harmless() {
+fn invalid_directives_are_rejected_or_harmless() {
     let server = server();
     let pods = "/api/v1/namespaces/default/pods";
     let pod =
@@ -181,7 +181,7 @@ fn directives_that_make_no_sense_are_refused_or_harmless() {
             what.clone(),
         );
         let answer = send(&server, &what, asked);
-        // Upstream has no status of its own for some of these: it answers 500 without a reason.
+        // As upstream, some of these return 500 without a reason.
         let no_status =
             answer.status == StatusCode::INTERNAL_SERVER_ERROR && answer.json().get("reason").is_none();
         if !answer.status.is_success() && !no_status {

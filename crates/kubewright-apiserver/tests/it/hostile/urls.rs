@@ -1,4 +1,4 @@
-//! Paths, queries and headers that nobody would write by accident.
+//! Unusual paths, queries and headers.
 
 use http::{HeaderName, HeaderValue, Method, Request, StatusCode};
 
@@ -6,7 +6,7 @@ use super::{MAPS, expect_well, request, send};
 use crate::world::server;
 
 #[test]
-fn strange_paths_are_found_or_not_found() {
+fn unusual_paths_are_found_or_not_found() {
     let server = server();
     let long = format!("/api/v1/namespaces/{}/configmaps", "x".repeat(60_000));
     let many = "/a".repeat(20_000);
@@ -79,7 +79,7 @@ fn strange_paths_are_found_or_not_found() {
 }
 
 #[test]
-fn strange_queries_are_refused_or_ignored() {
+fn unusual_queries_are_rejected_or_ignored() {
     let server = server();
     let brackets = "(".repeat(50_000);
     let commas = ",".repeat(50_000);
@@ -118,7 +118,7 @@ fn strange_queries_are_refused_or_ignored() {
         for method in [Method::GET, Method::POST, Method::DELETE] {
             let what = format!("{method} with ?{}", &query[..query.len().min(80)]);
             let path = format!("/api/v1/namespaces/kube-public/configmaps?{query}");
-            // The URI type has a limit of its own: what it cannot hold never gets to the server.
+            // The URI type has its own limit; longer ones never reach the server.
             let Ok(asked) = Request::builder()
                 .method(&method)
                 .uri(&path)
@@ -137,7 +137,7 @@ fn strange_queries_are_refused_or_ignored() {
 }
 
 #[test]
-fn strange_headers_are_refused_or_ignored() {
+fn unusual_headers_are_rejected_or_ignored() {
     let server = server();
     let many_accepts = vec!["application/json;as=Table;v=v9;g=meta.k8s.io"; 5_000].join(",");
     let headers = [
@@ -185,7 +185,7 @@ fn strange_headers_are_refused_or_ignored() {
 }
 
 #[test]
-fn a_bearer_that_is_no_text_is_not_the_administrator() {
+fn a_bearer_token_that_is_not_text_does_not_authenticate() {
     let server = server();
     let mut asked = request(Method::GET, "/api/v1/secrets", "", "");
     let value = HeaderValue::from_bytes(b"Bearer \xff\xff").expect("a header");

@@ -1,4 +1,4 @@
-//! A bare HTTP/2 client over TLS: hyper and rustls, as plain as they come.
+//! A minimal HTTP/2 client over TLS, with hyper and rustls.
 
 use std::sync::Arc;
 
@@ -16,7 +16,7 @@ use rustls_pki_types::ServerName;
 use tokio::net::TcpStream;
 use tokio_rustls::TlsConnector;
 
-/// One connection. Clones share it; it ends with the last of them.
+/// One connection, shared by clones and closed with the last of them.
 #[derive(Clone)]
 pub(crate) struct Sender {
     requests: http2::SendRequest<Full<Bytes>>,
@@ -24,7 +24,7 @@ pub(crate) struct Sender {
 }
 
 impl Sender {
-    /// Sends a request with a path alone as its URI.
+    /// Sends a request; its URI has only a path.
     pub(crate) async fn send(&mut self, request: Request<Vec<u8>>) -> Result<Response<Incoming>> {
         let (mut parts, body) = request.into_parts();
         parts.uri = format!("{}{}", self.url, parts.uri).parse()?;
@@ -34,7 +34,7 @@ impl Sender {
     }
 }
 
-/// Connects with a client certificate, or as nobody in particular.
+/// Connects with a client certificate, or anonymously.
 pub(crate) async fn connect(listening: &Listening, identity: Option<&Identity>) -> Result<Sender> {
     let mut roots = RootCertStore::empty();
     roots.add(listening.authority().der().clone())?;

@@ -1,7 +1,7 @@
-//! Finds the CRDs of vendors in crates that carry a vendor's own YAML.
+//! Finds vendors' CRDs in crates that contain the original YAML.
 //!
-//! The project in `tests/vendors` lists the crates; none of them is compiled. `cargo xtask ci` downloads them in its step
-//! `fetch`, and a test that runs without that step downloads them itself.
+//! The project in `tests/vendors` lists the crates; none of them is compiled. `cargo xtask ci` downloads them
+//! in its step `fetch`; without that step the test downloads them.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -11,7 +11,7 @@ use std::sync::LazyLock;
 use anyhow::{Context as _, Result, ensure};
 use serde_json::Value;
 
-/// Packages with the definitions of one vendor each, in `resources`.
+/// Packages with the CRDs of one vendor each, in `resources`.
 const VENDORS: [&str; 8] = [
     "argo-cd-crds",
     "argo-events-crds",
@@ -23,24 +23,24 @@ const VENDORS: [&str; 8] = [
     "longhorn-crds",
 ];
 
-/// A package that is tested with definitions of many vendors, and objects that people wrote, in `tests`.
+/// A package with CRDs of many vendors and handwritten objects, in `tests`.
 const MIXED: &str = "kopium";
 
-/// A definition as its vendor wrote it.
+/// A CRD as its vendor wrote it.
 pub(crate) struct Vendored {
-    /// The package that it is from.
+    /// The package that contains it.
     pub(crate) package: &'static str,
     pub(crate) object: Value,
 }
 
-/// All definitions of all vendors.
+/// All CRDs of all vendors.
 pub(crate) fn all() -> &'static [Vendored] {
     static DEFINITIONS: LazyLock<Vec<Vendored>> =
         LazyLock::new(|| definitions().unwrap_or_else(|error| panic!("{error:#}")));
     &DEFINITIONS
 }
 
-/// Definitions of many vendors, and objects that people wrote by them, each as its file has it.
+/// CRDs of many vendors and handwritten objects, by file.
 pub(crate) fn written_by_people() -> Result<Vec<(String, Value)>> {
     let mut found = Vec::new();
     for file in files(&FOLDERS[MIXED].join("tests"))? {
@@ -69,7 +69,7 @@ fn definitions() -> Result<Vec<Vendored>> {
     Ok(found)
 }
 
-/// The YAML files of a folder.
+/// The YAML files of a directory.
 fn files(folder: &Path) -> Result<Vec<PathBuf>> {
     let mut files = Vec::new();
     for entry in std::fs::read_dir(folder).with_context(|| format!("read {}", folder.display()))? {
@@ -80,7 +80,7 @@ fn files(folder: &Path) -> Result<Vec<PathBuf>> {
     Ok(files)
 }
 
-/// The documents of a YAML file, without those that say nothing.
+/// The documents of a YAML file, without empty ones.
 fn documents(file: &Path) -> Result<Vec<String>> {
     let text = std::fs::read_to_string(file).with_context(|| format!("read {}", file.display()))?;
     let documents = text.split("\n---").map(|document| document.trim_start_matches("---"));
@@ -90,7 +90,7 @@ fn documents(file: &Path) -> Result<Vec<String>> {
 static FOLDERS: LazyLock<BTreeMap<&str, PathBuf>> =
     LazyLock::new(|| folders().unwrap_or_else(|error| panic!("{error:#}")));
 
-/// The folder of each package. cargo downloads what is missing, unless it is offline.
+/// The directory of each package. cargo downloads missing ones, unless it is offline.
 fn folders() -> Result<BTreeMap<&'static str, PathBuf>> {
     let manifest = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/vendors/Cargo.toml");
     let output = Command::new(env!("CARGO"))

@@ -1,24 +1,24 @@
-//! Objects made from schemas: the smallest and the fullest that a schema accepts, and those that it refuses.
+//! Objects generated from schemas: the smallest and largest valid ones, and invalid ones.
 //!
-//! This reads OpenAPI schemas by itself, with nothing of the server, so that the two can disagree.
+//! This interprets OpenAPI schemas independently of the server, so that both can be compared.
 
 use regex::Regex;
 use serde_json::{Map, Value, json};
 
-/// Texts to try where a pattern wants something.
+/// Strings to try for a pattern.
 const TEXTS: [&str; 9] =
     ["a", "1", "1s", "1B", "00:00", "2000", "monday", "january", "https://example.org/a"];
 
-/// How much of a schema an object fills.
+/// How many of a schema's fields an object has.
 #[derive(Clone, Copy, PartialEq)]
 pub(crate) enum Fill {
-    /// What is required.
+    /// Required fields only.
     Least,
-    /// Everything, but where alternatives shut each other out.
+    /// All fields, except for mutually exclusive ones.
     Most,
 }
 
-/// A value that the schema accepts.
+/// A valid value for the schema.
 pub(crate) fn sample(schema: &Value, fill: Fill) -> Value {
     if let Some(first) = schema["enum"].as_array().and_then(|values| values.first()) {
         return first.clone();
@@ -73,14 +73,14 @@ fn text(schema: &Value) -> String {
         _ => {}
     }
     if let Some(pattern) = schema["pattern"].as_str() {
-        let pattern = Regex::new(pattern).expect("a vendor's pattern is one");
+        let pattern = Regex::new(pattern).expect("a vendor's pattern is valid");
         let fits = TEXTS.iter().find(|text| pattern.is_match(text));
-        return (*fits.unwrap_or_else(|| panic!("no text fits {pattern}"))).to_owned();
+        return (*fits.unwrap_or_else(|| panic!("no text matches {pattern}"))).to_owned();
     }
     "a".repeat(size(schema, "minLength", 1))
 }
 
-/// A size that the schema asks for, but at least `least`.
+/// The size that the schema requires, but at least `least`.
 fn size(schema: &Value, keyword: &str, least: usize) -> usize {
     schema[keyword].as_u64().and_then(|size| usize::try_from(size).ok()).unwrap_or(0).max(least)
 }
@@ -90,20 +90,20 @@ fn number(schema: &Value) -> i64 {
     schema["maximum"].as_i64().map_or(least, |most| least.min(most))
 }
 
-/// An object with one mistake in it.
+/// An object with one mistake.
 pub(crate) struct Mistake {
     pub(crate) sort: &'static str,
     pub(crate) object: Value,
-    /// Where the server must find it.
+    /// The field in the expected error.
     pub(crate) field: String,
-    /// What it must say of it.
+    /// The text of the expected error.
     pub(crate) says: String,
 }
 
-/// The object with mistakes that its schema lets one make, one at a time, and at most so many of a sort.
+/// All mistakes that the schema can detect, one per object, at most `of_a_sort` of each kind.
 pub(crate) fn mistakes(schema: &Value, whole: &Value, of_a_sort: usize) -> Vec<Mistake> {
     let mut found = Found { mistakes: Vec::new(), of_a_sort };
-    // What stands at the top is not the schema's.
+    // The schema does not apply to top-level metadata.
     for name in ["spec", "status"] {
         let schema = &schema["properties"][name];
         if schema.is_object() && whole.get(name).is_some() {
@@ -119,13 +119,13 @@ struct Found {
 }
 
 impl Found {
-    /// The whole object with another value at a place.
+    /// Adds the object with another value at a place.
     fn wrong(&mut self, sort: &'static str, at: &Place<'_>, value: Value, says: &str) {
         let field = &at.field;
         self.add(sort, at, field.clone(), format!("{field}{says}"), |here| *here = value);
     }
 
-    /// The whole object without a member of what is at a place.
+    /// Adds the object without a field at a place.
     fn missing(&mut self, at: &Place<'_>, name: &str) {
         let field = format!("{}.{name}", at.field);
         self.add("missing", at, field.clone(), format!("{field}: Required value"), |here| {
@@ -149,7 +149,7 @@ impl Found {
     }
 }
 
-/// A value within an object.
+/// A position within an object.
 struct Place<'a> {
     whole: &'a Value,
     pointer: String,
@@ -179,7 +179,7 @@ fn walk(schema: &Value, at: &Place<'_>, found: &mut Found) {
         return;
     }
     if let Some(right) = schema["type"].as_str() {
-        // A text in a format is of the type of that format, and a number then is what Go makes of it.
+        // A string with a format is validated as the format's type, and a number as Go decodes it.
         let (wrong, right, given) = match (right, schema["format"].as_str()) {
             ("string", Some(format)) => (json!(7), format, "int64"),
             ("string", None) => (json!(7), right, "integer"),

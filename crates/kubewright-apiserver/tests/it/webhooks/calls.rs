@@ -1,4 +1,4 @@
-//! What webhooks are sent, and what becomes of their answers.
+//! Requests to webhooks and the handling of their responses.
 
 use std::convert::Infallible;
 use std::sync::atomic::Ordering;
@@ -14,7 +14,7 @@ use super::{CONFIG_MAPS, configure, create_config_map, send};
 use crate::world::server;
 
 #[tokio::test]
-async fn a_mutating_webhook_changes_what_is_stored() {
+async fn a_mutating_webhook_changes_the_stored_object() {
     let hook = Hook::start(|_, request| {
         Some(review(request, patch(&json!([{"op": "add", "path": "/data/added", "value": "yes"}]))))
     })
@@ -32,7 +32,7 @@ async fn a_mutating_webhook_changes_what_is_stored() {
     assert_eq!(request["userInfo"]["username"], "admin");
     let options = json!({"kind": "CreateOptions", "apiVersion": "meta.k8s.io/v1"});
     assert_eq!(request["options"], options);
-    // Over the same connection.
+    // These calls reuse the connection.
     create_config_map(&server, "b").await;
     create_config_map(&server, "c").await;
     assert_eq!(hook.connections.load(Ordering::Relaxed), 1);
@@ -83,7 +83,7 @@ async fn a_validating_webhook_denies_with_its_own_status_and_warns() {
 }
 
 #[tokio::test]
-async fn deletions_show_the_old_object_and_collections_ask_for_each() {
+async fn deletions_send_the_old_object_and_collections_call_once_per_object() {
     let hook = Hook::start(|_, request| Some(review(request, json!({"allowed": true})))).await;
     let server = server();
     for name in ["a", "b", "c"] {
@@ -107,7 +107,7 @@ async fn deletions_show_the_old_object_and_collections_ask_for_each() {
 }
 
 #[tokio::test]
-async fn matching_follows_selectors_conditions_and_equivalent_versions() {
+async fn matching_uses_selectors_conditions_and_equivalent_versions() {
     let hook = Hook::start(|_, request| Some(review(request, json!({"allowed": false})))).await;
     let server = server();
     let matching = json!({
@@ -127,7 +127,7 @@ async fn matching_follows_selectors_conditions_and_equivalent_versions() {
     assert_eq!(status("guarded", json!({})).await, 400);
     assert_eq!(status("free", json!({"free": "1"})).await, 201);
 
-    // Asked for the old version of autoscalers, shown requests for the new one.
+    // The rule names the old version of autoscalers, and matches requests for the new one.
     let rules = json!({"rules": [{
         "apiGroups": ["autoscaling"], "apiVersions": ["v1"], "operations": ["CREATE"],
         "resources": ["horizontalpodautoscalers"],
@@ -162,7 +162,7 @@ async fn a_service_resolves_to_its_endpoints() {
     assert_eq!(send(&server, "POST", "/api/v1/namespaces/default/services", &service).await.0, 201);
     let (_, _, body) = create_config_map(&server, "a").await;
     assert_eq!(failure(&body), "no endpoints available for service \"hook\"");
-    // No EndpointSlice may name a loopback address; a Pod may have one.
+    // An EndpointSlice cannot have a loopback address; a Pod can.
     let pod = json!({"metadata": {"name": "hook", "labels": {"app": "hook"}},
         "spec": {"containers": [{"name": "main", "image": "hook"}]}});
     let pods = "/api/v1/namespaces/default/pods";
@@ -171,7 +171,7 @@ async fn a_service_resolves_to_its_endpoints() {
         "conditions": [{"type": "Ready", "status": "True"}]}});
     let (status, _, body) = send(&server, "PATCH", &format!("{pods}/hook/status"), &ready).await;
     assert_eq!(status, 200, "{body}");
-    // The certificate is for 127.0.0.1, and the name of the Service is asked for.
+    // The certificate is for 127.0.0.1, but the Service's name is verified.
     let (_, _, body) = create_config_map(&server, "a").await;
     let message = body["message"].as_str().unwrap();
     assert!(
@@ -181,7 +181,7 @@ async fn a_service_resolves_to_its_endpoints() {
     assert!(message.ends_with("not hook.default.svc"), "{message}");
 }
 
-/// A handler of this process that allows everything and counts nothing.
+/// An in-process handler that allows everything.
 #[derive(Clone)]
 struct InProcess;
 
@@ -206,7 +206,7 @@ impl tower_service::Service<http::Request<Full<Bytes>>> for InProcess {
 }
 
 #[tokio::test]
-async fn a_handler_of_the_process_is_called_without_a_socket() {
+async fn an_in_process_handler_is_called_without_a_socket() {
     let server = server();
     let address = WebhookAddress::Service { namespace: "default".to_owned(), name: "hook".to_owned() };
     server.add_webhook_handler(address, InProcess);

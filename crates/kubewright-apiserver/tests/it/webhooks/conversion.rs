@@ -11,7 +11,7 @@ const V1: &str = "/apis/example.com/v1/namespaces/default/widgets";
 const V2: &str = "/apis/example.com/v2/namespaces/default/widgets";
 
 /// Renames `spec.host` (v1) to `spec.hostname` (v2) and back.
-#[expect(clippy::unnecessary_wraps, reason = "a hook may also not answer")]
+#[expect(clippy::unnecessary_wraps, reason = "a hook returns None to never respond")]
 fn convert(path: &str, request: &Value) -> Option<Value> {
     let desired = request["desiredAPIVersion"].as_str().unwrap();
     let (from, to) = if desired.ends_with("/v2") { ("host", "hostname") } else { ("hostname", "host") };
@@ -95,7 +95,7 @@ async fn objects_are_converted_on_every_path() {
     let names: Vec<&Value> =
         list["items"].as_array().unwrap().iter().map(|item| &item["spec"]["hostname"]).collect();
     assert_eq!(names, ["x", "y"]);
-    // `b` was converted when it was created, and nothing is converted twice.
+    // `b` was converted when it was created; conversions are cached.
     let reviews = hook.take();
     assert_eq!(reviews.len(), 1);
     assert_eq!(reviews[0]["request"]["objects"][0]["metadata"]["name"], "a");
@@ -146,7 +146,7 @@ async fn a_watch_shows_converted_objects() {
 }
 
 #[tokio::test]
-async fn an_answer_that_is_wrong_is_refused() {
+async fn an_invalid_conversion_response_is_rejected() {
     let hook = Hook::start(convert).await;
     let prefix = "conversion webhook for example.com/v1, Kind=Widget";
     for (path, expected) in [

@@ -1,4 +1,5 @@
-//! Webhooks that hang, are gone, or answer nonsense: the failure policy decides, and others are not held up.
+//! Webhooks that hang, are unreachable or return invalid responses: the failure policy decides, and other
+//! requests are not blocked.
 
 use std::time::Duration;
 
@@ -13,13 +14,13 @@ fn message(body: &Value) -> &str {
 }
 
 #[tokio::test]
-async fn a_webhook_that_is_gone_fails_closed_or_open() {
+async fn an_unreachable_webhook_fails_closed_or_open() {
     let hook = Hook::start(|_, _| None).await;
     let (address, client) = (hook.address, hook.client("/x"));
     drop(hook);
     let server = server();
     configure(&server, "Validating", "v", client, json!({})).await;
-    // The listener is closed once its task is.
+    // The listener closes when its task ends.
     let (status, body) = soon("the refusal", async {
         loop {
             let (status, _, body) = create_config_map(&server, "a").await;
@@ -46,7 +47,7 @@ async fn a_webhook_that_is_gone_fails_closed_or_open() {
 }
 
 #[tokio::test]
-async fn a_webhook_that_hangs_holds_up_nobody_else() {
+async fn a_hanging_webhook_blocks_no_other_request() {
     let hook =
         Hook::start(|path, request| (path != "/hang").then(|| review(request, json!({"allowed": true}))))
             .await;
@@ -72,7 +73,7 @@ async fn a_webhook_that_hangs_holds_up_nobody_else() {
 }
 
 #[tokio::test]
-async fn nonsense_is_reported_as_upstream_reports_it() {
+async fn invalid_responses_give_upstreams_errors() {
     let hook = Hook::start(|path, request| {
         Some(match path {
             "/text" => json!("no review"),
@@ -104,7 +105,7 @@ async fn nonsense_is_reported_as_upstream_reports_it() {
 }
 
 #[tokio::test]
-async fn a_certificate_of_another_authority_is_not_trusted() {
+async fn a_webhook_certificate_of_another_ca_is_not_trusted() {
     let (hook, other) = (Hook::start(|_, _| None).await, Hook::start(|_, _| None).await);
     let server = server();
     let mut client = hook.client("/x");
@@ -117,7 +118,7 @@ async fn a_certificate_of_another_authority_is_not_trusted() {
 }
 
 #[tokio::test]
-async fn a_dry_run_is_refused_by_a_webhook_with_side_effects() {
+async fn a_dry_run_fails_if_a_webhook_has_side_effects() {
     let hook = Hook::start(|_, request| Some(review(request, json!({"allowed": true})))).await;
     let server = server();
     configure(&server, "Validating", "v", hook.client("/x"), json!({"sideEffects": "NoneOnDryRun"})).await;

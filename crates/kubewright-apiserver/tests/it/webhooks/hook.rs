@@ -1,4 +1,4 @@
-//! A webhook server: TLS on 127.0.0.1, a certificate of its own, and a function that answers reviews.
+//! A webhook server: TLS on 127.0.0.1, its own certificate, and a function that responds to reviews.
 
 use std::convert::Infallible;
 use std::net::SocketAddr;
@@ -17,7 +17,7 @@ use tokio_rustls::TlsAcceptor;
 
 type Answer = Arc<dyn Fn(&str, &Value) -> Option<Value> + Send + Sync>;
 
-/// A running webhook server. It ends with the test.
+/// A running webhook server. It stops with the test.
 pub(crate) struct Hook {
     pub(crate) address: SocketAddr,
     ca: String,
@@ -33,7 +33,7 @@ impl Drop for Hook {
 }
 
 impl Hook {
-    /// Answers with what `answer` makes of the path and the review's request; none never answers.
+    /// Responds with the result of `answer` for the path and the review's request; `None` never responds.
     pub(crate) async fn start(
         answer: impl Fn(&str, &Value) -> Option<Value> + Send + Sync + 'static,
     ) -> Self {
@@ -62,7 +62,7 @@ impl Hook {
         json!({"url": format!("https://{}{path}", self.address), "caBundle": self.ca})
     }
 
-    /// A `clientConfig` that reaches it through a Service.
+    /// A `clientConfig` with a Service.
     pub(crate) fn service(&self, name: &str, path: &str) -> Value {
         json!({"service": {"namespace": "default", "name": name, "path": path}, "caBundle": self.ca})
     }
@@ -72,7 +72,7 @@ impl Hook {
     }
 }
 
-/// An AdmissionReview that answers `request` with `response`.
+/// An AdmissionReview with `response` to `request`.
 pub(crate) fn review(request: &Value, mut response: Value) -> Value {
     response["uid"] = request["uid"].clone();
     json!({"apiVersion": "admission.k8s.io/v1", "kind": "AdmissionReview", "response": response})
@@ -109,7 +109,7 @@ async fn accept(
                     Ok::<_, Infallible>(http::Response::new(Full::new(bytes)))
                 }
             });
-            // The client closes connections as it likes.
+            // Errors are ignored: the client may close the connection at any time.
             drop(
                 hyper::server::conn::http1::Builder::new()
                     .serve_connection(TokioIo::new(stream), service)

@@ -1,4 +1,4 @@
-//! What is cut off, flipped, torn or missing.
+//! Truncated, corrupted, torn and missing files.
 
 use super::*;
 use crate::storage::log::recovery::{Recovery, recover};
@@ -6,7 +6,7 @@ use crate::storage::log::state::State;
 
 const LOG: &str = "log-00000000000000000000";
 
-/// Bytes of a folder's only log after some commits, each in its own frame, and what was there after each.
+/// The bytes of the only log after some commits, one per frame, and the objects after each commit.
 fn history(end: impl FnOnce(Server)) -> (Vec<u8>, Vec<(usize, Vec<String>)>) {
     let dir = tempfile::tempdir().unwrap();
     let path = dir.path().join(LOG);
@@ -49,21 +49,21 @@ fn a_log_cut_anywhere_holds_the_commits_before_the_cut() {
     for cut in 0..=bytes.len() {
         let found = recover_from(&[(LOG, &bytes[..cut])]);
         let Some((end, objects)) = known.iter().rfind(|(end, _)| *end <= cut) else {
-            // The header was synced before the file had its name: this is no crash.
-            let error = found.err().expect("the header is not whole").to_string();
-            assert!(error.contains(LOG) && error.contains("the header is cut off"), "{error}");
+            // The header was synced before the file got its name, so this is damage and not a crash.
+            let error = found.err().expect("the header is truncated").to_string();
+            assert!(error.contains(LOG) && error.contains("the header is truncated"), "{error}");
             continue;
         };
         let found = found.unwrap();
         assert_eq!((&rows(&found), found.truncated), (objects, (cut - end) as u64), "cut at {cut}");
-        assert_eq!(found.log.metadata().unwrap().len(), *end as u64, "the rest is gone from the file");
+        assert_eq!(found.log.metadata().unwrap().len(), *end as u64, "the rest is truncated");
     }
 }
 
 #[test]
-fn a_flipped_bit_in_a_log_is_noticed() {
+fn a_flipped_bit_in_a_log_is_detected() {
     let (bytes, known) = history(drop);
-    // The last frame says that all ended well; without it that is not known, and nothing else is lost.
+    // The last frame marks a clean shutdown. Damaging it loses this mark and nothing else.
     let closed = known.last().unwrap();
     for at in 0..bytes.len() {
         let mut bytes = bytes.clone();
@@ -87,7 +87,7 @@ fn a_flipped_bit_in_a_log_is_noticed() {
 }
 
 #[test]
-fn a_flipped_bit_in_a_snapshot_is_noticed() {
+fn a_flipped_bit_in_a_snapshot_is_detected() {
     let dir = tempfile::tempdir().unwrap();
     let server = Server::with(dir.path(), SHORT);
     for value in 0..3 {
@@ -103,13 +103,13 @@ fn a_flipped_bit_in_a_snapshot_is_noticed() {
         contents[snapshot][at] ^= 1 << (at % 8);
         let files: Vec<_> =
             names.iter().map(String::as_str).zip(contents.iter().map(Vec::as_slice)).collect();
-        let error = recover_from(&files).err().expect("it is damaged").to_string();
-        assert!(error.contains(&names[snapshot]), "the cause is named, not what follows from it: {error}");
+        let error = recover_from(&files).err().expect("damage is detected").to_string();
+        assert!(error.contains(&names[snapshot]), "the error names the damaged snapshot: {error}");
     }
 }
 
 #[test]
-fn a_snapshot_that_lacks_a_whole_frame_is_noticed() {
+fn a_snapshot_without_one_of_its_frames_is_rejected() {
     let dir = tempfile::tempdir().unwrap();
     let (folder, _lock) = Folder::open(dir.path()).unwrap();
     let mut state = State::new();
@@ -129,7 +129,7 @@ fn a_snapshot_that_lacks_a_whole_frame_is_noticed() {
     assert_eq!(frames.len(), 4);
     for cut in frames {
         fs::write(&path, &bytes[..cut]).unwrap();
-        let error = snapshot::read(&folder, 3).expect_err("it is not all there");
+        let error = snapshot::read(&folder, 3).expect_err("the snapshot is incomplete");
         assert!(matches!(error, OpenError::Damaged { offset, .. } if offset == cut as u64), "{error}");
     }
 }
@@ -156,7 +156,7 @@ fn a_crash_at_any_point_of_a_snapshot_loses_nothing() {
     writer.commit(vec![put(3)]).unwrap();
     note("a commit in the new log", 3);
     fs::write(folder.path(Kind::Snapshot, 2).with_extension("tmp"), b"kwrt-sn").unwrap();
-    note("half a snapshot without a name", 3);
+    note("an unfinished snapshot", 3);
     snapshot::write(&folder, &state).unwrap();
     note("a snapshot", 3);
     writer.commit(vec![put(4)]).unwrap();
@@ -185,10 +185,13 @@ fn a_crash_at_any_point_of_a_snapshot_loses_nothing() {
         });
         assert!(found.state.iter().eq(wanted.iter()), "{when}");
         assert_eq!((found.state.revision, found.truncated), (revision, 0), "{when}");
-        assert!(names(dir.path()).iter().all(|name| !name.contains("tmp")), "{when}: it is swept");
+        assert!(
+            names(dir.path()).iter().all(|name| !name.contains("tmp")),
+            "{when}: unfinished files are removed"
+        );
     }
 
-    // A snapshot that is damaged later: the one before it will do, but only with the logs that lead on.
+    // If the newest snapshot is damaged, the previous one is used, provided that its logs exist.
     let path = torn.path().join("snapshot-00000000000000000004");
     let bytes = fs::read(&path).unwrap();
     fs::write(&path, &bytes[..bytes.len() - 1]).unwrap();
@@ -217,7 +220,7 @@ fn a_log_that_is_missing_or_short_before_another_is_damage() {
     fs::write(&second, &bytes[..bytes.len() - 1]).unwrap();
     let error = open_error(dir.path());
     assert!(matches!(&error, OpenError::Damaged { path, offset: 24, .. } if *path == second), "{error}");
-    assert_eq!(fs::metadata(&second).unwrap().len(), bytes.len() as u64 - 1, "nothing was cut away");
+    assert_eq!(fs::metadata(&second).unwrap().len(), bytes.len() as u64 - 1, "nothing was truncated");
 
     fs::remove_file(&second).unwrap();
     let error = open_error(dir.path());
@@ -227,7 +230,7 @@ fn a_log_that_is_missing_or_short_before_another_is_damage() {
 }
 
 #[test]
-fn a_newer_format_is_refused_by_name() {
+fn a_newer_format_is_rejected_with_its_number() {
     for kind in [Kind::Log, Kind::Snapshot] {
         let dir = tempfile::tempdir().unwrap();
         drop(Server::open(dir.path()));
@@ -249,6 +252,6 @@ fn a_record_of_an_unknown_kind_is_damage_even_at_the_end() {
     bytes.extend([0xFF, b'k', b'w', 0xFE, 1, 0, 0, 0]);
     bytes.extend(crc32fast::hash(&[1, 0, 0, 0, payload[0]]).to_le_bytes());
     bytes.extend(payload);
-    let error = recover_from(&[(LOG, &bytes)]).err().expect("it is whole, and cannot be read");
+    let error = recover_from(&[(LOG, &bytes)]).err().expect("the record kind is unknown");
     assert!(matches!(error, OpenError::Damaged { offset, .. } if offset == end), "{error}");
 }

@@ -1,4 +1,4 @@
-//! A disk that tests can fill up, break and hold.
+//! A simulated disk that tests can fill up, break and block.
 
 use std::fs::File;
 use std::io::{self, Write as _};
@@ -12,7 +12,7 @@ pub(super) struct Disk(Arc<Mutex<Faults>>);
 
 #[derive(Default)]
 struct Faults {
-    /// Bytes that still fit, where that is limited.
+    /// Remaining capacity, if limited.
     room: Option<usize>,
     ill: bool,
     syncs: usize,
@@ -25,19 +25,19 @@ struct Door {
     released: Mutex<Receiver<()>>,
 }
 
-/// Lets syncs through one by one, and all of them once it is dropped.
+/// Lets syncs through one by one; dropping it lets all through.
 pub(super) struct Gate {
     entered: Receiver<()>,
     release: Sender<()>,
 }
 
 impl Gate {
-    /// Waits until a sync is held.
+    /// Waits until a sync is blocked.
     pub(super) fn entered(&self) {
         self.entered.recv().unwrap();
     }
 
-    /// Lets it through.
+    /// Unblocks the sync.
     pub(super) fn release(&self) {
         self.release.send(()).unwrap();
     }
@@ -50,7 +50,7 @@ impl Disk {
         Options { log_bytes, times_live: 0, sink: Box::new(sink) }
     }
 
-    /// Takes so many more bytes, and then fails.
+    /// Accepts this many more bytes, then fails.
     pub(super) fn fill_up(&self, room: usize) {
         self.0.lock().unwrap().room = Some(room);
     }
@@ -108,7 +108,7 @@ impl Sink for Faulty {
             let _ = door.released.lock().unwrap().recv();
         }
         if self.disk.0.lock().unwrap().ill {
-            return Err(io::Error::other("the disk is ill"));
+            return Err(io::Error::other("the disk failed"));
         }
         self.file.sync_data()
     }

@@ -1,4 +1,4 @@
-//! Random lives of a server against a map.
+//! Compares random operations on a server, with restarts and crashes, with a map.
 
 use std::collections::BTreeMap;
 
@@ -22,7 +22,7 @@ enum Step {
     },
     Sync,
     Restart,
-    /// Some commits are seen and lost, and the first of them is cut off after some bytes.
+    /// Some commits are visible and then lost; the first of them is torn after some bytes.
     Crash {
         lost: u64,
         torn: usize,
@@ -49,7 +49,7 @@ proptest! {
     #![proptest_config(ProptestConfig { cases: 48, failure_persistence: None, ..ProptestConfig::default() })]
 
     #[test]
-    fn any_life_leads_to_what_a_map_holds(
+    fn random_operations_match_a_map(
         steps in prop::collection::vec(step(), 1..60),
         log_bytes in prop_oneof![Just(SHORT), Just(600), Just(u64::MAX)],
     ) {
@@ -83,7 +83,7 @@ proptest! {
                 }
                 Step::Crash { lost, torn } => {
                     server.sync().unwrap();
-                    // Less than any frame takes, so nothing of it counts.
+                    // Shorter than any frame, so none of it is recovered.
                     server.disk.fill_up(torn);
                     for value in 0..lost {
                         server.put("pods", "a", value);

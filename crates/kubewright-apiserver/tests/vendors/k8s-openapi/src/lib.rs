@@ -1,1 +1,1 @@
-//! Takes the place of a dependency whose code is not used.
+//! An empty replacement for a dependency whose code is not used.

@@ -1,7 +1,7 @@
-//! Who has which rights: roles and bindings, indexed by the subjects that bindings name.
+//! Roles and bindings, indexed by the subjects of the bindings.
 //!
-//! Pure: given objects, it answers. Rights only add up, so the order of bindings means nothing but for which
-//! of several is named as the reason; that is the first by name. Roles are decoded when they are first needed.
+//! Pure: a function of the given objects. Permissions are additive, so the order of bindings only affects
+//! which one is given as the reason: the first by name. Roles are decoded on first use.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::sync::{Arc, OnceLock};
@@ -13,9 +13,9 @@ use serde_json::Value;
 
 use super::rule::Rule;
 use super::{Action, ActionOn, Decision, User};
-use crate::storage::Version;
+use crate::storage::StoredObject;
 
-/// The kinds that rights are made of.
+/// The kinds of RBAC objects.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Kind {
     Role,
@@ -28,7 +28,7 @@ impl Kind {
     pub(crate) const ALL: [Self; 4] =
         [Self::Role, Self::ClusterRole, Self::RoleBinding, Self::ClusterRoleBinding];
 
-    /// The resource in storage.
+    /// The resource's name in storage.
     pub(crate) fn storage(self) -> &'static str {
         match self {
             Self::Role => "rbac.authorization.k8s.io/roles",
@@ -39,16 +39,16 @@ impl Kind {
     }
 }
 
-/// A role of either kind.
+/// A Role or ClusterRole.
 #[derive(Debug)]
 pub(crate) struct Role {
-    version: Arc<Version>,
+    version: Arc<StoredObject>,
     rules: OnceLock<Box<[Rule]>>,
     sums: OnceLock<Option<Box<[LabelSelector]>>>,
 }
 
 impl Role {
-    fn new(version: &Arc<Version>) -> Self {
+    fn new(version: &Arc<StoredObject>) -> Self {
         Self { version: version.clone(), rules: OnceLock::new(), sums: OnceLock::new() }
     }
 
@@ -56,37 +56,37 @@ impl Role {
         self.rules.get_or_init(|| Rule::all_of(&self.version.object()))
     }
 
-    /// The roles whose sum it is; nothing if it is not a sum.
+    /// The selectors of an aggregated role; `None` for other roles.
     pub(crate) fn sums(&self) -> Option<&[LabelSelector]> {
-        // Few roles are: most need not be decoded.
+        // Few roles are aggregated: avoid decoding the others.
         const FIELD: &[u8] = b"\"aggregationRule\"";
         let read = || {
             self.version.json.windows(FIELD.len()).any(|window| window == FIELD).then_some(())?;
             let object = self.version.object();
             let rule = object.at("aggregationRule");
             let selectors = rule.list_at("clusterRoleSelectors").iter().map(LabelSelector::from_object);
-            // One that cannot be read makes upstream's controller give up on the role.
+            // As upstream, an invalid selector disables aggregation for this role.
             if rule.is_null() { None } else { selectors.collect::<Result<_, _>>().ok() }
         };
         self.sums.get_or_init(read).as_deref()
     }
 
-    pub(crate) fn version(&self) -> &Arc<Version> {
+    pub(crate) fn version(&self) -> &Arc<StoredObject> {
         &self.version
     }
 }
 
-/// Which role a binding gives.
+/// The role that a binding refers to.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct RoleRef {
     pub(crate) kind: Box<str>,
     pub(crate) name: Box<str>,
-    /// Where the role is stored: a Role is in the namespace of its binding.
+    /// The role's storage key: a Role is in the namespace of its binding.
     key: Box<str>,
 }
 
 impl RoleRef {
-    /// The reference of a binding in `namespace`, which is empty for a cluster's.
+    /// The roleRef of a binding in `namespace`; empty for a ClusterRoleBinding.
     pub(crate) fn of(binding: &Value, namespace: &str) -> Self {
         let (kind, name) = (binding.str_at("roleRef.kind"), binding.str_at("roleRef.name"));
         let key = if kind == "Role" { format!("{namespace}/{name}") } else { name.to_owned() };
@@ -94,17 +94,17 @@ impl RoleRef {
     }
 }
 
-/// Why the role of a binding gives nothing.
+/// Why a roleRef cannot be resolved.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum Unresolved {
-    /// It is not there.
+    /// The role does not exist.
     Missing(RoleRef),
-    /// There is no such kind of role.
+    /// The kind is neither Role nor ClusterRole.
     Kind(Box<str>),
 }
 
 impl Unresolved {
-    /// As a refusal shows it; what is missing is called `resource`, if that is given.
+    /// The text for errors. `resource`, if given, replaces the kind of the missing role.
     pub(crate) fn describe(&self, resource: Option<&str>) -> String {
         match self {
             Self::Missing(role) => {
@@ -124,7 +124,7 @@ enum Subject {
 }
 
 impl Subject {
-    /// A subject of a binding in `namespace`. Of other kinds than these nobody is.
+    /// A subject of a binding in `namespace`; `None` for unknown kinds.
     fn read(subject: &Value, namespace: &str) -> Option<Self> {
         let name = subject.str_at("name");
         match subject.str_at("kind") {
@@ -161,10 +161,10 @@ impl Subject {
     }
 }
 
-/// A binding of either kind.
+/// A RoleBinding or ClusterRoleBinding.
 #[derive(Debug)]
 pub(crate) struct Binding {
-    /// Empty for a binding of the cluster.
+    /// Empty for a ClusterRoleBinding.
     namespace: Box<str>,
     name: Box<str>,
     role: RoleRef,
@@ -172,7 +172,7 @@ pub(crate) struct Binding {
 }
 
 impl Binding {
-    fn read(version: &Version) -> Self {
+    fn read(version: &StoredObject) -> Self {
         let object = version.object();
         let (namespace, name) = version.namespace_and_name();
         let subjects = object.list_at("subjects").iter();
@@ -184,7 +184,7 @@ impl Binding {
         }
     }
 
-    /// As reviews name what allows something.
+    /// The reason that access reviews give for an allowed action.
     fn describe(&self, user: &User) -> String {
         let kind = if self.namespace.is_empty() { "ClusterRoleBinding" } else { "RoleBinding" };
         let name = match &*self.namespace {
@@ -197,14 +197,14 @@ impl Binding {
     }
 }
 
-/// Bindings by whom they name.
+/// Bindings by subject name.
 type Index = HashMap<Box<str>, Vec<Arc<Binding>>>;
 
-/// The bindings of one namespace, or of the cluster.
+/// The bindings of one namespace, or the ClusterRoleBindings.
 #[derive(Debug, Clone, Default)]
 struct Bindings {
     all: HashMap<Box<str>, Arc<Binding>>,
-    /// Service accounts are users too.
+    /// Includes service accounts, by their user names.
     users: Index,
     groups: Index,
 }
@@ -240,7 +240,7 @@ impl Bindings {
         }
     }
 
-    /// Those that name a user; one that does so twice comes twice.
+    /// The bindings of a user; a binding that names the user twice is returned twice.
     fn of<'a>(&'a self, user: &'a User) -> impl Iterator<Item = &'a Binding> {
         let groups = user.groups.iter().filter_map(|group| self.groups.get(group.as_str()));
         self.users.get(user.name.as_str()).into_iter().chain(groups).flatten().map(|binding| &**binding)
@@ -249,22 +249,22 @@ impl Bindings {
 
 /// All roles and bindings of a server.
 #[derive(Debug, Clone, Default)]
-pub(crate) struct Rights {
+pub(crate) struct RbacIndex {
     roles: HashMap<Box<str>, Arc<Role>>,
     cluster_roles: BTreeMap<Box<str>, Arc<Role>>,
     cluster: Bindings,
     namespaces: HashMap<Box<str>, Bindings>,
 }
 
-/// What a user's bindings give in one place.
+/// The permissions of a user in one namespace.
 pub(crate) struct Held<'a> {
     pub(crate) rules: Vec<&'a Rule>,
     pub(crate) unresolved: Vec<Unresolved>,
 }
 
-impl Rights {
-    /// Takes note of a role or binding. Taking note of it again changes nothing.
-    pub(crate) fn put(&mut self, kind: Kind, version: &Arc<Version>) {
+impl RbacIndex {
+    /// Adds or replaces a role or binding. Idempotent.
+    pub(crate) fn put(&mut self, kind: Kind, version: &Arc<StoredObject>) {
         let role = || Arc::new(Role::new(version));
         match kind {
             Kind::Role => drop(self.roles.insert((*version.key).into(), role())),
@@ -277,7 +277,7 @@ impl Rights {
         }
     }
 
-    /// Forgets what is stored at `key`.
+    /// Removes the object with the storage key `key`.
     pub(crate) fn remove(&mut self, kind: Kind, key: &str) {
         match kind {
             Kind::Role => drop(self.roles.remove(key)),
@@ -295,14 +295,14 @@ impl Rights {
         }
     }
 
-    /// May `user` do this?
+    /// Whether `user` may perform `action`.
     pub(crate) fn allows(&self, user: &User, action: Action<'_>) -> bool {
         self.bindings(user, namespace_of(action))
             .filter_map(|binding| self.role(&binding.role).ok())
             .any(|role| role.rules().iter().any(|rule| rule.allows(action)))
     }
 
-    /// As [`Rights::allows`], and why. Takes longer.
+    /// As [`RbacIndex::allows`], with the reason; slower.
     pub(crate) fn decide(&self, user: &User, action: Action<'_>) -> Decision {
         let mut errors = Vec::new();
         for binding in self.sorted_bindings(user, namespace_of(action)) {
@@ -319,7 +319,7 @@ impl Rights {
         Decision { allowed: false, reason }
     }
 
-    /// All rules that apply to a user in a namespace, or in the cluster alone if that is empty.
+    /// All rules that apply to a user in a namespace; only cluster-wide ones if `namespace` is empty.
     pub(crate) fn held(&self, user: &User, namespace: &str) -> Held<'_> {
         let mut held = Held { rules: Vec::new(), unresolved: Vec::new() };
         for binding in self.sorted_bindings(user, namespace) {
@@ -331,7 +331,7 @@ impl Rights {
         held
     }
 
-    /// The role that a reference means.
+    /// Resolves a roleRef.
     pub(crate) fn role(&self, role: &RoleRef) -> Result<&Role, Unresolved> {
         let found = match &*role.kind {
             "Role" => self.roles.get(&role.key),
@@ -341,18 +341,18 @@ impl Rights {
         found.map(|role| &**role).ok_or_else(|| Unresolved::Missing(role.clone()))
     }
 
-    /// By name.
+    /// All ClusterRoles, ordered by name.
     pub(crate) fn cluster_roles(&self) -> impl Iterator<Item = &Role> {
         self.cluster_roles.values().map(|role| &**role)
     }
 
     fn bindings<'a>(&'a self, user: &'a User, namespace: &str) -> impl Iterator<Item = &'a Binding> {
-        // A namespace without a name has no bindings, so that the cluster is not looked at twice.
+        // No binding is stored under the empty namespace, so cluster-wide bindings are not visited twice.
         let local = self.namespaces.get(namespace).into_iter().flat_map(|bindings| bindings.of(user));
         self.cluster.of(user).chain(local)
     }
 
-    /// Each once: those of the cluster first, by name.
+    /// Each binding once: ClusterRoleBindings first, then by name.
     fn sorted_bindings<'a>(
         &'a self,
         user: &'a User,
@@ -373,7 +373,7 @@ fn namespace_of(action: Action<'_>) -> &str {
     }
 }
 
-/// Several errors in one text, as Go's aggregates show them; nothing if there is none.
+/// Joins errors as Go's error aggregates do; `None` if there are none.
 pub(crate) fn describe_all(errors: &[Unresolved], resource: Option<&str>) -> Option<String> {
     let mut seen = BTreeSet::new();
     let mut texts: Vec<String> = errors.iter().map(|error| error.describe(resource)).collect();

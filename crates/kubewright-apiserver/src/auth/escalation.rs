@@ -1,24 +1,24 @@
 //! Prevents privilege escalation through RBAC objects.
 //!
-//! A user who writes a role must hold all its permissions or may `escalate`; a user who writes a binding must hold all
-//! permissions of its role or may `bind` it.
+//! A user who writes a role must hold all its permissions or be allowed to `escalate`. A user who writes a binding
+//! must hold all permissions of its role or be allowed to `bind` it.
 
 use kubewright_apimachinery::field::quote;
 use kubewright_apimachinery::object::Fields as _;
 use kubewright_apimachinery::status::{ApiError, Qualified};
 use serde_json::Value;
 
-use super::rights::{RoleRef, Unresolved, describe_all};
+use super::rbac_index::{RoleRef, Unresolved, describe_all};
 use super::rule::{self, Rule};
 use super::{Action, ActionOn, MASTERS, User};
-use crate::resources::Served;
+use crate::resources::Resource;
 use crate::server::Inner;
 use crate::write::WriteRequest;
 
 const GROUP: &str = "rbac.authorization.k8s.io";
 
 impl Inner {
-    /// Checks an RBAC object that is going to be written, after mutating admission. Other kinds always pass.
+    /// Checks an RBAC object before it is written, after mutating admission. Other kinds always pass.
     pub(crate) fn check_escalation(
         &self,
         write: &WriteRequest<'_>,
@@ -75,11 +75,11 @@ impl Inner {
                 {
                     return Ok(());
                 }
-                let wanted = self.rbac.ask(&self.store, |rights| {
-                    rights.role(&role).map(|role| Box::<[Rule]>::from(role.rules()))
+                let wanted = self.rbac.ask(&self.store, |index| {
+                    index.role(&role).map(|role| Box::<[Rule]>::from(role.rules()))
                 });
                 let wanted = wanted.map_err(|error| match error {
-                    // Named after what is being written, as upstream has it.
+                    // Upstream names the resource being written here, not the missing role.
                     Unresolved::Missing(role) => {
                         ApiError::not_found(Qualified { group: GROUP, name: served.plural() }, &role.name)
                     }
@@ -91,16 +91,17 @@ impl Inner {
         }
     }
 
-    /// Whether a user has all these rights; what is missing, in upstream's words, if not.
+    /// Checks that a user has all these permissions; otherwise returns the missing ones in upstream's
+    /// wording.
     fn confirm_held(
         &self,
         user: &User,
-        served: &Served,
+        served: &Resource,
         namespace: &str,
         wanted: &[Rule],
     ) -> Result<(), String> {
-        self.rbac.ask(&self.store, |rights| {
-            let held = rights.held(user, namespace);
+        self.rbac.ask(&self.store, |index| {
+            let held = index.held(user, namespace);
             let Some(missing) = rule::missing(&held.rules, wanted) else { return Ok(()) };
             let errors = describe_all(&held.unresolved, Some(served.plural()));
             let errors = errors.map(|errors| format!("; resolution errors: [{errors}]")).unwrap_or_default();
@@ -117,8 +118,8 @@ fn aggregates(role: &Value) -> bool {
     !role.list_at("aggregationRule.clusterRoleSelectors").is_empty()
 }
 
-/// Whether a write changes nothing but what garbage collection writes: anybody's role may be collected.
-fn only_collects_garbage(served: &Served, old: &Value, new: &Value) -> bool {
+/// Whether a write changes only fields that garbage collection changes. Such writes need no permission check.
+fn only_collects_garbage(served: &Resource, old: &Value, new: &Value) -> bool {
     let mut copy = new.clone();
     for field in ["ownerReferences", "finalizers", "selfLink", "managedFields"] {
         let path = format!("metadata.{field}");

@@ -1,9 +1,9 @@
-//! A TLS connection that sends much at a time.
+//! A TLS connection that coalesces writes.
 //!
-//! HTTP/2 flushes after every frame, of at most 16 KB: a list of 10,000 objects would be a thousand system
-//! calls, and each frame two TLS records, for with its head it is nine bytes too long for one. Here a flush only
-//! promises. What was written fills whole records, and leaves when there is much of it, or when the connection
-//! has no more to say for now, which [`Wire::serve`] sees.
+//! HTTP/2 flushes after every frame of at most 16 KB. A list of 10,000 objects would need a thousand system
+//! calls, and two TLS records per frame, because the frame header exceeds the record by nine bytes. Here
+//! `poll_flush` does nothing. Written data fills whole records, and is sent when enough has accumulated, or
+//! when the connection has nothing more to write for now, which [`TlsWriter::serve`] detects.
 
 use std::future::poll_fn;
 use std::io::{self, IoSlice, Write as _};
@@ -15,31 +15,31 @@ use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio::net::TcpStream;
 use tokio_rustls::server::TlsStream;
 
-/// The most that a TLS record holds.
+/// Maximum payload of a TLS record.
 const RECORD: usize = 16 << 10;
-/// So much is sent at a time.
+/// Data is sent when this much is encrypted.
 const ENOUGH: usize = 32 * RECORD;
 
-/// The connection; clones are the same one.
+/// The connection. Clones share it.
 #[derive(Clone)]
-pub(super) struct Wire(Arc<Mutex<Inner>>);
+pub(super) struct TlsWriter(Arc<Mutex<Inner>>);
 
 struct Inner {
     stream: TlsStream<TcpStream>,
-    /// What is not yet a whole record.
+    /// Data that does not fill a record yet.
     rest: Vec<u8>,
-    /// How much was encrypted since all of it had been sent.
+    /// Bytes encrypted since the last complete send.
     encrypted: usize,
 }
 
-impl Wire {
+impl TlsWriter {
     pub(super) fn new(mut stream: TlsStream<TcpStream>) -> Self {
-        // The bound is kept here, where a record is not cut in two for it.
+        // Bounded here instead, so that rustls does not split a record at its limit.
         stream.get_mut().1.set_buffer_limit(None);
         Self(Arc::new(Mutex::new(Inner { stream, rest: Vec::new(), encrypted: 0 })))
     }
 
-    /// Runs what reads and writes this wire, and sends what it wrote whenever it has to wait.
+    /// Polls the HTTP connection, and sends buffered data whenever it has to wait.
     pub(super) async fn serve<E: From<io::Error>>(
         &self,
         connection: impl Future<Output = Result<(), E>>,
@@ -47,14 +47,14 @@ impl Wire {
         let mut connection = pin!(connection);
         let mut gave_way = false;
         poll_fn(|cx| {
-            // Requests that are ready go first, so that their answers leave together.
+            // Yield once, so that other ready requests run first and their responses are sent together.
             gave_way = !gave_way;
             if gave_way {
                 cx.waker().wake_by_ref();
                 return Poll::Pending;
             }
             let ended = connection.as_mut().poll(cx);
-            // One that ended has closed the wire, which sent all that was left.
+            // A finished connection has closed the stream, which sent the remaining data.
             if ended.is_pending()
                 && let Poll::Ready(Err(error)) = self.inner().send(cx)
             {
@@ -65,7 +65,7 @@ impl Wire {
         .await
     }
 
-    /// Only one task uses it, so nobody waits here.
+    /// Only one task uses it, so the lock is never contended.
     fn inner(&self) -> MutexGuard<'_, Inner> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -76,7 +76,7 @@ impl Inner {
         let mut writer = self.stream.get_mut().1.writer();
         while self.rest.len() + bytes.len() >= RECORD {
             let (now, later) = bytes.split_at(RECORD - self.rest.len());
-            // Without a limit all of it is taken.
+            // Without a buffer limit, all of it is accepted.
             let _ = writer.write_vectored(&[IoSlice::new(&self.rest), IoSlice::new(now)])?;
             self.encrypted += RECORD;
             self.rest.clear();
@@ -98,7 +98,7 @@ impl Inner {
     }
 }
 
-impl AsyncRead for Wire {
+impl AsyncRead for TlsWriter {
     fn poll_read(
         self: Pin<&mut Self>,
         cx: &mut Context<'_>,
@@ -108,7 +108,7 @@ impl AsyncRead for Wire {
     }
 }
 
-impl AsyncWrite for Wire {
+impl AsyncWrite for TlsWriter {
     fn poll_write(self: Pin<&mut Self>, cx: &mut Context<'_>, bytes: &[u8]) -> Poll<io::Result<usize>> {
         let mut inner = self.inner();
         if inner.encrypted >= ENOUGH {
@@ -119,7 +119,7 @@ impl AsyncWrite for Wire {
         Poll::Ready(Ok(taken))
     }
 
-    /// A promise; see above.
+    /// Deferred: see the module documentation.
     fn poll_flush(self: Pin<&mut Self>, _: &mut Context<'_>) -> Poll<io::Result<()>> {
         Poll::Ready(Ok(()))
     }
@@ -146,14 +146,14 @@ mod tests {
     use super::*;
     use crate::certs::Authority;
 
-    /// As HTTP/2 writes a piece of a body: the frame's head, then what it holds.
+    /// The length of an HTTP/2 data frame: header and payload.
     const FRAME: usize = 9 + (16 << 10);
 
-    /// The records that a client read.
+    /// The TLS records that a client has received.
     #[derive(Default)]
     struct Records {
         sizes: Vec<usize>,
-        /// How much of the record at hand is still to come.
+        /// Remaining bytes of the current record.
         left: usize,
         head: Vec<u8>,
     }
@@ -178,7 +178,7 @@ mod tests {
         }
     }
 
-    /// A client's socket that looks at what comes.
+    /// A client socket that counts TLS records.
     struct Watched {
         socket: TcpStream,
         records: Records,
@@ -215,7 +215,7 @@ mod tests {
         }
     }
 
-    async fn connected() -> (Wire, client::TlsStream<Watched>) {
+    async fn connected() -> (TlsWriter, client::TlsStream<Watched>) {
         let provider = Arc::new(rustls::crypto::ring::default_provider());
         let authority = Authority::new().unwrap();
         let identity = authority.server(&[Ipv4Addr::LOCALHOST.into()]).unwrap();
@@ -245,7 +245,7 @@ mod tests {
             TlsConnector::from(Arc::new(ours)).connect(name, socket).await.unwrap()
         };
         let (server, client) = tokio::join!(accept, connect);
-        (Wire::new(server), client)
+        (TlsWriter::new(server), client)
     }
 
     fn sizes(client: &client::TlsStream<Watched>) -> &[usize] {
@@ -257,7 +257,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn frames_fill_records_and_arrive_whole() {
+    async fn frames_fill_records_and_arrive_complete() {
         let (wire, mut client) = connected().await;
         let sent = body(64 * FRAME + 5);
         let write = async {
@@ -277,7 +277,7 @@ mod tests {
         let (written, read) = tokio::join!(wire.serve(write), read);
         written.unwrap();
         assert_eq!(read.unwrap(), sent);
-        // A record is a little longer than what it holds.
+        // A record is slightly longer than its payload.
         let whole = sizes(&client).iter().filter(|size| **size > RECORD).count();
         assert_eq!(whole, sent.len() / RECORD);
         let large = sizes(&client).iter().filter(|size| **size > 2_000).count();
@@ -285,7 +285,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn what_was_written_leaves_when_the_connection_waits() {
+    async fn buffered_data_is_sent_when_the_connection_waits() {
         let (wire, mut client) = connected().await;
         let before = sizes(&client).len();
         let write = async {
@@ -298,17 +298,17 @@ mod tests {
         };
         let mut word = [0; 8];
         tokio::select! {
-            ended = wire.serve(write) => panic!("it ended: {ended:?}"),
+            ended = wire.serve(write) => panic!("connection ended: {ended:?}"),
             read = client.read_exact(&mut word) => { read.unwrap(); }
         }
         assert_eq!(&word, b"together");
-        // Beside the answer there are the session tickets of the handshake.
+        // Besides the response, the client receives session tickets of the handshake.
         let answers = sizes(&client)[before..].iter().filter(|size| **size < 50).count();
         assert_eq!(answers, 1, "{:?}", sizes(&client));
     }
 
     #[tokio::test]
-    async fn a_client_that_does_not_read_is_waited_for() {
+    async fn a_client_that_does_not_read_blocks_the_writer() {
         const ALL: usize = 64 << 20;
         let (wire, mut client) = connected().await;
         let taken = Arc::new(AtomicUsize::new(0));
@@ -321,7 +321,7 @@ mod tests {
             writer.shutdown().await
         };
         let mut serving = pin!(wire.serve(write));
-        // Until it stands still: the socket is full, and nothing but a reader can change that.
+        // Write until there is no progress: the socket is full, and only a reader can change that.
         let stuck = poll_fn(|cx| {
             let before = taken.load(Ordering::Relaxed);
             for _ in 0..100 {

@@ -1,4 +1,4 @@
-//! Who owns which field: `metadata.managedFields` on every write.
+//! Field managers: maintains `metadata.managedFields` on every write.
 
 use kubewright_apimachinery::object::Fields as _;
 use kubewright_apimachinery::{json, time};
@@ -6,15 +6,15 @@ use kubewright_structured_merge::{self as apply, Owners, Write, packed};
 use serde_json::Value;
 
 use crate::request::Request;
-use crate::resources::Served;
+use crate::resources::Resource;
 use crate::server::Inner;
 
-/// Who writes, as managedFields names them.
+/// The field manager of a write.
 #[derive(Debug, Clone)]
-pub(crate) struct Author(String);
+pub(crate) struct FieldManager(String);
 
-impl Author {
-    /// Whom a request names, or the program that sent it.
+impl FieldManager {
+    /// The request's `fieldManager`, or the default from its user agent.
     pub(crate) fn of(request: &Request) -> Self {
         let named = request.query.get("fieldManager").unwrap_or_default();
         Self(apply::manager_name(named, request.header(http::header::USER_AGENT)))
@@ -30,30 +30,30 @@ impl Author {
 }
 
 impl Inner {
-    /// Gives the author what they changed. Both objects are in the version of `served`, and `new` is packed after
-    /// that; `live` is packed already.
+    /// Records changed fields for the field manager. Both objects are in the version of `served`. `live` is
+    /// packed; `new` is packed by this call.
     pub(crate) fn track(
         &self,
-        served: &Served,
+        served: &Resource,
         subresource: &str,
-        author: &Author,
+        manager: &FieldManager,
         live: Option<&Value>,
         new: &mut Value,
     ) {
-        self.with_write(served, subresource, author, |write| apply::update(live, new, write));
+        self.with_write(served, subresource, manager, |write| apply::update(live, new, write));
         bound_owners(new);
     }
 
-    /// What `apply` calls a write by this endpoint.
+    /// Calls `call` with the parameters of a write through this endpoint.
     pub(crate) fn with_write<T>(
         &self,
-        served: &Served,
+        served: &Resource,
         subresource: &str,
-        author: &Author,
+        manager: &FieldManager,
         call: impl FnOnce(&Write<'_>) -> T,
     ) -> T {
         call(&Write {
-            manager: &author.0,
+            manager: &manager.0,
             api_version: &served.gvk().api_version(),
             kind: served.kind(),
             subresource,
@@ -65,10 +65,10 @@ impl Inner {
     }
 }
 
-/// What says who owns the fields of a deep object nests deeper than the object. Where it could not be read again,
-/// nobody owns anything, as when owners cannot be told at all.
+/// Removes managedFields that are nested too deeply to be parsed again. They can be deeper than the object
+/// itself.
 pub(crate) fn bound_owners(object: &mut Value) {
-    // It stands in an object in an object.
+    // managedFields are two levels below the top.
     if packed::is_deeper_than(object, json::MAX_DEPTH - 2) {
         object.remove_at("metadata.managedFields");
     }

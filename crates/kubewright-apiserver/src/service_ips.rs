@@ -1,8 +1,8 @@
-//! Addresses and ports of Services.
+//! Cluster IPs and node ports of Services.
 //!
-//! What is taken is what stored Services have, and what requests in flight have reserved: two creates at the
-//! same time never get the same address. A reservation ends with its request, when the Service is stored or
-//! refused.
+//! Allocated are the values of stored Services and those reserved by requests in flight, so two concurrent
+//! creates never get the same address. A reservation ends with its request, after the Service is stored or
+//! rejected.
 
 use std::collections::BTreeSet;
 use std::net::Ipv4Addr;
@@ -15,20 +15,20 @@ use kubewright_apis::strategy;
 use serde_json::{Value, json};
 
 use crate::after_commit::AfterCommit;
-use crate::resources::Served;
+use crate::resources::Resource;
 use crate::server::Inner;
-use crate::storage::Version;
+use crate::storage::StoredObject;
 
-/// First address and size of the range, as envtest has it: 10.0.0.0/24.
+/// First address and size of the range 10.0.0.0/24, as in envtest.
 const FIRST: u32 = 0x0a00_0000;
 const SIZE: u32 = 256;
 const PORTS: std::ops::RangeInclusive<i64> = 30_000..=32_767;
 
-/// What requests in flight have reserved.
+/// Reservations of requests in flight.
 #[derive(Debug, Default, Clone)]
 pub(crate) struct InFlight(Arc<Mutex<BTreeSet<String>>>);
 
-/// A reservation; given back when it is dropped.
+/// A reservation; released on drop.
 #[must_use]
 pub(crate) struct Reserved {
     from: InFlight,
@@ -36,7 +36,7 @@ pub(crate) struct Reserved {
 }
 
 impl Reserved {
-    /// The object is stored; what it has is taken by being there.
+    /// Releases the reservation after the object was stored: the stored object now holds the values.
     pub(crate) fn keep(self) {
         drop(self);
     }
@@ -55,10 +55,10 @@ impl Drop for Reserved {
 }
 
 impl Inner {
-    /// Gives a Service what it needs. Other kinds need nothing.
+    /// Allocates the addresses and ports of a Service. Does nothing for other kinds.
     pub(crate) fn allocate(
         &self,
-        served: &Served,
+        served: &Resource,
         object: &mut Value,
         old: Option<&Value>,
     ) -> Result<Reserved, ApiError> {
@@ -84,13 +84,13 @@ impl Inner {
     pub(crate) fn follow_addresses(
         &self,
         key: &str,
-        before: Option<&Arc<Version>>,
-        now: Option<&Arc<Version>>,
+        before: Option<&Arc<StoredObject>>,
+        now: Option<&Arc<StoredObject>>,
         after: &mut AfterCommit,
     ) {
         let registry = self.registry();
         let Some(addresses) = registry.find("networking.k8s.io", "v1", "ipaddresses") else { return };
-        let of = |service: Option<&Arc<Version>>| -> BTreeSet<String> {
+        let of = |service: Option<&Arc<StoredObject>>| -> BTreeSet<String> {
             let service = service.map(|version| version.object()).unwrap_or_default();
             let all = service.list_at("spec.clusterIPs").iter().filter_map(Value::as_str);
             all.filter(|address| address.parse::<Ipv4Addr>().is_ok()).map(str::to_owned).collect()
@@ -98,19 +98,19 @@ impl Inner {
         let (namespace, name) = key.split_once('/').unwrap_or(("", key));
         for lost in of(before).difference(&of(now)) {
             if let Some(current) = self.store.get(&addresses.storage, lost) {
-                // A conflict means that it was deleted already.
+                // On a conflict it is already deleted.
                 let _ = self.remove(addresses, lost, &current, after);
             }
         }
         for won in of(now).difference(&of(before)) {
             let object = address_object(won, namespace, name);
             if let Err(error) = self.create_unadmitted(addresses, object, after) {
-                tracing::warn!(%error, address = won, "failed to create the IPAddress of a Service");
+                tracing::warn!(%error, address = won, "failed to create IPAddress of Service");
             }
         }
     }
 
-    /// Addresses, and ports with their protocol, of every other Service that is stored.
+    /// Addresses, and ports with protocol, of all other stored Services.
     fn taken(&self, own: &Value) -> BTreeSet<String> {
         let mut taken = BTreeSet::new();
         let listing = self.store.list("services", "", None).ok();
@@ -134,7 +134,7 @@ impl Inner {
         taken
     }
 
-    /// Reserves something that no stored Service has, and no other request in flight.
+    /// Reserves a value that neither a stored Service nor another request in flight has.
     fn reserve(
         &self,
         service: &Value,
@@ -148,7 +148,7 @@ impl Inner {
             return false;
         }
         reserved.what.push(what.to_owned());
-        // Whoever reserved it before has given it back since `taken` was read: as a Service, or for good.
+        // An earlier reservation may have ended since `taken` was read, because its Service was stored.
         !self.taken(service).contains(what)
     }
 
@@ -186,7 +186,8 @@ impl Inner {
             service.default_at("spec.clusterIPs", json!([given]));
             return ErrorList::new();
         }
-        // Upstream hands out the upper part of a range first; the lower stays free for those who choose.
+        // As upstream, allocate dynamically from the upper part of the range first; the lower part is for
+        // static addresses.
         let static_part = 16.max(SIZE / 16);
         let dynamic = SIZE - 1 - static_part;
         let start = self.ids.below(dynamic);
@@ -248,7 +249,7 @@ impl Inner {
                     own.insert(key);
                 }
                 None if allocate => {
-                    // A port of another protocol of the same service is shared, as upstream does it.
+                    // As upstream, ports of one Service with different protocols may share a node port.
                     let Some(number) = self.free_port(service, &protocol, taken, reserved) else {
                         errors
                             .push(FieldError::internal(&at, "failed to allocate a nodePort: range is full"));
@@ -291,7 +292,7 @@ impl Inner {
     }
 }
 
-/// The IPAddress object that stands for an address of a Service, without what the server sets.
+/// The IPAddress object for an address of a Service, without fields that the server sets.
 fn address_object(address: &str, namespace: &str, name: &str) -> Value {
     json!({
         "apiVersion": "networking.k8s.io/v1",

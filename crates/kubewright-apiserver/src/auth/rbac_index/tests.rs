@@ -1,4 +1,4 @@
-//! Tables of who may do what, and that rights only add up.
+//! Tables of permissions, and properties: permissions are additive.
 
 use bytes::Bytes;
 use proptest::prelude::*;
@@ -7,17 +7,17 @@ use serde_json::json;
 use super::*;
 use crate::storage::Attributes;
 
-fn version(key: &str, object: &Value) -> Arc<Version> {
+fn version(key: &str, object: &Value) -> Arc<StoredObject> {
     let json = Bytes::from(object.to_string());
-    Arc::new(Version::new(key.into(), 1, Attributes::default(), json))
+    Arc::new(StoredObject::new(key.into(), 1, Attributes::default(), json))
 }
 
-fn rights(objects: &[(Kind, &str, Value)]) -> Rights {
-    let mut rights = Rights::default();
+fn index(objects: &[(Kind, &str, Value)]) -> RbacIndex {
+    let mut index = RbacIndex::default();
     for (kind, key, object) in objects {
-        rights.put(*kind, &version(key, object));
+        index.put(*kind, &version(key, object));
     }
-    rights
+    index
 }
 
 fn role(verbs: &[&str], resources: &[&str]) -> Value {
@@ -40,9 +40,10 @@ fn on<'a>(namespace: &'a str, resource: &'a str) -> ActionOn<'a> {
     ActionOn::Resource { group: "", resource, namespace, name: "" }
 }
 
-/// A small cluster: who may read pods everywhere, who in one namespace, and who is bound to nothing.
-fn cluster() -> Rights {
-    rights(&[
+/// A small cluster with a reader of pods in all namespaces, one in a single namespace, and users without
+/// bindings.
+fn cluster() -> RbacIndex {
+    index(&[
         (Kind::ClusterRole, "reader", role(&["get", "list"], &["pods"])),
         (
             Kind::ClusterRole,
@@ -98,8 +99,8 @@ fn cluster() -> Rights {
 }
 
 #[test]
-fn bindings_give_their_subjects_the_rights_of_their_roles() {
-    let rights = cluster();
+fn bindings_grant_their_subjects_the_permissions_of_their_roles() {
+    let index = cluster();
     let cases = [
         ("max", &["ops"][..], "get", on("", "pods"), true),
         ("max", &["ops"], "get", on("b", "pods"), true),
@@ -121,21 +122,20 @@ fn bindings_give_their_subjects_the_rights_of_their_roles() {
     for (name, groups, verb, on, expected) in cases {
         let user = user(name, groups);
         let action = Action { verb, on };
-        assert_eq!(rights.allows(&user, action), expected, "{name} {groups:?} {action:?}");
-        assert_eq!(rights.decide(&user, action).allowed, expected, "{name} {groups:?} {action:?}");
+        assert_eq!(index.allows(&user, action), expected, "{name} {groups:?} {action:?}");
+        assert_eq!(index.decide(&user, action).allowed, expected, "{name} {groups:?} {action:?}");
     }
 }
 
 #[test]
-fn a_decision_says_what_allows_it_or_which_roles_are_not_there() {
-    let rights = cluster();
-    let why =
-        |name, groups: &[&str], verb, on| rights.decide(&user(name, groups), Action { verb, on }).reason;
+fn a_decision_names_the_binding_or_the_missing_roles() {
+    let index = cluster();
+    let why = |name, groups: &[&str], verb, on| index.decide(&user(name, groups), Action { verb, on }).reason;
     assert_eq!(
         why("max", &["ops"], "get", on("b", "pods")),
         r#"RBAC: allowed by ClusterRoleBinding "ops" of ClusterRole "reader" to Group "ops""#
     );
-    // The first subject that fits is named, not the one that was looked for first.
+    // The reason names the first matching subject of the binding.
     assert_eq!(
         why("jane", &["devs"], "get", on("a", "pods")),
         r#"RBAC: allowed by RoleBinding "read/a" of ClusterRole "reader" to Group "devs""#
@@ -152,38 +152,38 @@ fn a_decision_says_what_allows_it_or_which_roles_are_not_there() {
 }
 
 #[test]
-fn the_rules_of_a_binding_are_held_once_however_often_it_names_somebody() {
-    let rights = cluster();
-    assert_eq!(rights.held(&user("jane", &["devs"]), "a").rules.len(), 1);
-    assert_eq!(rights.held(&user("jane", &["devs", "ops"]), "a").rules.len(), 2);
+fn a_binding_that_names_a_user_twice_grants_its_rules_once() {
+    let index = cluster();
+    assert_eq!(index.held(&user("jane", &["devs"]), "a").rules.len(), 1);
+    assert_eq!(index.held(&user("jane", &["devs", "ops"]), "a").rules.len(), 2);
 }
 
 #[test]
-fn what_is_removed_gives_nothing_any_more() {
-    let mut rights = cluster();
+fn removed_roles_and_bindings_grant_nothing() {
+    let mut index = cluster();
     let (jane, action) = (user("jane", &["devs"]), Action { verb: "get", on: on("a", "pods") });
-    rights.remove(Kind::RoleBinding, "a/read");
-    assert!(!rights.allows(&jane, action));
-    rights.put(
+    index.remove(Kind::RoleBinding, "a/read");
+    assert!(!index.allows(&jane, action));
+    index.put(
         Kind::RoleBinding,
         &version("a/read", &binding("ClusterRole", "reader", &json!([{"kind": "User", "name": "jane"}]))),
     );
-    assert!(rights.allows(&jane, action));
-    // Bound again to somebody else.
-    rights.put(
+    assert!(index.allows(&jane, action));
+    // Replace the binding's subject.
+    index.put(
         Kind::RoleBinding,
         &version("a/read", &binding("ClusterRole", "reader", &json!([{"kind": "User", "name": "max"}]))),
     );
-    assert!(!rights.allows(&jane, action) && rights.allows(&user("max", &[]), action));
-    rights.remove(Kind::ClusterRole, "reader");
-    assert!(!rights.allows(&user("max", &[]), action));
+    assert!(!index.allows(&jane, action) && index.allows(&user("max", &[]), action));
+    index.remove(Kind::ClusterRole, "reader");
+    assert!(!index.allows(&user("max", &[]), action));
 }
 
 const NAMES: [&str; 3] = ["x", "y", "z"];
 const VERBS: [&str; 3] = ["get", "list", "*"];
 const RESOURCES: [&str; 4] = ["pods", "pods/log", "*/log", "*"];
 
-/// A role and a binding to it, somewhere, for somebody.
+/// A random role with a binding to it.
 fn any_grant() -> impl Strategy<Value = (usize, bool, &'static str, &'static str, &'static str, &'static str)>
 {
     use proptest::sample::select;
@@ -198,23 +198,23 @@ fn any_grant() -> impl Strategy<Value = (usize, bool, &'static str, &'static str
 }
 
 fn grant(
-    rights: &mut Rights,
+    index: &mut RbacIndex,
     at: usize,
     (place, local, name, kind, verb, resource): (usize, bool, &str, &str, &str, &str),
 ) {
     let subject = json!([{"kind": kind, "name": name}]);
     let role_name = format!("role-{at}");
-    rights.put(Kind::ClusterRole, &version(&role_name, &role(&[verb], &[resource])));
+    index.put(Kind::ClusterRole, &version(&role_name, &role(&[verb], &[resource])));
     let bound = binding("ClusterRole", &role_name, &subject);
     if local {
-        rights.put(Kind::RoleBinding, &version(&format!("{}/b{at}", NAMES[place % NAMES.len()]), &bound));
+        index.put(Kind::RoleBinding, &version(&format!("{}/b{at}", NAMES[place % NAMES.len()]), &bound));
     } else {
-        rights.put(Kind::ClusterRoleBinding, &version(&format!("b{at}"), &bound));
+        index.put(Kind::ClusterRoleBinding, &version(&format!("b{at}"), &bound));
     }
 }
 
-/// Everything that some users may do.
-fn everything_allowed(rights: &Rights) -> BTreeSet<(String, &'static str, &'static str, &'static str)> {
+/// Everything that a few users may do.
+fn everything_allowed(index: &RbacIndex) -> BTreeSet<(String, &'static str, &'static str, &'static str)> {
     let mut allowed = BTreeSet::new();
     for name in NAMES {
         for group in NAMES {
@@ -223,9 +223,9 @@ fn everything_allowed(rights: &Rights) -> BTreeSet<(String, &'static str, &'stat
                 for verb in ["get", "list", "watch"] {
                     for resource in ["pods", "pods/log", "nodes/log", "nodes"] {
                         let action = Action { verb, on: on(namespace, resource) };
-                        let may = rights.allows(&user, action);
-                        assert_eq!(rights.decide(&user, action).allowed, may);
-                        let held = rights.held(&user, namespace);
+                        let may = index.allows(&user, action);
+                        assert_eq!(index.decide(&user, action).allowed, may);
+                        let held = index.held(&user, namespace);
                         assert_eq!(held.rules.iter().any(|rule| rule.allows(action)), may);
                         if may {
                             allowed.insert((format!("{name}/{group}"), namespace, verb, resource));
@@ -242,24 +242,24 @@ proptest! {
     #![proptest_config(ProptestConfig { cases: 48, ..ProptestConfig::default() })]
 
     #[test]
-    fn a_binding_more_takes_no_right_away(grants in proptest::collection::vec(any_grant(), 1..8)) {
-        let mut rights = Rights::default();
+    fn adding_a_binding_revokes_no_permission(grants in proptest::collection::vec(any_grant(), 1..8)) {
+        let mut index = RbacIndex::default();
         let mut before = BTreeSet::new();
         for (at, given) in grants.into_iter().enumerate() {
-            grant(&mut rights, at, given);
-            let after = everything_allowed(&rights);
+            grant(&mut index, at, given);
+            let after = everything_allowed(&index);
             prop_assert!(after.is_superset(&before));
             before = after;
         }
     }
 
     #[test]
-    fn what_many_bindings_give_is_the_union_of_what_each_gives(grants in proptest::collection::vec(any_grant(), 0..6)) {
-        let mut together = Rights::default();
+    fn several_bindings_grant_the_union_of_their_permissions(grants in proptest::collection::vec(any_grant(), 0..6)) {
+        let mut together = RbacIndex::default();
         let mut union = BTreeSet::new();
         for (at, given) in grants.into_iter().enumerate() {
             grant(&mut together, at, given);
-            let mut alone = Rights::default();
+            let mut alone = RbacIndex::default();
             grant(&mut alone, at, given);
             union.extend(everything_allowed(&alone));
         }
@@ -267,20 +267,20 @@ proptest! {
     }
 
     #[test]
-    fn what_was_put_and_removed_leaves_nothing(grants in proptest::collection::vec(any_grant(), 1..6)) {
-        let mut rights = Rights::default();
+    fn adding_and_removing_leaves_the_index_empty(grants in proptest::collection::vec(any_grant(), 1..6)) {
+        let mut index = RbacIndex::default();
         for (at, given) in grants.iter().enumerate() {
-            grant(&mut rights, at, *given);
+            grant(&mut index, at, *given);
         }
         for (at, (place, local, ..)) in grants.iter().enumerate() {
-            rights.remove(Kind::ClusterRole, &format!("role-{at}"));
+            index.remove(Kind::ClusterRole, &format!("role-{at}"));
             if *local {
-                rights.remove(Kind::RoleBinding, &format!("{}/b{at}", NAMES[place % NAMES.len()]));
+                index.remove(Kind::RoleBinding, &format!("{}/b{at}", NAMES[place % NAMES.len()]));
             } else {
-                rights.remove(Kind::ClusterRoleBinding, &format!("b{at}"));
+                index.remove(Kind::ClusterRoleBinding, &format!("b{at}"));
             }
         }
-        prop_assert!(rights.roles.is_empty() && rights.cluster_roles.is_empty() && rights.namespaces.is_empty());
-        prop_assert!(rights.cluster.all.is_empty() && rights.cluster.users.is_empty() && rights.cluster.groups.is_empty());
+        prop_assert!(index.roles.is_empty() && index.cluster_roles.is_empty() && index.namespaces.is_empty());
+        prop_assert!(index.cluster.all.is_empty() && index.cluster.users.is_empty() && index.cluster.groups.is_empty());
     }
 }

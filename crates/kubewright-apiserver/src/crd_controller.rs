@@ -1,7 +1,7 @@
-//! What a real server's own controllers do with definitions of custom resources, done before the request that
-//! wrote one returns: names are accepted, the resource is served, and its objects go with it.
+//! The CRD controllers of apiextensions-apiserver, run before the request that wrote a CRD returns: they
+//! accept names, serve the resource, and delete the instances of a terminating CRD.
 //!
-//! Unlike garbage collection this is part of every server, also of one without controllers.
+//! Unlike garbage collection this is part of every server, even without controllers.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Arc, PoisonError};
@@ -13,40 +13,40 @@ use serde_json::Value;
 
 use crate::after_commit::AfterCommit;
 use crate::custom::Custom;
+use crate::fieldmanager::FieldManager;
 use crate::options::DeleteOptions;
 use crate::output;
-use crate::resources::{DEFINITIONS, Registry, Served};
+use crate::resources::{DEFINITIONS, Registry, Resource};
 use crate::server::Inner;
-use crate::storage::{Expect, Revision, Version};
-use crate::track::Author;
+use crate::storage::{Expect, Revision, StoredObject};
 
-/// What names are decided by, for each group: its definitions without their schemas, which are large, and the
-/// revisions at which they were so. Each is read again only when it was written: a group may have many.
+/// The CRDs of each group without their large schemas, for deciding on names, with the revision of each. An
+/// entry is read again only after a write.
 pub(crate) type Outlines = BTreeMap<String, BTreeMap<Arc<str>, (Revision, Value)>>;
 
-fn outline(version: &Version) -> Value {
+fn outline(version: &StoredObject) -> Value {
     let mut outline = version.object();
     outline.object_mut("spec").remove("versions");
     outline.object_mut("metadata").remove("managedFields");
     outline
 }
 
-/// A definition by its name; they are in the order of their names.
+/// A CRD by name, from a list that is sorted by name.
 fn named<'a>(definitions: &'a [Arc<Custom>], name: &str) -> Option<&'a Arc<Custom>> {
     let at = definitions.binary_search_by(|custom| custom.definition.name.as_str().cmp(name));
     at.ok().map(|at| &definitions[at])
 }
 
-/// Who writes the status of definitions.
+/// The field manager of CRD status.
 const MANAGER: &str = "kube-apiserver";
 
 impl Inner {
-    /// What is served now.
+    /// The current registry.
     pub(crate) fn registry(&self) -> Arc<Registry> {
         self.registry.read().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
-    /// Brings the status of a group's definitions up to date, and serves what they define.
+    /// Updates the status of a group's CRDs and serves them.
     pub(crate) fn follow_definitions(&self, group: &str, after: &mut AfterCommit) {
         {
             let mut outlines = self.definitions.lock().unwrap_or_else(PoisonError::into_inner);
@@ -58,7 +58,8 @@ impl Inner {
         }
     }
 
-    /// Takes up what an earlier server left half done: it may have ended between a write and what follows it.
+    /// Completes the work that a previous server may have left unfinished by stopping between a commit and
+    /// its steps.
     pub(crate) fn resume_definitions(&self) {
         self.publish();
         let listing = self.store.list(DEFINITIONS, "", None);
@@ -72,7 +73,7 @@ impl Inner {
         self.finish(after);
     }
 
-    /// Serves what all definitions define.
+    /// Updates the registry from all CRDs.
     pub(crate) fn publish(&self) {
         let before = self.registry();
         let mut definitions: Vec<Arc<Custom>> = Vec::new();
@@ -86,7 +87,7 @@ impl Inner {
             match Custom::compile(&version.object(), version.revision) {
                 Ok(fresh) => definitions.push(fresh.in_place_of(known)),
                 Err(error) => {
-                    tracing::error!(%error, name = &*version.key, "a definition could not be compiled");
+                    tracing::error!(%error, name = &*version.key, "failed to compile CRD");
                 }
             }
         }
@@ -96,19 +97,19 @@ impl Inner {
             old.retire(self.store.revision());
         }
         *self.registry.write().unwrap_or_else(PoisonError::into_inner) = Arc::new(before.with(definitions));
-        // Who watches what is no longer served must notice.
+        // Wake the watches of resources that are no longer served, so that they end.
         self.store.wake();
     }
 
-    /// Decides on names and conditions until nothing changes: one name given up may be another's wish, but not
-    /// that of two.
+    /// Updates names and conditions until nothing changes: a name that one CRD releases may be accepted for
+    /// another.
     fn settle(&self, group: &str, outlines: &mut Outlines) {
         let now = time::format_rfc3339(self.clock.now());
         let registry = self.registry();
         let Some(served) = registry.stored(DEFINITIONS) else { return };
         let mut known = outlines.remove(group).unwrap_or_default();
         let mut versions = self.group_definitions(group);
-        let read = |version: &Arc<Version>| match known.remove(&version.key) {
+        let read = |version: &Arc<StoredObject>| match known.remove(&version.key) {
             Some((revision, outline)) if revision == version.revision => outline,
             _ => outline(version),
         };
@@ -134,24 +135,29 @@ impl Inner {
         }
     }
 
-    /// The definitions of a group: their names end with it.
-    fn group_definitions(&self, group: &str) -> Vec<Arc<Version>> {
+    /// The CRDs of a group; their names end with it.
+    fn group_definitions(&self, group: &str) -> Vec<Arc<StoredObject>> {
         let listing = self.store.list(DEFINITIONS, "", None);
         let all = listing.into_iter().flat_map(|listing| listing.items);
         all.filter(|version| version.key.split_once('.').is_some_and(|(_, of)| of == group)).collect()
     }
 
-    /// None if somebody wrote it meanwhile: who did will come here, too.
-    fn put_status(&self, served: &Served, version: &Version, outline: &Value) -> Option<Arc<Version>> {
+    /// Updates the status of a CRD. `None` on a conflict; the concurrent write then updates it.
+    fn put_status(
+        &self,
+        served: &Resource,
+        version: &StoredObject,
+        outline: &Value,
+    ) -> Option<Arc<StoredObject>> {
         let old = output::object(served, version);
         let mut new = old.clone();
         new.set_at("status", outline.at("status").clone());
         served.normalise(&mut new).ok()?;
-        self.track(served, "status", &Author::named(MANAGER), Some(&old), &mut new);
+        self.track(served, "status", &FieldManager::named(MANAGER), Some(&old), &mut new);
         self.commit_object(served, &version.key, Expect::At(version.revision), new).ok()
     }
 
-    /// Deletes the objects of a definition that is being deleted, and lets it go when none is left.
+    /// Deletes the instances of a terminating CRD, and removes its finalizer when none is left.
     pub(crate) fn empty_definition(&self, name: &str, after: &mut AfterCommit) {
         let registry = self.registry();
         let Some(served) = registry.stored(DEFINITIONS) else { return };
@@ -174,30 +180,41 @@ impl Inner {
         });
     }
 
-    /// The definition of a resource is on its way out, or gone, whatever it was when the request came.
-    pub(crate) fn definition_goes(&self, served: &Served) -> bool {
+    /// Whether the CRD of a resource is being deleted or is gone, according to the current registry.
+    pub(crate) fn is_crd_terminating(&self, served: &Resource) -> bool {
         let Some(custom) = served.custom() else { return false };
         let registry = self.registry();
         let now = named(registry.definitions(), &custom.definition.name);
         now.is_none_or(|now| now.definition.terminating)
     }
 
-    /// Deletes an object whose definition goes.
-    pub(crate) fn take_along(&self, served: &Served, version: &Arc<Version>, after: &mut AfterCommit) {
+    /// Deletes an instance of a terminating CRD.
+    pub(crate) fn delete_instance(
+        &self,
+        served: &Resource,
+        version: &Arc<StoredObject>,
+        after: &mut AfterCommit,
+    ) {
         let (namespace, name) = version.namespace_and_name();
         if let Err(error) = self.delete_object(served, namespace, name, &DeleteOptions::default(), after)
             && error.code != 404
         {
-            tracing::warn!(%error, name, "an object of a deleted definition stays");
+            tracing::warn!(
+                %error,
+                resource = served.plural(),
+                namespace,
+                name,
+                "failed to delete custom resource of terminating CRD"
+            );
         }
     }
 
-    /// Whether something is left, since finalizers stand in the way.
+    /// Returns whether instances remain because of finalizers.
     fn delete_instances(&self, registry: &Registry, storage: &str, after: &mut AfterCommit) -> bool {
         let Some(served) = registry.stored(storage) else { return false };
         let all = || self.store.list(storage, "", None).map(|listing| listing.items).unwrap_or_default();
         for version in all().iter().filter(|version| !version.attributes.deleting) {
-            self.take_along(served, version, after);
+            self.delete_instance(served, version, after);
         }
         !all().is_empty()
     }
@@ -212,7 +229,7 @@ mod tests {
     use crate::storage::Expect;
     use crate::{ApiServer, Options};
 
-    /// Writes an object as a server does that ends before it does what follows.
+    /// Commits an object without running the steps after the commit, as a server that crashes in between.
     fn write_only(server: &ApiServer, storage: &str, key: &str, object: Value) {
         let registry = server.inner.registry();
         let served = registry.stored(storage).unwrap();
@@ -220,7 +237,7 @@ mod tests {
     }
 
     #[test]
-    fn a_server_goes_on_with_what_the_one_before_left_half_done() {
+    fn a_restarted_server_completes_unfinished_crd_work() {
         let dir = tempfile::tempdir().unwrap();
         let open = || ApiServer::open(dir.path(), Options::default()).unwrap().0;
         let schema = json!({"openAPIV3Schema": {"type": "object"}});

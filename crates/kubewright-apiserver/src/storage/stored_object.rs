@@ -1,4 +1,4 @@
-//! One version of one object, and the event that brought it.
+//! One version of an object, and the event for it.
 
 use std::sync::{Arc, OnceLock};
 
@@ -10,16 +10,16 @@ use serde_json::Value;
 
 use super::Revision;
 
-/// What a search needs of an object, so that nothing must be decoded.
+/// The attributes that selectors and indexes need without decoding the object.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Attributes {
     /// `metadata.uid`.
     pub uid: Box<str>,
     /// `metadata.labels`, sorted by key.
     pub labels: Box<[(Box<str>, Box<str>)]>,
-    /// What field selectors may ask for besides name and namespace.
+    /// The fields for field selectors, besides name and namespace.
     pub fields: Box<[(&'static str, Box<str>)]>,
-    /// Uids of `metadata.ownerReferences`.
+    /// UIDs of `metadata.ownerReferences`.
     pub owners: Box<[Box<str>]>,
     /// `metadata.deletionTimestamp` is set.
     pub deleting: bool,
@@ -34,19 +34,19 @@ impl Labels for Attributes {
 
 /// One version of an object. Immutable: encodings are computed once and shared by every reader.
 #[derive(Debug)]
-pub struct Version {
-    /// `namespace/name`, or the name alone.
+pub struct StoredObject {
+    /// `namespace/name`, or the name of a cluster-scoped object.
     pub key: Arc<str>,
-    /// When it came to be; also its `metadata.resourceVersion`.
+    /// Revision of the write; also its `metadata.resourceVersion`.
     pub revision: Revision,
-    /// What a search needs.
+    /// Indexed attributes.
     pub attributes: Attributes,
     /// The object as JSON, without `apiVersion` and `kind`.
     pub json: Bytes,
     encodings: OnceLock<Box<Encoding>>,
 }
 
-/// Other encodings of one version; a short list, since few clients ask for more than one.
+/// A cached encoding. A linked list is enough, because few versions are read in more than one encoding.
 #[derive(Debug)]
 struct Encoding {
     tag: u64,
@@ -54,14 +54,14 @@ struct Encoding {
     next: OnceLock<Box<Encoding>>,
 }
 
-impl Version {
+impl StoredObject {
     /// A version of an object whose resourceVersion is already set.
     pub fn new(key: Arc<str>, revision: Revision, attributes: Attributes, json: Bytes) -> Self {
         Self { key, revision, attributes, json, encodings: OnceLock::new() }
     }
 
-    /// The encoding called `tag`, made by `encode` the first time it is asked for. Two readers who ask for it
-    /// first at the same time may both make it; one of the two is kept.
+    /// The encoding with key `tag`, computed by `encode` on first use. Concurrent first calls may both
+    /// compute it; one result is kept.
     pub fn encoded(&self, tag: u64, encode: impl FnOnce() -> Bytes) -> Bytes {
         let mut slot = &self.encodings;
         while let Some(entry) = slot.get() {
@@ -70,7 +70,7 @@ impl Version {
             }
             slot = &entry.next;
         }
-        // Made before the slot is claimed: one encoding may ask for another.
+        // Compute before claiming the slot: an encoding may use another one.
         let bytes = encode();
         let mut entry = Box::new(Encoding { tag, bytes: bytes.clone(), next: OnceLock::new() });
         while let Err(taken) = slot.set(entry) {
@@ -83,7 +83,7 @@ impl Version {
         bytes
     }
 
-    /// The encoding called `tag`, if it was made before.
+    /// The encoding with key `tag`, if it is cached.
     pub fn known(&self, tag: u64) -> Option<Bytes> {
         let mut slot = &self.encodings;
         while let Some(entry) = slot.get() {
@@ -105,36 +105,36 @@ impl Version {
         packed::parse(&self.json).unwrap_or_default()
     }
 
-    /// Namespace and name; the namespace is empty for objects of the cluster.
+    /// Namespace and name; the namespace is empty for cluster-scoped objects.
     pub fn namespace_and_name(&self) -> (&str, &str) {
         self.key.split_once('/').unwrap_or(("", &self.key))
     }
 }
 
-/// What happened to an object.
+/// Type of a change.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum EventKind {
-    /// It came to be.
+    /// The object was created.
     Added,
-    /// It changed.
+    /// The object was updated.
     Modified,
-    /// It went away.
+    /// The object was deleted.
     Deleted,
 }
 
 /// One change of one object.
 #[derive(Debug)]
 pub struct Event {
-    /// What happened.
+    /// Type of the change.
     pub kind: EventKind,
-    /// The version after the change; of a deletion, how the object looked last, at the deletion's revision.
-    pub version: Arc<Version>,
+    /// The version after the change; for a deletion, the last state at the deletion's revision.
+    pub version: Arc<StoredObject>,
     /// The version before the change.
-    pub previous: Option<Arc<Version>>,
+    pub previous: Option<Arc<StoredObject>>,
 }
 
 impl Event {
-    /// When it happened.
+    /// The revision of the change.
     pub fn revision(&self) -> Revision {
         self.version.revision
     }
@@ -145,8 +145,8 @@ mod tests {
     use super::*;
 
     #[test]
-    fn each_encoding_is_made_once() {
-        let version = Version::new("a".into(), 1, Attributes::default(), Bytes::from_static(b"{}"));
+    fn each_encoding_is_computed_once() {
+        let version = StoredObject::new("a".into(), 1, Attributes::default(), Bytes::from_static(b"{}"));
         let mut made = 0;
         for _ in 0..3 {
             for tag in [7, 8] {
@@ -161,8 +161,8 @@ mod tests {
     }
 
     #[test]
-    fn one_encoding_may_be_made_of_another() {
-        let version = Version::new("a".into(), 1, Attributes::default(), Bytes::from_static(b"{}"));
+    fn an_encoding_may_use_another_one() {
+        let version = StoredObject::new("a".into(), 1, Attributes::default(), Bytes::from_static(b"{}"));
         let outer = version.encoded(1, || version.encoded(2, || Bytes::from_static(b"inner")));
         assert_eq!(outer, "inner");
         assert_eq!(version.encoded(2, Bytes::new), "inner");
