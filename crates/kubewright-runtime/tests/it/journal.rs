@@ -405,7 +405,7 @@ async fn the_debug_log_has_the_causes_of_each_reconcile() -> Result<()> {
     let line = |because: &'static str| {
         let log = &log;
         move || {
-            log.saying(" reconciling ")
+            log.saying(" Reconciling ")
                 .iter()
                 .any(|line| line.ends_with(&format!("because=\"ConfigMap default/a {because}\"")))
         }
