@@ -30,8 +30,8 @@ const WEBHOOK_CERTS: &str = "webhookCerts";
 /// The version of the tool whose scaffold the project has, as in kubebuilder's file.
 const CLI_VERSION: &str = "cliVersion";
 const HEADER: &str = "\
-# What `kubewright` knows of this project. It writes this file; do not edit it.
-# The form is kubebuilder's: https://book.kubebuilder.io/reference/project-config.html
+# Project metadata, managed by `kubewright`. Do not edit it.
+# The format is kubebuilder's: https://book.kubebuilder.io/reference/project-config.html
 ";
 
 /// A project, as its file has it.

@@ -139,14 +139,14 @@ impl Output {
         let with: Vec<&Kind<'_>> = kinds.iter().filter(|kind| !modules_of(kind).is_empty()).collect();
         let top =
             with.iter().map(|kind| if multigroup { &*kind.group_module } else { &*kind.resource.version });
-        self.modules("src/webhooks.rs", "src/webhooks.rs", "Webhooks of this operator.", top);
+        self.modules("src/webhooks.rs", "src/webhooks.rs", "Webhooks.", top);
         if multigroup {
             let groups: BTreeMap<&str, &str> =
                 with.iter().map(|kind| (&*kind.group_module, &*kind.resource.group)).collect();
             for (module, group) in groups {
                 let inside = with.iter().filter(|kind| kind.group_module == module);
                 let versions = inside.map(|kind| kind.resource.version.as_str());
-                let about = format!("Webhooks of the group {group}.");
+                let about = format!("Webhooks for the group {group}.");
                 self.modules(
                     &format!("webhooks/{group}"),
                     &format!("src/webhooks/{module}.rs"),
@@ -161,9 +161,9 @@ impl Output {
             let version = &kind.resource.version;
             let (id, about) = if multigroup {
                 let group = &kind.resource.group;
-                (format!("webhooks/{group}/{version}"), format!("Webhooks of {group}/{version}."))
+                (format!("webhooks/{group}/{version}"), format!("Webhooks for {group}/{version}."))
             } else {
-                (format!("webhooks/{version}"), format!("Webhooks of kinds in version {version}."))
+                (format!("webhooks/{version}"), format!("Webhooks for version {version}."))
             };
             let (.., modules) = folders.entry(folder).or_insert_with(|| (id, about, BTreeSet::new()));
             modules.extend(modules_of(kind));
