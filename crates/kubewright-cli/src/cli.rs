@@ -19,17 +19,17 @@ use crate::commands::{
 use crate::ui::{Verbosity, style};
 
 const EXAMPLES: &[(&str, &str)] = &[
-    ("Start an operator in this folder", "kubewright init --domain example.com"),
+    ("Create a project in the current directory", "kubewright init --domain example.com"),
     ("Add a kind and its controller", "kubewright create api --group shop --version v1 --kind Order"),
-    ("Run the operator in this folder, and again on each save", "kubewright dev"),
+    ("Run the operator, and rebuild it on each save", "kubewright dev"),
     ("Start a Kubernetes API server", "kubewright apiserver --port 6443"),
-    ("Write the CRDs and roles of the operator in this folder", "kubewright manifests"),
-    ("Print the version, and that of the Kubernetes API inside", "kubewright version"),
-    ("Complete commands and flags in this shell", "source <(kubewright completion bash)"),
-    ("Print what a command does", "kubewright help version"),
+    ("Generate CRDs and RBAC rules", "kubewright manifests"),
+    ("Print version information", "kubewright version"),
+    ("Enable shell completion", "source <(kubewright completion bash)"),
+    ("Print help for a command", "kubewright help version"),
 ];
 
-/// Build, test and run Kubernetes operators in Rust, with a Kubernetes API server inside
+/// Build, test and run Kubernetes operators in Rust, with an embedded Kubernetes API server
 #[derive(Debug, Parser)]
 #[command(
     name = "kubewright",
@@ -69,7 +69,7 @@ pub(crate) enum Command {
 #[derive(Debug, Args)]
 #[command(next_help_heading = "Global options")]
 pub(crate) struct GlobalArgs {
-    /// When to colour: auto (on a terminal, unless NO_COLOR is set), always or never
+    /// Use color: auto (on a terminal, unless NO_COLOR is set), always or never
     #[arg(long, global = true, value_name = "WHEN", default_value = "auto")]
     #[arg(hide_possible_values = true, hide_default_value = true)]
     pub(crate) color: ColorChoice,
@@ -78,7 +78,7 @@ pub(crate) struct GlobalArgs {
     #[arg(short, long, global = true)]
     quiet: bool,
 
-    /// Say more; repeat for even more
+    /// Increase verbosity (repeatable)
     #[arg(short, long, global = true, action = ArgAction::Count)]
     verbose: u8,
 }
@@ -174,7 +174,7 @@ mod tests {
     #[test]
     fn every_command_says_what_it_does_and_has_examples_that_parse() {
         for (path, command) in all_commands() {
-            assert!(command.get_about().is_some(), "`{path}` does not say what it does");
+            assert!(command.get_about().is_some(), "`{path}` has no description");
             let help = after_help(&command);
             assert!(help.starts_with("Examples:\n"), "`{path}` has no examples");
             let calls = calls(&help);
@@ -188,7 +188,7 @@ mod tests {
     }
 
     #[test]
-    fn the_colour_is_found_in_arguments_that_do_not_parse() {
+    fn the_color_is_found_in_arguments_that_do_not_parse() {
         let color = |line: &str| color_in(&line.split(' ').map(OsString::from).collect::<Vec<_>>());
         assert_eq!(color("kubewright nonsense"), ColorChoice::Auto);
         assert_eq!(color("kubewright --color always nonsense"), ColorChoice::Always);

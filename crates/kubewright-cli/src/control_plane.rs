@@ -32,7 +32,7 @@ pub(crate) fn runtime() -> Result<Runtime> {
         .worker_threads(cores.div_ceil(2))
         .enable_all()
         .build()
-        .context("cannot start the threads of the server")
+        .context("failed to start the server threads")
 }
 
 /// How the server and its controllers tell what is not an answer: warnings; with `--quiet` errors; with `--verbose` also
@@ -59,9 +59,9 @@ impl ControlPlane {
     pub(crate) async fn start(server: ApiServer, port: u16, nodes: Option<usize>) -> Result<Self> {
         let listening = Listening::open(server.clone(), port).await.map_err(|error| {
             let taken = matches!(error, ServeError::Bind { .. });
-            let error = anyhow::Error::new(error).context("the API server could not start");
+            let error = anyhow::Error::new(error).context("failed to start the API server");
             if taken {
-                error.hint("choose another port with --port, or let the system choose one with --port 0")
+                error.hint("choose another --port, or use --port 0 for a free one")
             } else {
                 error
             }
@@ -92,17 +92,17 @@ impl ControlPlane {
             cluster.end().await?;
         }
         self.listening.close().await;
-        self.server.close().context("the last writes could not be kept")
+        self.server.close().context("failed to store the last writes")
     }
 }
 
 /// A server on the objects that an earlier run left in a folder.
 pub(crate) fn open(dir: &Path, options: Options, ui: &Ui) -> Result<ApiServer> {
     let (server, recovered) = ApiServer::open(dir, options)
-        .with_context(|| format!("cannot open the data folder {}", dir.display()))?;
+        .with_context(|| format!("cannot open the data directory {}", dir.display()))?;
     if recovered.truncated_bytes > 0 {
         ui.note(&format!(
-            "the last run ended in the middle of a write: {} bytes that were never acknowledged are gone",
+            "discarded {} bytes of an incomplete write from the last run",
             recovered.truncated_bytes
         ));
     }
@@ -123,7 +123,7 @@ impl Cluster {
             kubewright_cluster::Options { nodes, root_ca, ..kubewright_cluster::Options::default() };
         let client = kube::Client::new(server.clone(), "default");
         let cluster =
-            kubewright_cluster::Cluster::new(client, &options).context("the cluster could not start")?;
+            kubewright_cluster::Cluster::new(client, &options).context("failed to start the cluster")?;
         let (stop, stopped) = oneshot::channel();
         let task = tokio::spawn(cluster.run_until(async {
             // Dropping the other end is the sign.

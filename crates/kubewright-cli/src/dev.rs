@@ -98,6 +98,6 @@ fn interrupted(once: bool) -> Result<()> {
 fn listen_to_the_cluster(ui: Ui) -> Result<()> {
     let options = control_plane::log_options(&ui);
     let subscriber = logs::subscriber(&options, move || Lines { ui: ui.clone(), voice: Voice::Cluster })
-        .context("cannot listen to the cluster")?;
-    tracing::subscriber::set_global_default(subscriber).context("cannot listen to the cluster")
+        .context("cannot install the log subscriber")?;
+    tracing::subscriber::set_global_default(subscriber).context("cannot install the log subscriber")
 }

@@ -132,11 +132,11 @@ mod tests {
         let failure = anyhow!("no PROJECT here")
             .hint("run `kubewright init` first")
             .context("cannot add the API")
-            .hint("run it in the folder of the operator");
+            .hint("run it in the project directory");
         insta::assert_snapshot!(plain(&failure), @"
         error: cannot add the API
           cause: no PROJECT here
-          hint: run it in the folder of the operator
+          hint: run it in the project directory
           hint: run `kubewright init` first
         ");
     }

@@ -37,7 +37,7 @@ pub(crate) async fn find(client: &kube::Client, names: &[String]) -> Result<Vec<
     }
     for name in names {
         let crd = api.get_opt(name).await.with_context(|| format!("cannot read the CRD {name}"))?;
-        let missing = || anyhow!("there is no CRD {name}").hint("`kubectl get crds` lists their names");
+        let missing = || anyhow!("CRD {name} not found").hint("list CRDs with `kubectl get crds`");
         crds.push(crd.ok_or_else(missing)?);
     }
     let needed = crds.iter().filter_map(Migration::of);
@@ -121,7 +121,7 @@ impl Migration {
                 Err(error) => {
                     return Err(error)
                         .with_context(|| format!("cannot write {} {name}", self.name))
-                        .hint("make the object valid in the storage version, and repeat the command");
+                        .hint("make the object valid in the storage version, then repeat the command");
                 }
             }
         }
@@ -145,7 +145,7 @@ impl Migration {
         self.remember(crds, None).await?;
         let crd = crds.get(&self.name).await.with_context(|| format!("cannot read the CRD {}", self.name))?;
         if Self::of(&crd).is_none_or(|now| now.storage != self.storage) {
-            bail!("the storage version of {} changed meanwhile; repeat the command", self.name);
+            bail!("the storage version of {} changed during the migration; repeat the command", self.name);
         }
         // The resourceVersion makes it fail if the CRD changes between the check and the write.
         let patch = json!({

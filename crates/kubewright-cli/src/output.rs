@@ -16,7 +16,7 @@ pub(crate) enum Format {
 
 impl Format {
     pub(crate) fn render(self, result: &impl Serialize) -> Result<String> {
-        let value = serde_json::to_value(result).context("cannot write the result as data")?;
+        let value = serde_json::to_value(result).context("cannot serialize the result")?;
         Ok(match (self, &value) {
             (Self::Json, value) => format!("{value:#}\n"),
             // JSON is YAML too: only the outermost object needs YAML's own form to read well.

@@ -31,10 +31,10 @@ impl Project {
         let absolute = folder
             .canonicalize()
             .with_context(|| format!("cannot find the project {}", folder.display()))
-            .hint("name the folder of an operator")?;
+            .hint("pass a project directory")?;
         let root = absolute.ancestors().find(|above| above.join("Cargo.toml").is_file());
         let root = root.ok_or_else(|| anyhow!("no Cargo.toml in {} or above it", folder.display()));
-        Ok(Self { root: root.hint("run it in the folder of an operator, or name that folder")?.to_owned() })
+        Ok(Self { root: root.hint("run this in a project directory, or pass it as an argument")?.to_owned() })
     }
 
     /// The folder of Cargo.toml.

@@ -114,6 +114,6 @@ fn write_result(stdout: &mut impl Write, result: &[u8]) -> Result<()> {
         Err(error) if error.kind() == ErrorKind::BrokenPipe => Err(OutputClosed.into()),
         Err(error) => Err(error)
             .context("cannot write to standard output")
-            .hint("see whether the disk is full, or send the output elsewhere"),
+            .hint("check for free disk space, or redirect the output"),
     }
 }

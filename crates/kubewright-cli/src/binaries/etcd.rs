@@ -15,18 +15,18 @@ use crate::ui::Ui;
 
 const PROGRAM: Program = Program {
     name: "etcd",
-    about: "kubewright in the place of etcd: answers GET /health, and stores nothing. kubewright's kube-apiserver\n\
-            keeps its objects in memory; a real kube-apiserver needs a real etcd.",
+    about: "kubewright's stand-in for etcd: serves GET /health and stores nothing. kubewright's kube-apiserver\n\
+            keeps objects in memory; a real kube-apiserver needs a real etcd.",
     flags: &[
         Flag {
             name: "listen-client-urls",
             value: "URLS",
             effect: Effect::Heeded,
-            help: "where /health is answered (default http://localhost:2379)",
+            help: "URLs to serve /health on (default http://localhost:2379)",
         },
-        Flag { name: "advertise-client-urls", value: "URLS", effect: Effect::Nothing, help: "not used" },
-        Flag { name: "listen-peer-urls", value: "URLS", effect: Effect::Nothing, help: "not used" },
-        Flag { name: "data-dir", value: "DIR", effect: Effect::Nothing, help: "not used" },
+        Flag { name: "advertise-client-urls", value: "URLS", effect: Effect::Nothing, help: "ignored" },
+        Flag { name: "listen-peer-urls", value: "URLS", effect: Effect::Nothing, help: "ignored" },
+        Flag { name: "data-dir", value: "DIR", effect: Effect::Nothing, help: "ignored" },
     ],
 };
 
@@ -56,7 +56,7 @@ async fn serve(given: &Given, ui: &Ui) -> Result<()> {
         let listener = TcpListener::bind(address).await.with_context(|| format!("cannot listen on {url}"))?;
         tokio::spawn(accept(listener));
     }
-    ui.note(&format!("answering /health on {urls}; nothing is stored"));
+    ui.note(&format!("serving /health on {urls}; nothing is stored"));
     signals.any().await;
     Ok(())
 }
@@ -65,7 +65,7 @@ async fn serve(given: &Given, ui: &Ui) -> Result<()> {
 fn address(url: &str) -> Result<&str> {
     let Some(address) = url.strip_prefix("http://") else {
         bail!(
-            anyhow::anyhow!("{url:?} in --listen-client-urls is not served").hint("write http://HOST:PORT")
+            anyhow::anyhow!("{url:?} in --listen-client-urls is not supported").hint("use http://HOST:PORT")
         );
     };
     Ok(address.trim_end_matches('/'))
@@ -129,7 +129,7 @@ mod tests {
         assert_eq!(address("http://127.0.0.1:2379/").unwrap(), "127.0.0.1:2379");
         assert_eq!(
             address("https://127.0.0.1:2379").unwrap_err().to_string(),
-            "\"https://127.0.0.1:2379\" in --listen-client-urls is not served"
+            "\"https://127.0.0.1:2379\" in --listen-client-urls is not supported"
         );
     }
 }

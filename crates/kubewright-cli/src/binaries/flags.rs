@@ -92,7 +92,7 @@ impl Program {
                 (Some(value), _) => value,
                 (None, Some(known)) if known.value.is_empty() => "true".to_owned(),
                 (None, Some(_)) => args.next().ok_or_else(|| {
-                    anyhow!("flag needs an argument: --{name}").hint(format!("write --{name}=VALUE"))
+                    anyhow!("flag needs an argument: --{name}").hint(format!("use --{name}=VALUE"))
                 })?,
                 (None, None) => {
                     args.next_if(|next| next == "-" || !next.starts_with('-')).unwrap_or_default()
@@ -123,7 +123,7 @@ impl Program {
         names.sort();
         names.dedup();
         if !names.is_empty() {
-            ui.warn(&format!("kubewright in the place of {} does not heed {}", self.name, names.join(", ")));
+            ui.warn(&format!("kubewright's {} ignores {}", self.name, names.join(", ")));
         }
     }
 
@@ -132,7 +132,7 @@ impl Program {
         let left = |flag: &Flag| format!("      --{} {}", flag.name, flag.value);
         let width = self.flags.iter().map(|flag| left(flag).len()).max().unwrap_or_default();
         let mut text = format!(
-            "{}\n\nUsage:\n  {} [flags]\n\nFlags (others are accepted, and change nothing):\n",
+            "{}\n\nUsage:\n  {} [flags]\n\nFlags (others are accepted and ignored):\n",
             self.about, self.name
         );
         for flag in self.flags {
@@ -210,7 +210,7 @@ mod tests {
         Usage:
           server [flags]
 
-        Flags (others are accepted, and change nothing):
+        Flags (others are accepted and ignored):
               --port N  where
               --open    for all
         ");

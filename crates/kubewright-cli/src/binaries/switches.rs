@@ -15,15 +15,15 @@ pub(super) fn feature_gates(given: &Given) -> Result<Option<String>> {
     for gate in given.list("feature-gates") {
         let Some((name, value)) = gate.split_once('=') else {
             return Err(anyhow::anyhow!("missing bool value for {gate}"))
-                .context("--feature-gates cannot be read")
-                .hint("write NAME=true or NAME=false");
+                .context("invalid --feature-gates")
+                .hint("use NAME=true or NAME=false");
         };
-        boolean(value).with_context(|| format!("invalid value of {name}={value}"))?;
+        boolean(value).with_context(|| format!("invalid value {name}={value}"))?;
         names.push(name.trim());
     }
     Ok((!names.is_empty()).then(|| {
         format!(
-            "feature gates stay at the defaults of Kubernetes v1.36: --feature-gates={} has no effect",
+            "feature gates keep the Kubernetes v1.36 defaults: --feature-gates={} has no effect",
             names.join(",")
         )
     }))
@@ -36,7 +36,7 @@ pub(super) fn runtime_config(given: &Given) -> Result<Option<String>> {
         // A key alone is on.
         let (key, value) = entry.split_once('=').unwrap_or((entry, "true"));
         let on =
-            boolean(value).with_context(|| format!("invalid value of --runtime-config {key}={value}"))?;
+            boolean(value).with_context(|| format!("invalid value --runtime-config={key}={value}"))?;
         let as_asked = match key {
             "api/ga" => on,
             "api/beta" | "api/alpha" => !on,
@@ -51,7 +51,7 @@ pub(super) fn runtime_config(given: &Given) -> Result<Option<String>> {
     }
     Ok((!unavailable.is_empty()).then(|| {
         format!(
-            "the API versions that are on by default are served: --runtime-config={} has no effect",
+            "only the default API versions are served: --runtime-config={} has no effect",
             unavailable.join(",")
         )
     }))
@@ -100,7 +100,7 @@ mod tests {
         let warned = read("--feature-gates=AllAlpha=false,A=true --feature-gates B=1").unwrap().unwrap();
         assert!(warned.contains("--feature-gates=AllAlpha,A,B has no effect"), "{warned}");
         assert!(read("--feature-gates=A").unwrap_err().contains("missing bool value for A"));
-        assert!(read("--feature-gates=A=maybe").unwrap_err().contains("invalid value of A=maybe"));
+        assert!(read("--feature-gates=A=maybe").unwrap_err().contains("invalid value A=maybe"));
     }
 
     #[test]

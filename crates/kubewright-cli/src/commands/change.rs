@@ -20,11 +20,11 @@ use crate::ui::Ui;
 /// How a change is to be made.
 #[derive(Clone, Copy, Debug, clap::Args)]
 pub(crate) struct How {
-    /// Write nothing, and print what would change
+    /// Print the changes without writing them
     #[arg(long)]
     pub(crate) dry_run: bool,
 
-    /// Replace or remove files even where changes of yours are lost
+    /// Overwrite or remove files that you changed
     #[arg(long)]
     pub(crate) force: bool,
 }
@@ -32,11 +32,11 @@ pub(crate) struct How {
 /// Which kind a command is about. On a terminal, what is left out is asked for.
 #[derive(Debug, clap::Args)]
 pub(crate) struct Which {
-    /// Group of the kind, without the domain of the project
+    /// API group, without the project's domain
     #[arg(long, value_name = "GROUP")]
     pub(crate) group: Option<String>,
 
-    /// Version, such as v1 or v1beta1
+    /// API version, such as v1 or v1beta1
     #[arg(long, value_name = "VERSION")]
     pub(crate) version: Option<String>,
 
@@ -109,7 +109,7 @@ pub(crate) fn start(
 fn carry_out(root: &Path, before: &Rendering, after: &Rendering, how: How, ui: &Ui) -> Result<bool> {
     let plan = Plan::new(before, after, |path| read(root, path), how.force)?
         .map_err(|refusal| anyhow!(refusal))
-        .hint("nothing was written; --dry-run --force shows what would be lost, and --force does it")?;
+        .hint("nothing was written; use --dry-run --force to see what would be lost, and --force to apply it")?;
     for note in &plan.notes {
         ui.note(note);
     }
@@ -160,7 +160,7 @@ pub(crate) fn required(
         return Ok(value.clone());
     }
     if io::stdin().is_terminal() && io::stderr().is_terminal() {
-        ui.print_styled_error(&format!("{flag} (such as {example}): "));
+        ui.print_styled_error(&format!("{flag} (for example {example}): "));
         let mut line = String::new();
         io::stdin().lock().read_line(&mut line).context("cannot read the answer")?;
         let answer = line.trim();
@@ -171,7 +171,7 @@ pub(crate) fn required(
     let mut root = Cli::command();
     root.build();
     let command = command.iter().try_fold(&mut root, |command, name| command.find_subcommand_mut(name));
-    let missing = format!("--{flag} is missing; it is something such as {example}");
+    let missing = format!("--{flag} is required, for example {example}");
     match command {
         Some(command) => Err(command.error(clap::error::ErrorKind::MissingRequiredArgument, missing).into()),
         None => Err(anyhow!(missing)),

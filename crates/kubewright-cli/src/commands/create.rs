@@ -16,7 +16,7 @@ const EXAMPLES: &[(&str, &str)] = &[
     ),
 ];
 
-/// Add to a project
+/// Scaffold a Kubernetes API or webhook
 #[derive(Debug, clap::Args)]
 #[command(after_help = examples(EXAMPLES))]
 pub(crate) struct Args {

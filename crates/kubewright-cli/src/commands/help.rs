@@ -11,15 +11,15 @@ use crate::cli::Cli;
 use crate::cli::examples::examples;
 
 const EXAMPLES: &[(&str, &str)] = &[
-    ("Print what kubewright can do", "kubewright help"),
-    ("Print what a command does", "kubewright help completion"),
+    ("Print help for kubewright", "kubewright help"),
+    ("Print help for a command", "kubewright help completion"),
 ];
 
-/// Print the help of kubewright, or of one of its commands
+/// Print help for kubewright or a command
 #[derive(Debug, clap::Args)]
 #[command(after_help = examples(EXAMPLES))]
 pub(crate) struct Args {
-    /// The command, such as `version`
+    /// Command, such as `version`
     command: Vec<String>,
 }
 

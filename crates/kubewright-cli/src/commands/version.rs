@@ -13,19 +13,19 @@ use crate::ui::Ui;
 
 const EXAMPLES: &[(&str, &str)] = &[
     ("Print the version", "kubewright version"),
-    ("Print the number only, for a script", "kubewright version --short"),
-    ("Print all that is known of the build, as data", "kubewright version -o json"),
+    ("Print only the version number", "kubewright version --short"),
+    ("Print build information as JSON", "kubewright version -o json"),
 ];
 
-/// Print the version of kubewright, and of the Kubernetes API that it embeds
+/// Print the kubewright version and the embedded Kubernetes API version
 #[derive(Debug, clap::Args)]
 #[command(after_help = examples(EXAMPLES))]
 pub(crate) struct Args {
-    /// Print only the number
+    /// Print only the version number
     #[arg(long, conflicts_with = "output")]
     short: bool,
 
-    /// Print as data
+    /// Output format
     #[arg(short, long, value_name = "FORMAT")]
     output: Option<Format>,
 }

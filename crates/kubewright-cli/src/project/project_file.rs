@@ -275,7 +275,7 @@ impl ProjectFile {
         self.set(STORAGE_VERSIONS, if versions.is_empty() { Value::Null } else { versions.into() });
     }
 
-    /// Where the certificate of the webhook server comes from.
+    /// Source of the webhook serving certificate.
     pub(crate) fn webhook_certs(&self) -> WebhookCerts {
         let named = self.setting(WEBHOOK_CERTS).and_then(Value::as_str);
         let all = [WebhookCerts::CertManager, WebhookCerts::Files, WebhookCerts::None];
@@ -301,17 +301,17 @@ impl Webhooks {
     }
 }
 
-/// Where the certificate of the webhook server comes from.
+/// Source of the webhook serving certificate.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, clap::ValueEnum)]
 pub(crate) enum WebhookCerts {
-    /// The manager issues it and injects its CA
+    /// Issued by the manager, which injects its CA
     #[default]
     SelfSigned,
-    /// cert-manager issues it and injects its CA
+    /// Issued by cert-manager, which injects its CA
     CertManager,
-    /// The Secret webhook-server-cert, which you provide
+    /// Mounted from the Secret webhook-server-cert, which you create
     Files,
-    /// None: webhooks are served without TLS, behind a proxy
+    /// No TLS; webhooks are served behind a proxy
     None,
 }
 

@@ -38,15 +38,15 @@ pub(crate) struct Request {
 /// Sorts of webhooks.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, clap::Args)]
 pub(crate) struct Sorts {
-    /// The defaulting webhook, which sets values before an object is stored
+    /// Defaulting webhook
     #[arg(long)]
     pub(crate) defaulting: bool,
 
-    /// The validating webhook, which accepts or refuses objects
+    /// Validating webhook
     #[arg(long = "programmatic-validation")]
     pub(crate) validation: bool,
 
-    /// The conversion between versions; the hub is --version
+    /// Conversion webhook; --version is the hub
     #[arg(long)]
     pub(crate) conversion: bool,
 }

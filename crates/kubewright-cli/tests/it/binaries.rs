@@ -55,7 +55,7 @@ fn etcd_answers_health_until_it_is_told_to_end() {
     assert_eq!(ask(&address, "/v3/kv/range").0, "HTTP/1.1 404 Not Found");
     let ended = terminate(&mut etcd);
     assert_eq!((ended.status, ended.stdout.as_str()), (Some(0), ""));
-    let warned = "warning: kubewright in the place of etcd does not heed --log-level, --unsafe-no-fsync\n";
+    let warned = "warning: kubewright's etcd ignores --log-level, --unsafe-no-fsync\n";
     assert_eq!(
         ended.stderr,
         format!("{warned}note: answering /health on http://{address}; nothing is stored\n")
@@ -141,7 +141,7 @@ async fn kube_apiserver_serves_with_the_flags_and_files_of_envtest() {
 
     let ended = terminate(&mut server);
     assert_eq!((ended.status, ended.stdout.as_str()), (Some(0), ""));
-    let note = "note: objects are kept in memory; --etcd-servers=http://127.0.0.1:2379 is not used\n";
+    let note = "note: objects are kept in memory; ignoring --etcd-servers=http://127.0.0.1:2379\n";
     assert_eq!(ended.stderr, format!("{note}note: serving on {url}\n"));
 }
 
@@ -153,7 +153,7 @@ fn flags_that_mean_nothing_here_are_told_of_in_one_line() {
     server.line_with("serving on https://");
     let ended = terminate(&mut server);
     let warned: Vec<&str> = ended.stderr.lines().filter(|line| line.starts_with("warning: ")).collect();
-    let one = "warning: kubewright in the place of kube-apiserver does not heed --allow-privileged, \
+    let one = "warning: kubewright's kube-apiserver ignores --allow-privileged, \
                --audit-log-path, --v";
     assert_eq!((ended.status, warned), (Some(0), vec![one]));
 }
@@ -181,8 +181,8 @@ async fn flags_that_gos_suites_append_are_taken() {
     let ended = terminate(&mut server);
     let warned: Vec<&str> = ended.stderr.lines().filter(|line| line.starts_with("warning: ")).collect();
     let gates =
-        "warning: feature gates stay at the defaults of Kubernetes v1.36: --feature-gates=A,B has no effect";
-    let versions = "warning: the API versions that are on by default are served: --runtime-config=api/all=true has no effect";
+        "warning: feature gates keep the Kubernetes v1.36 defaults: --feature-gates=A,B has no effect";
+    let versions = "warning: only the default API versions are served: --runtime-config=api/all=true has no effect";
     assert_eq!((ended.status, warned), (Some(0), vec![gates, versions]));
 }
 
@@ -202,16 +202,16 @@ fn a_certificate_that_is_not_there_is_made_and_kept() {
 fn what_cannot_be_served_says_why() {
     let folder = Folder::new();
     for (flags, why) in [
-        ("--client-ca-file=no/such.crt", "error: cannot read no/such.crt of --client-ca-file\n"),
+        ("--client-ca-file=no/such.crt", "error: cannot read no/such.crt (--client-ca-file)\n"),
         (
             "--service-account-key-file=no/such.crt",
-            "error: cannot read no/such.crt of --service-account-key-file\n",
+            "error: cannot read no/such.crt (--service-account-key-file)\n",
         ),
-        ("--secure-port=high", "error: --secure-port=\"high\" is no port\n"),
-        ("--bind-address=0.0.0.0 --secure-port=0", "error: the API server could not start\n"),
-        ("--feature-gates=A", "error: --feature-gates cannot be read\n"),
-        ("--etcd-compaction-interval=soon", "error: --etcd-compaction-interval=\"soon\" is no duration\n"),
-        ("--authorization-mode=Node", "error: --authorization-mode cannot be served\n"),
+        ("--secure-port=high", "error: invalid --secure-port=\"high\"\n"),
+        ("--bind-address=0.0.0.0 --secure-port=0", "error: failed to start the API server\n"),
+        ("--feature-gates=A", "error: invalid --feature-gates\n"),
+        ("--etcd-compaction-interval=soon", "error: invalid --etcd-compaction-interval=\"soon\"\n"),
+        ("--authorization-mode=Node", "error: --authorization-mode is not supported\n"),
         ("start", "error: \"kube-apiserver\" does not take any arguments, got \"start\"\n"),
     ] {
         let ended = run(called("kube-apiserver", flags).current_dir(&folder.dir));

@@ -118,7 +118,7 @@ fn only_what_changed_is_written_and_a_forgotten_run_is_found() {
     assert!(checked.stdout.contains("+  - deletecollection\n"), "{checked}");
     insta::assert_snapshot!(checked.stderr, @"
     error: not what the code says: config/rbac/role.yaml
-      hint: run `kubewright manifests`, with --prune where files are left over, and commit what it writes
+      hint: run `kubewright manifests` (with --prune to remove stale files) and commit the result
     ");
     let definition = project.path("config/crd/bases/view.example.com_markdownviews.yaml");
     let before = fs::metadata(&definition).and_then(|file| file.modified()).expect("the definition is there");
@@ -237,6 +237,6 @@ fn a_folder_without_a_project_is_told() {
     let told = run(command("manifests").current_dir(folder.path()));
     insta::assert_snapshot!(told.stderr, @"
     error: no Cargo.toml in . or above it
-      hint: run it in the folder of an operator, or name that folder
+      hint: run this in a project directory, or pass it as an argument
     ");
 }

@@ -111,7 +111,7 @@ fn files_of_somebody_else_are_not_overwritten() {
     exit status 1
     --- stderr
     error: <DIR>/etcd is there already, and is not kubewright
-      hint: choose another folder, or remove the file
+      hint: choose another directory, or remove the file
     ");
     assert!(!folder.path().join("kube-apiserver").exists(), "nothing is written where something is refused");
     std::fs::remove_file(folder.path().join("etcd")).unwrap();

@@ -36,7 +36,7 @@ fn a_full_disk_is_an_error_with_cause_and_hint() {
             insta::assert_snapshot!(String::from_utf8_lossy(&output.stderr), @"
             error: cannot write to standard output
               cause: No space left on device (os error 28)
-              hint: see whether the disk is full, or send the output elsewhere
+              hint: check for free disk space, or redirect the output
             ");
         }
     }

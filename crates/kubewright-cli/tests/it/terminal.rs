@@ -68,7 +68,7 @@ fn a_terminal_is_not_coloured_when_it_cannot_or_must_not_be() {
 fn a_script_on_the_terminal_is_followed_by_a_note_where_to_put_it_unless_quiet() {
     let script = kubewright("completion bash").result();
     let seen = on_terminal("completion bash", &[("NO_COLOR", "1")]);
-    insta::assert_snapshot!(seen.strip_prefix(&script).expect("the script comes first"), @"note: this is a script for the shell; `kubewright completion --help` says where to put it");
+    insta::assert_snapshot!(seen.strip_prefix(&script).expect("the script comes first"), @"note: run `kubewright completion --help` to see how to install this script");
     assert_eq!(on_terminal("completion bash --quiet", &[]), script);
 }
 

@@ -14,16 +14,16 @@ use crate::ui::Ui;
 const EXAMPLES: &[(&str, &str)] = &[
     ("Delete all webhooks of a kind", "kubewright delete webhook --group shop --version v1 --kind Order"),
     (
-        "Delete the validation only",
+        "Delete only the validating webhook",
         "kubewright delete webhook --group shop --version v1 --kind Order --programmatic-validation",
     ),
     (
-        "Delete the conversion of one version",
+        "Remove one version from the conversion",
         "kubewright delete webhook --group shop --version v1 --kind Order --conversion --spoke v2",
     ),
 ];
 
-/// Delete webhooks of a kind: those that are named, or all
+/// Delete the selected webhooks of a kind, or all
 #[derive(Debug, clap::Args)]
 #[command(after_help = examples(EXAMPLES))]
 pub(super) struct Args {
@@ -33,12 +33,12 @@ pub(super) struct Args {
     #[command(flatten)]
     sorts: Sorts,
 
-    /// Versions that are no longer converted, separated by commas [default: all]
+    /// Spoke versions to remove, comma-separated [default: all]
     #[arg(long, value_name = "VERSIONS", value_delimiter = ',')]
     spoke: Vec<String>,
 
-    /// Folder of the project
-    #[arg(long, value_name = "FOLDER", default_value = ".")]
+    /// Project directory
+    #[arg(long, value_name = "DIR", default_value = ".")]
     project: PathBuf,
 
     #[command(flatten)]

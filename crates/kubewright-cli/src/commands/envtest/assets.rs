@@ -19,37 +19,37 @@ use crate::ui::Ui;
 const KUBECTL: &str = "kubectl";
 
 const EXAMPLES: &[(&str, &str)] = &[
-    ("Make the folder, and use it in this shell", r#"eval "$(kubewright envtest assets bin/k8s)""#),
-    ("Copies, for an image that has no kubewright elsewhere", "kubewright envtest assets --copy bin/k8s"),
-    ("See what would be written", "kubewright envtest assets --dry-run bin/k8s"),
+    ("Create the directory and use it in this shell", r#"eval "$(kubewright envtest assets bin/k8s)""#),
+    ("Write copies, for container images", "kubewright envtest assets --copy bin/k8s"),
+    ("Preview the changes", "kubewright envtest assets --dry-run bin/k8s"),
 ];
 
-/// Make a folder for KUBEBUILDER_ASSETS, in which kubewright is kube-apiserver and etcd
+/// Create a KUBEBUILDER_ASSETS directory with kubewright as kube-apiserver and etcd
 #[derive(Debug, clap::Args)]
 #[command(after_help = examples(EXAMPLES))]
 pub(crate) struct Args {
-    /// The folder; it is made if it is not there
+    /// Directory to create or update
     #[arg(value_name = "DIR")]
     folder: PathBuf,
 
-    /// Write copies instead of links
+    /// Write copies instead of symlinks
     #[arg(long)]
     copy: bool,
 
-    /// Write nothing, only say what would be written
+    /// Print what would be written
     #[arg(long)]
     dry_run: bool,
 }
 
 pub(crate) fn run(args: &Args, ui: &Ui) -> Result<()> {
-    let program = std::env::current_exe().context("cannot find this program's own file")?;
+    let program = std::env::current_exe().context("cannot find the path of this executable")?;
     let folder = std::path::absolute(&args.folder)
-        .with_context(|| format!("{} is no folder", args.folder.display()))?;
+        .with_context(|| format!("{} is not a directory", args.folder.display()))?;
     let places: Vec<PathBuf> = Binary::ALL.iter().map(|binary| folder.join(binary.name())).collect();
     // All before any: a folder with one of two helps nobody.
     let stale = places.iter().map(|place| replaceable(place, &program)).collect::<Result<Vec<_>>>()?;
     for (place, stale) in places.iter().zip(stale) {
-        let how = if args.copy { "a copy of" } else { "a link to" };
+        let how = if args.copy { "a copy of" } else { "a symlink to" };
         if args.dry_run {
             ui.note(&format!("would write {}, {how} {}", place.display(), program.display()));
             continue;
@@ -71,11 +71,11 @@ fn offer_kubectl(args: &Args, folder: &Path, ui: &Ui) -> Result<()> {
     }
     let Some(program) = on_path(KUBECTL, folder) else {
         ui.note(
-            "no kubectl on PATH: suites that call kubectl need one; install it and run this command again",
+            "kubectl not found on PATH; for tests that call kubectl, install it and run this command again",
         );
         return Ok(());
     };
-    let how = if args.copy { "a copy of" } else { "a link to" };
+    let how = if args.copy { "a copy of" } else { "a symlink to" };
     if args.dry_run {
         ui.note(&format!("would write {}, {how} {}", place.display(), program.display()));
         return Ok(());
@@ -102,7 +102,7 @@ fn replaceable(place: &Path, program: &Path) -> Result<bool> {
     let found = match fs::symlink_metadata(place) {
         Ok(found) => found,
         Err(error) if matches!(error.kind(), ErrorKind::NotFound) => return Ok(false),
-        Err(error) => return Err(error).with_context(|| format!("cannot look at {}", place.display())),
+        Err(error) => return Err(error).with_context(|| format!("cannot read {}", place.display())),
     };
     let ours = if found.is_symlink() {
         // A link that leads nowhere any more is ours too.
@@ -113,8 +113,8 @@ fn replaceable(place: &Path, program: &Path) -> Result<bool> {
     if ours {
         return Ok(true);
     }
-    Err(anyhow!("{} is there already, and is not kubewright", place.display())
-        .hint("choose another folder, or remove the file"))
+    Err(anyhow!("{} already exists and is not a link to kubewright", place.display())
+        .hint("choose another directory, or remove the file"))
 }
 
 fn same_content(one: &Path, other: &Path) -> bool {

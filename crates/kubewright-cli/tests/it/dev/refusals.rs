@@ -46,12 +46,12 @@ const MAIN: (&str, &str) = ("src/main.rs", "fn main() {}\n");
 fn a_folder_without_a_project_is_refused() {
     assert_snapshot!(refused(&[], ".", &[]), @"
     error: no Cargo.toml in . or above it
-      hint: run it in the folder of an operator, or name that folder
+      hint: run this in a project directory, or pass it as an argument
     ");
     assert_snapshot!(refused(&[], "nowhere", &[]), @"
     error: cannot find the project nowhere
       cause: No such file or directory (os error 2)
-      hint: name the folder of an operator
+      hint: pass a project directory
     ");
 }
 
@@ -107,10 +107,10 @@ fn a_taken_port_is_told() {
     let port = taken.local_addr().expect("it has an address").port().to_string();
     let said = refused(&[PACKAGE, MAIN], &format!("--port {port}"), &[]).replace(&port, "PORT");
     assert_snapshot!(said, @"
-    error: the API server could not start
+    error: failed to start the API server
       cause: cannot listen on 127.0.0.1:PORT
       cause: Address already in use (os error 98)
-      hint: choose another port with --port, or let the system choose one with --port 0
+      hint: choose another --port, or use --port 0 for a free one
     ");
 }
 

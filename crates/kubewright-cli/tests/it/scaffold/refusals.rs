@@ -29,8 +29,8 @@ fn a_project_is_not_started_twice() {
     assert_snapshot!(run.to_string().replace(&folder.path().display().to_string(), "<FOLDER>"), @"
     exit status 1
     --- stderr
-    error: <FOLDER> is a project already
-      hint: add to it with `kubewright create api`, or change it with `kubewright edit`
+    error: <FOLDER> already contains a project
+      hint: use `kubewright create api` to add APIs, or `kubewright edit` to change settings
     ");
     assert_eq!(folder.files(), before);
 }
@@ -58,7 +58,7 @@ fn a_change_of_the_users_that_would_be_lost_is_told() {
     exit status 1
     --- stderr
     error: src/api/v1/order.rs has changes of yours, and would be removed
-      hint: nothing was written; --dry-run --force shows what would be lost, and --force does it
+      hint: nothing was written; use --dry-run --force to see what would be lost, and --force to apply it
     ");
     assert_eq!(folder.files(), before);
     folder.done("delete api --group sales --version v1 --kind Order --force");
@@ -70,16 +70,16 @@ fn without_a_terminal_nothing_is_asked() {
     assert_snapshot!(Folder::new("shop").run("init"), @"
     exit status 2
     --- stderr
-    error: --domain is missing; it is something such as example.com
+    error: --domain is required, for example example.com
 
-    Usage: kubewright init [OPTIONS] [FOLDER]
+    Usage: kubewright init [OPTIONS] [DIR]
 
     For more information, try '--help'.
     ");
     assert_snapshot!(Folder::with_order().run("create api --group sales --version v1"), @"
     exit status 2
     --- stderr
-    error: --kind is missing; it is something such as Order
+    error: --kind is required, for example Order
 
     Usage: kubewright create api [OPTIONS]
 
@@ -165,14 +165,14 @@ fn a_file_that_defines_no_kind_is_refused() {
     assert_snapshot!(folder.run("create api --from-crd PROJECT"), @"
     exit status 1
     --- stderr
-    error: cannot take types from PROJECT
+    error: cannot generate types from PROJECT
       cause: there is no CustomResourceDefinition in it
       hint: `kubectl get crd NAME -o yaml` prints one
     ");
     assert_snapshot!(folder.run("create api --from-crd nowhere.yaml"), @"
     exit status 1
     --- stderr
-    error: cannot take types from nowhere.yaml
+    error: cannot generate types from nowhere.yaml
       cause: No such file or directory (os error 2)
     ");
     let views = concat!(env!("CARGO_MANIFEST_DIR"), "/testdata/crds/markdown_view.yaml");
@@ -219,14 +219,14 @@ fn what_kubebuilder_says_of_a_project_is_carried_over() {
     let run = folder.run(&format!("init --from {theirs} --kubewright-version 0.1.0"));
     assert_eq!(run.status, 0, "{run}");
     assert_snapshot!(run.stderr, @"
-    warning: not carried over: the plugin deploy-image.go.kubebuilder.io/v1-alpha: kubewright has no such plugin
-    warning: not carried over: the plugin grafana.kubebuilder.io/v1-alpha: kubewright has no such plugin
-    warning: not carried over: `ssa` of cache.example.com/v1alpha1, Memcached: derive ApplyConfiguration on its types instead
-    warning: not carried over: the types of cache.example.com/v1alpha1, Memcached: they start as a template, since config/crd/bases has no CRD of it
-    warning: not carried over: the conversion of world.example.com/v1, Region: PROJECT has no version v2 of the kind
-    warning: not carried over: the types of world.example.com/v1, Region: they start as a template, since config/crd/bases has no CRD of it
-    warning: not carried over: cert-manager.io/v1, Certificate, which github.com/cert-manager/cert-manager/pkg/apis/certmanager/v1 defines: add it with `create api --external-api-path` and a Rust crate
-    warning: not carried over: the Go code: reconcilers and webhooks start as templates
+    warning: not imported: the plugin deploy-image.go.kubebuilder.io/v1-alpha: kubewright has no such plugin
+    warning: not imported: the plugin grafana.kubebuilder.io/v1-alpha: kubewright has no such plugin
+    warning: not imported: `ssa` of cache.example.com/v1alpha1, Memcached: derive ApplyConfiguration on its types instead
+    warning: not imported: the types of cache.example.com/v1alpha1, Memcached: they start as a template, since config/crd/bases has no CRD of it
+    warning: not imported: the conversion of world.example.com/v1, Region: PROJECT has no version v2 of the kind
+    warning: not imported: the types of world.example.com/v1, Region: they start as a template, since config/crd/bases has no CRD of it
+    warning: not imported: cert-manager.io/v1, Certificate, which github.com/cert-manager/cert-manager/pkg/apis/certmanager/v1 defines: add it with `create api --external-api-path` and a Rust crate
+    warning: not imported: Go code: reconcilers and webhooks start from templates
     ");
     assert!(folder.path().join("src/controllers/world/region_backup.rs").is_file());
     assert!(folder.read("src/webhooks/world/v1/region.rs").contains("impl Defaulter for RegionDefaulter"));
@@ -238,8 +238,8 @@ fn an_operator_that_gets_its_own_namespace_is_not_advised_to_delete_its_crds() {
     let told = [folder.run("edit --namespaced"), folder.run("edit --namespaced=false")].map(|run| run.stderr);
     assert!(!told.concat().contains("undeploy"), "{told:?}");
     assert_snapshot!(told.concat(), @"
-    note: where the operator runs, `make deploy` again, then remove its old role: `kubectl delete clusterrolebinding/shop-manager-rolebinding clusterrole/shop-manager-role`
-    note: where the operator runs, `make deploy` again, then remove its old role: `kubectl delete -n shop-system rolebinding/shop-manager-rolebinding role/shop-manager-role`
+    note: on clusters with the operator, run `make deploy`, then delete the old role: `kubectl delete clusterrolebinding/shop-manager-rolebinding clusterrole/shop-manager-role`
+    note: on clusters with the operator, run `make deploy`, then delete the old role: `kubectl delete -n shop-system rolebinding/shop-manager-rolebinding role/shop-manager-role`
     ");
 }
 
@@ -307,8 +307,8 @@ fn a_repeated_webhook_changes_nothing() {
     assert_snapshot!(folder.run(create), @"
     exit status 0
     --- stderr
-    note: --make has no effect: the webhook configurations are written without a build
-    note: Order has these webhooks already; --force makes their files again
+    note: --make has no effect: the webhook configurations are generated without a build
+    note: Order already has these webhooks; use --force to recreate their files
     ");
     assert_eq!(folder.files(), before);
     // The sample that fixtures were copied from may change: the copies are removed all the same.
@@ -333,10 +333,10 @@ fn the_source_of_webhook_certificates_is_an_edit() {
         told += &said(&format!("edit --webhook-certs {mode}"));
     }
     assert_snapshot!(told, @"
-    note: this project has no webhooks yet: `kubewright create webhook` adds one
+    note: this project has no webhooks yet; add one with `kubewright create webhook`
     note: create the Secret webhook-server-cert with tls.crt and tls.key in the operator's namespace, and put its CA into `caBundle` of the webhook configurations and CRDs
-    note: the API server calls webhooks over TLS only: a proxy must terminate it
-    note: the manager issues its certificate: nothing has to be installed
+    note: the API server requires TLS for webhooks: terminate it in a proxy
+    note: the manager issues its own certificate; no other component is needed
     note: cert-manager must be installed before `make deploy`
     ");
 }

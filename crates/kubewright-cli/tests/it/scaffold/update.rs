@@ -36,7 +36,7 @@ fn a_scaffold_is_updated_and_changes_of_the_user_stay() {
     --- stdout
     updated Makefile
     --- stderr
-    note: from 0.0.1 to [VERSION]; next: run `make manifests test`
+    note: Updated from 0.0.1 to [VERSION]. Next: run `make manifests test`
     ");
     assert_eq!(folder.read("src/controllers/order.rs"), controller);
     assert!(folder.read("PROJECT").contains("cliVersion: 0.1.0\n"));
@@ -57,8 +57,8 @@ fn lines_that_both_sides_changed_are_marked() {
     --- stdout
     conflict Makefile
     --- stderr
-    error: both sides changed the same lines: 1 place marked with <<<<<<< and >>>>>>>
-      hint: nothing is lost: edit the marked lines, then run `make manifests test`
+    error: merge conflicts: 1 place marked with <<<<<<< and >>>>>>>
+      hint: resolve the conflicts, then run `make manifests test`
     ");
     let marked = "<<<<<<< yours\n\t$(CARGO) fmt --mine\n=======\n\t$(CARGO) fmt\n>>>>>>> kubewright 0.1.0\n";
     assert!(folder.read("Makefile").contains(marked));
