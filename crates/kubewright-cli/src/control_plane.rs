@@ -1,7 +1,7 @@
-//! A control plane in this process: the API server on a port, and the controllers of a cluster if they are wanted.
+//! A control plane in this process: the API server on a port, and optionally the cluster controllers.
 //!
-//! It is whole when it was started, and what it keeps is on disk when it was closed. Dropped instead, it ends as in a
-//! power cut: nothing that was acknowledged is lost.
+//! After `start` it is ready; after `close` all data is on disk. If it is dropped instead, acknowledged
+//! writes survive as after a power failure.
 
 use std::num::NonZero;
 use std::path::Path;
@@ -21,11 +21,11 @@ use crate::error::Hint as _;
 use crate::private;
 use crate::ui::Ui;
 
-/// How often nodes say that they are there, as kubelets do.
+/// Node heartbeat interval, as in the kubelet.
 const HEARTBEAT: Duration = Duration::from_secs(10);
 
-/// The threads of a server: half as many as there are cores. The other half is for its clients, which run on the same
-/// machine, and one thread answers a client with less work than two that hand its requests to each other.
+/// The server runtime, with half as many threads as cores. Clients run on the same machine and need the other
+/// half, and fewer threads mean fewer handoffs per request.
 pub(crate) fn runtime() -> Result<Runtime> {
     let cores = thread::available_parallelism().map_or(1, NonZero::get);
     Builder::new_multi_thread()
@@ -35,8 +35,8 @@ pub(crate) fn runtime() -> Result<Runtime> {
         .context("failed to start the server threads")
 }
 
-/// How the server and its controllers tell what is not an answer: warnings; with `--quiet` errors; with `--verbose` also
-/// what controllers do, and which connections failed.
+/// Log options: warnings by default, errors only with `--quiet`, controller activity and failed connections
+/// too with `--verbose`.
 pub(crate) fn log_options(ui: &Ui) -> logs::Options {
     let level = if ui.is_quiet() {
         "error"
@@ -55,7 +55,7 @@ pub(crate) struct ControlPlane {
 }
 
 impl ControlPlane {
-    /// Opens the port, and starts the controllers of a cluster of so many nodes.
+    /// Opens the port and starts the controllers of a cluster with `nodes` nodes.
     pub(crate) async fn start(server: ApiServer, port: u16, nodes: Option<usize>) -> Result<Self> {
         let listening = Listening::open(server.clone(), port).await.map_err(|error| {
             let taken = matches!(error, ServeError::Bind { .. });
@@ -75,18 +75,18 @@ impl ControlPlane {
         self.listening.url()
     }
 
-    /// A client without a socket, who may do everything.
+    /// An in-process client with cluster-admin permissions.
     pub(crate) fn client(&self) -> kube::Client {
         kube::Client::new(self.server.clone(), "default")
     }
 
-    /// Writes the kubeconfig of the administrator, for its owner's eyes only.
+    /// Writes the admin kubeconfig, readable only by the owner.
     pub(crate) fn write_kubeconfig(&self, path: &Path) -> Result<()> {
         private::write(path, &self.listening.kubeconfig())
             .with_context(|| format!("cannot write the kubeconfig to {}", path.display()))
     }
 
-    /// Ends it, with all writes on disk.
+    /// Stops the control plane after all writes are on disk.
     pub(crate) async fn close(self) -> Result<()> {
         if let Some(cluster) = self.cluster {
             cluster.end().await?;
@@ -96,7 +96,7 @@ impl ControlPlane {
     }
 }
 
-/// A server on the objects that an earlier run left in a folder.
+/// Opens a server on the data of an earlier run.
 pub(crate) fn open(dir: &Path, options: Options, ui: &Ui) -> Result<ApiServer> {
     let (server, recovered) = ApiServer::open(dir, options)
         .with_context(|| format!("cannot open the data directory {}", dir.display()))?;
@@ -109,7 +109,7 @@ pub(crate) fn open(dir: &Path, options: Options, ui: &Ui) -> Result<ApiServer> {
     Ok(server)
 }
 
-/// The controllers of a cluster, which talk to the server without a socket.
+/// The cluster controllers, which use an in-process client.
 struct Cluster {
     stop: oneshot::Sender<()>,
     task: JoinHandle<Result<(), kubewright_cluster::RunError>>,
@@ -126,7 +126,7 @@ impl Cluster {
             kubewright_cluster::Cluster::new(client, &options).context("failed to start the cluster")?;
         let (stop, stopped) = oneshot::channel();
         let task = tokio::spawn(cluster.run_until(async {
-            // Dropping the other end is the sign.
+            // The sender is dropped to stop the cluster.
             let _ = stopped.await;
         }));
         Ok(Self { stop, task })

@@ -1,4 +1,4 @@
-//! `etcd`, as far as Go's envtest looks at it: `GET /health` answers 200 until SIGTERM. It stores nothing.
+//! `etcd`, as far as Go's envtest uses it: `GET /health` returns 200 until SIGTERM. It stores nothing.
 
 use std::ffi::OsString;
 use std::time::Duration;
@@ -30,11 +30,11 @@ const PROGRAM: Program = Program {
     ],
 };
 
-/// As etcd has it.
+/// Default of etcd.
 const DEFAULT_URLS: &str = "http://localhost:2379";
-/// Longer than any request for a health check.
+/// Limit for the head of a health request.
 const HEAD_BYTES: usize = 8 << 10;
-/// Nobody takes longer to ask.
+/// Timeout for reading a request.
 const PATIENCE: Duration = Duration::from_secs(10);
 
 pub(super) fn run(args: &[OsString], ui: &Ui) -> Result<()> {
@@ -61,7 +61,7 @@ async fn serve(given: &Given, ui: &Ui) -> Result<()> {
     Ok(())
 }
 
-/// `127.0.0.1:2379` of `http://127.0.0.1:2379`.
+/// `http://127.0.0.1:2379` becomes `127.0.0.1:2379`.
 fn address(url: &str) -> Result<&str> {
     let Some(address) = url.strip_prefix("http://") else {
         bail!(
@@ -77,13 +77,13 @@ async fn accept(listener: TcpListener) {
             Ok((stream, _)) => {
                 tokio::spawn(tokio::time::timeout(PATIENCE, answer(stream)));
             }
-            // Out of file descriptors, or a client that went away at once: the next one may fare better.
+            // Out of file descriptors, or the client disconnected early: accept the next one.
             Err(_) => tokio::task::yield_now().await,
         }
     }
 }
 
-/// Answers one request, and closes the connection.
+/// Answers one request and closes the connection.
 async fn answer(mut stream: TcpStream) -> std::io::Result<()> {
     let mut head = Vec::new();
     while !head.windows(4).any(|end| end == b"\r\n\r\n") && head.len() < HEAD_BYTES {
@@ -116,7 +116,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn only_a_get_of_health_is_healthy() {
+    fn only_get_health_returns_200() {
         assert!(is_health(b"GET /health HTTP/1.1\r\nHost: a\r\n\r\n"));
         assert!(is_health(b"GET /health?serializable=true HTTP/1.1\r\n\r\n"));
         for other in ["POST /health HTTP/1.1\r\n\r\n", "GET /healthy HTTP/1.1\r\n\r\n", "GET\r\n\r\n", ""] {

@@ -1,6 +1,6 @@
-//! `kube-apiserver`, with the flags and files that Go's envtest gives it.
+//! `kube-apiserver`, with the flags and files that Go's envtest uses.
 //!
-//! It is the bare server: no controllers, as behind the real program. Objects stay in memory, whatever etcd is named.
+//! Like the real program, it runs no controllers. Objects are kept in memory; etcd is not used.
 
 use std::ffi::OsString;
 use std::fs;
@@ -25,7 +25,7 @@ use crate::error::Hint as _;
 use crate::signals::Signals;
 use crate::ui::Ui;
 
-/// The port of the real one.
+/// Default of kube-apiserver.
 const DEFAULT_PORT: u16 = 6443;
 
 const PROGRAM: Program = Program {
@@ -100,7 +100,7 @@ async fn serve(given: &Given, ui: &Ui) -> Result<()> {
     }
     let address = address(given)?;
     let authorization = match given.get("authorization-mode") {
-        // As the real one has it.
+        // Default of kube-apiserver.
         None => Authorization::AlwaysAllow,
         Some(modes) => authorization(modes)
             .map_err(anyhow::Error::msg)
@@ -144,7 +144,7 @@ async fn serve(given: &Given, ui: &Ui) -> Result<()> {
     Ok(())
 }
 
-/// How service account tokens are signed and verified.
+/// Service account token options.
 fn tokens(given: &Given) -> Result<TokenOptions> {
     let mut options = TokenOptions {
         issuers: given.all("service-account-issuer").map(str::to_owned).collect(),
@@ -184,8 +184,8 @@ fn address(given: &Given) -> Result<SocketAddr> {
     Ok(SocketAddr::new(ip, port))
 }
 
-/// The certificates that the flags name. Like the real one it makes one for itself where there is none, and leaves it
-/// in the folder for the next time.
+/// The certificates selected by the flags. Like kube-apiserver, it creates a self-signed certificate if there
+/// is none and stores it in `--cert-dir`.
 fn certificates(given: &Given, ip: IpAddr) -> Result<Certificates> {
     let clients = match given.get("client-ca-file") {
         None => None,
@@ -230,7 +230,7 @@ fn read(flag: &str, file: &Path) -> Result<Vec<u8>> {
 mod tests {
     use super::*;
 
-    /// What Go's envtest looks for in the help, as it looks for it.
+    /// Searches the help for a flag as Go's envtest does.
     fn knows(flag: &str) -> bool {
         let wanted = format!("--{flag}");
         PROGRAM.help().lines().any(|line| {
@@ -240,7 +240,7 @@ mod tests {
     }
 
     #[test]
-    fn the_help_has_the_flags_that_envtest_gives_and_no_insecure_port() {
+    fn the_help_lists_the_flags_of_envtest_and_no_insecure_port() {
         for flag in [
             "advertise-address",
             "allow-privileged",

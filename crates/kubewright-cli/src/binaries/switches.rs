@@ -1,7 +1,8 @@
-//! `--feature-gates` and `--runtime-config`: read as kube-apiserver reads them, and compared with what is served.
+//! `--feature-gates` and `--runtime-config`: validated as kube-apiserver does, and compared with what is
+//! served.
 //!
-//! Neither changes anything here: the gates and API versions are those that Kubernetes v1.36 has on by default. A value
-//! that kube-apiserver would refuse is refused; one that asks for something else is reported.
+//! Neither has an effect: the gates and API versions are the Kubernetes v1.36 defaults. Values that
+//! kube-apiserver rejects are errors; values that differ from the defaults cause a warning.
 
 use anyhow::{Context as _, Result, bail};
 use kubewright_apis::facts;
@@ -9,7 +10,7 @@ use kubewright_apis::facts;
 use super::flags::Given;
 use crate::error::Hint as _;
 
-/// Reads the gates. Returns a warning if there are any.
+/// Validates the gates. Returns a warning if any are set.
 pub(super) fn feature_gates(given: &Given) -> Result<Option<String>> {
     let mut names = Vec::new();
     for gate in given.list("feature-gates") {
@@ -29,18 +30,19 @@ pub(super) fn feature_gates(given: &Given) -> Result<Option<String>> {
     }))
 }
 
-/// Reads API groups, versions and resources to switch on or off. Returns a warning if one of them is not as asked.
+/// Validates API groups, versions and resources to enable or disable. Returns a warning if one differs from
+/// what is served.
 pub(super) fn runtime_config(given: &Given) -> Result<Option<String>> {
     let mut unavailable = Vec::new();
     for entry in given.list("runtime-config") {
-        // A key alone is on.
+        // A key without a value means true.
         let (key, value) = entry.split_once('=').unwrap_or((entry, "true"));
         let on =
             boolean(value).with_context(|| format!("invalid value --runtime-config={key}={value}"))?;
         let as_asked = match key {
             "api/ga" => on,
             "api/beta" | "api/alpha" => !on,
-            // Neither all versions nor none.
+            // Not supported in either direction.
             "api/all" => false,
             "api/legacy" => bail!("--runtime-config api/legacy is not supported by Kubernetes v1.36"),
             _ => is_served(key) == on,
@@ -57,7 +59,7 @@ pub(super) fn runtime_config(given: &Given) -> Result<Option<String>> {
     }))
 }
 
-/// Whether `group/version` or `group/version/resource` is served; the core group has no name, as `v1`.
+/// Whether `group/version` or `group/version/resource` is served. The core group has no name: `v1`.
 fn is_served(key: &str) -> bool {
     facts::resources().iter().any(|resource| {
         let api_version = match resource.group {
@@ -69,7 +71,7 @@ fn is_served(key: &str) -> bool {
     })
 }
 
-/// A boolean as Go reads it.
+/// Parses a boolean as Go's strconv does.
 fn boolean(text: &str) -> Result<bool> {
     match text.trim() {
         "1" | "t" | "T" | "true" | "TRUE" | "True" => Ok(true),
@@ -104,7 +106,7 @@ mod tests {
     }
 
     #[test]
-    fn versions_that_are_as_asked_are_not_reported() {
+    fn versions_that_match_the_defaults_cause_no_warning() {
         let read = |line: &str| runtime_config(&given(line)).map_err(|error| format!("{error:#}"));
         for line in ["--runtime-config=api/ga=true", "--runtime-config=v1,apps/v1=true,batch/v1/jobs=true"] {
             assert_eq!(read(line), Ok(None), "{line}");

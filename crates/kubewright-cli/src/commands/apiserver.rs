@@ -1,7 +1,7 @@
-//! `kubewright apiserver`: the API server in the foreground.
+//! `kubewright apiserver`: runs the API server in the foreground.
 //!
-//! Standard output carries exactly one line, when the server is ready, so that scripts can wait for it; all
-//! else goes to standard error. The kubeconfig is there before that line is.
+//! Standard output carries exactly one line, printed when the server is ready, so that scripts can wait for
+//! it. Everything else goes to standard error. The kubeconfig is written before that line.
 
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -74,7 +74,7 @@ pub(crate) struct Args {
     kubernetes_version: KubernetesVersion,
 }
 
-/// A list of modes comes down to one: where everything is allowed, nothing else matters.
+/// The effective mode of a list: AlwaysAllow overrides all others.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Mode {
     Rbac,
@@ -90,7 +90,7 @@ impl From<Mode> for Authorization {
     }
 }
 
-/// Reads a list of modes, and refuses it in kube-apiserver's words where that would.
+/// Parses a list of modes. Invalid lists fail with kube-apiserver's messages.
 pub(crate) fn authorization(list: &str) -> Result<Mode, String> {
     let mut seen = Vec::new();
     for mode in list.split(',') {
@@ -113,7 +113,7 @@ pub(crate) fn authorization(list: &str) -> Result<Mode, String> {
     Ok(if seen.contains(&"AlwaysAllow") { Mode::AlwaysAllow } else { Mode::Rbac })
 }
 
-/// A duration as Go writes it, such as `5m` or `1h30m`.
+/// Parses a Go duration, such as `5m` or `1h30m`.
 pub(crate) fn duration(text: &str) -> Result<Duration, String> {
     let nanoseconds = parse_go_duration(text).map_err(|error| error.to_string())?;
     u64::try_from(nanoseconds).map(Duration::from_nanos).map_err(|_| "must not be negative".to_owned())

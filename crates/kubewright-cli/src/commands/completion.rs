@@ -1,4 +1,4 @@
-//! `kubewright completion`: the script that completes commands and flags in a shell.
+//! `kubewright completion`: prints shell completion scripts.
 
 use anyhow::Result;
 use clap::ValueEnum;
@@ -34,7 +34,7 @@ pub(crate) struct Args {
     shell: Shell,
 }
 
-/// The shells that kubebuilder writes for.
+/// The shells that kubebuilder supports.
 #[derive(Clone, Copy, Debug, ValueEnum)]
 enum Shell {
     Bash,
@@ -55,7 +55,7 @@ impl From<Shell> for clap_complete::Shell {
 }
 
 pub(crate) fn run(args: &Args, ui: &Ui) -> Result<()> {
-    // clap_complete panics when its writer fails; memory does not, and the `Ui` reports what does.
+    // clap_complete panics when its writer fails, so it writes to memory and the `Ui` reports errors.
     let mut script = Vec::new();
     clap_complete::generate(
         clap_complete::Shell::from(args.shell),

@@ -1,4 +1,4 @@
-//! `kubewright create`: adds to a project.
+//! `kubewright create`: adds APIs and webhooks to a project.
 
 mod api;
 mod webhook;

@@ -1,4 +1,4 @@
-//! `kubewright delete`: takes back what `kubewright create` added.
+//! `kubewright delete`: removes what `kubewright create` added.
 
 mod webhook;
 

@@ -1,4 +1,4 @@
-//! `kubewright dev`: an operator that runs while it is written.
+//! `kubewright dev`: runs an operator and rebuilds it on each save.
 
 use std::path::PathBuf;
 use std::time::Duration;
@@ -114,7 +114,7 @@ pub(crate) fn run(args: Args, ui: &Ui) -> Result<()> {
     )
 }
 
-/// Reads a duration as Go's programs do: `90s`, `5m`, `1m30s`.
+/// Parses a Go duration: `90s`, `5m`, `1m30s`.
 fn duration(text: &str) -> Result<Duration, String> {
     let nanoseconds = parse_go_duration(text).ok().and_then(|it| u64::try_from(it).ok());
     nanoseconds
@@ -128,7 +128,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn durations_are_written_as_in_other_programs_of_kubernetes() {
+    fn durations_use_go_syntax() {
         assert_eq!(duration("90s"), Ok(Duration::from_secs(90)));
         assert_eq!(duration("1m30s"), Ok(Duration::from_secs(90)));
         assert_eq!(duration("250ms"), Ok(Duration::from_millis(250)));

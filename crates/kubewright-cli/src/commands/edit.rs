@@ -1,4 +1,4 @@
-//! `kubewright edit`: settings of a project, and the files that follow from them.
+//! `kubewright edit`: changes project settings and the files that depend on them.
 
 mod api;
 
@@ -105,7 +105,7 @@ pub(crate) fn run(args: &Args, ui: &Ui) -> Result<()> {
         ui.note("update imports of moved modules (crate::api, crate::controllers) in your own files");
     }
     let webhooks = after.resources.iter().any(|resource| resource.webhooks().is_some());
-    // With webhooks, an operator for its own namespace keeps its ClusterRole, with fewer rules.
+    // With webhooks, a namespaced operator keeps its ClusterRole, with fewer rules.
     if before.namespaced != after.namespaced && !(after.namespaced && webhooks) {
         ui.note(&old_roles(after));
     }
@@ -115,7 +115,7 @@ pub(crate) fn run(args: &Args, ui: &Ui) -> Result<()> {
     Ok(())
 }
 
-/// What the user must do for the certificate of the webhook server.
+/// Tells the user how to provide the webhook serving certificate.
 fn certificates(certs: WebhookCerts, webhooks: bool) -> &'static str {
     if !webhooks {
         return "this project has no webhooks yet; add one with `kubewright create webhook`";
@@ -131,8 +131,8 @@ fn certificates(certs: WebhookCerts, webhooks: bool) -> &'static str {
     }
 }
 
-/// How to remove the roles of an operator that watched other namespaces. `make undeploy` would also delete the CRDs,
-/// and with them every object.
+/// How to remove the roles of the previous scope. `make undeploy` would also delete the CRDs and all custom
+/// resources.
 fn old_roles(project: &ProjectFile) -> String {
     let name = &project.project_name;
     let (role, scope) = if project.namespaced {

@@ -1,4 +1,4 @@
-//! `kubewright envtest`: what tests of operators need beside their own code.
+//! `kubewright envtest`: support for tests written for Go's envtest.
 
 pub(crate) mod assets;
 

@@ -1,6 +1,6 @@
-//! `kubewright help`: the help of a command, for those who do not think of `--help`.
+//! `kubewright help`: prints the help of a command.
 //!
-//! Ours instead of clap's, which takes no flags, not even `--help`.
+//! It replaces clap's own `help`, which accepts no flags, not even `--help`.
 
 use std::iter;
 
@@ -23,7 +23,7 @@ pub(crate) struct Args {
     command: Vec<String>,
 }
 
-/// Always fails, with clap's answer to `--help`: that is how clap hands out help.
+/// Always fails with clap's help error, which is how clap returns help text.
 pub(crate) fn run(args: &Args) -> Result<()> {
     let words = args.command.iter().map(String::as_str);
     Cli::try_parse_from(iter::once("kubewright").chain(words).chain(iter::once("--help")))?;

@@ -1,4 +1,4 @@
-//! `kubewright init`: the files of an operator, in a folder that has none.
+//! `kubewright init`: creates a project.
 
 use std::fs;
 use std::io::ErrorKind;
@@ -71,7 +71,8 @@ pub(crate) struct Args {
     how: How,
 }
 
-/// Where the project has kubewright from; otherwise from the checkout that this program was built in, or by version.
+/// The kubewright dependency of the project. Defaults to the checkout that this binary was built in, or its
+/// version.
 #[derive(Debug, clap::Args)]
 #[group(multiple = false)]
 struct KubewrightArgs {
@@ -151,7 +152,7 @@ fn carried_over(file: &Path) -> Result<(ProjectFile, Vec<String>)> {
     Ok((ours, left))
 }
 
-/// The CRDs that `make manifests` wrote in a kubebuilder project; empty without that folder.
+/// The CRDs that `make manifests` generated in a kubebuilder project; empty if the directory is missing.
 fn crds(folder: &Path) -> Result<Vec<Value>> {
     let failed = |path: &Path| format!("cannot read {}", path.display());
     let mut crds = Vec::new();

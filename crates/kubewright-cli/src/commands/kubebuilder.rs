@@ -1,8 +1,8 @@
-//! Flags of kubebuilder that tutorials use and that mean nothing here. They are accepted, and a note says why.
+//! Flags of kubebuilder that tutorials use and that have no effect here. They are accepted with a note.
 
 use crate::ui::Ui;
 
-/// Flags that every command of kubebuilder takes.
+/// Flags of every kubebuilder command.
 #[derive(Debug, clap::Args)]
 pub(crate) struct Global {
     #[arg(long, value_name = "PLUGINS", hide = true)]
@@ -74,7 +74,7 @@ pub(crate) struct Webhook {
 }
 
 impl Global {
-    /// Notes the flags that were given.
+    /// Notes the given flags.
     pub(crate) fn note(&self, ui: &Ui) {
         note(ui, "plugins", self.plugins.is_some(), "kubewright has no plugins");
         note(ui, "project-version", self.project_version.is_some(), "the project version is always 3");
@@ -82,7 +82,7 @@ impl Global {
 }
 
 impl Init {
-    /// Notes the flags that were given.
+    /// Notes the given flags.
     pub(crate) fn note(&self, ui: &Ui) {
         note(ui, "repo", self.repo.is_some(), "cargo packages have no module path");
         note(ui, "skip-go-version-check", self.skip_go_version_check.is_some(), "Go is not needed");
@@ -94,7 +94,7 @@ impl Init {
 }
 
 impl Create {
-    /// Notes the flags that were given.
+    /// Notes the given flags.
     pub(crate) fn note(&self, ui: &Ui) {
         note(ui, "make", self.make.is_some(), "the CRD and RBAC rules are generated without a build");
         note(ui, "ssa", self.ssa.is_some(), "derive ApplyConfiguration on the types instead");
@@ -104,7 +104,7 @@ impl Create {
 }
 
 impl Webhook {
-    /// Notes the flags that were given.
+    /// Notes the given flags.
     pub(crate) fn note(&self, ui: &Ui) {
         note(ui, "make", self.make.is_some(), "the webhook configurations are generated without a build");
         note(ui, "legacy", self.legacy.is_some(), "handlers are in src/webhooks");

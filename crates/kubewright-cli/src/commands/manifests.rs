@@ -1,7 +1,7 @@
-//! `kubewright manifests`: what a compiled operator declares becomes the files under config/.
+//! `kubewright manifests`: generates files under config/ from a compiled operator.
 //!
-//! The operator is built, and its program says what it declares; kubewright-manifests makes files of that. Nothing is
-//! written if anything is wrong, and only what changed is written at all.
+//! It builds the operator, asks its binary for the inventory, and passes that to kubewright-manifests.
+//! Nothing is written if there is an error, and only changed files are written.
 
 use std::fmt::Write as _;
 use std::fs;
@@ -99,7 +99,7 @@ fn check(project: &Project, changes: &Changes, ui: &Ui) -> Result<()> {
         .hint("run `kubewright manifests` (with --prune to remove stale files) and commit the result")
 }
 
-/// What would change, as a unified diff.
+/// The changes as a unified diff.
 fn diff(project: &Project, changes: &Changes, prune: bool) -> Result<String> {
     let mut text = String::new();
     let removed = changes.stale.iter().filter(|_| prune).map(|path| (path, ""));

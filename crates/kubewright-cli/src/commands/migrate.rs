@@ -18,9 +18,9 @@ const EXAMPLES: &[(&str, &str)] = &[
 
 /// Migrate stored custom resources to the storage version
 ///
-/// A CRD lists in status.storedVersions every version that objects may be stored in. A version can be removed from the CRD
-/// only when it is not listed. This command writes every object once without a change, which stores it in the storage version,
-/// and then sets status.storedVersions. It can be interrupted and repeated.
+/// A CRD lists in status.storedVersions every version that objects may be stored in. A version can be removed
+/// from the CRD only when it is not listed. This command rewrites every object without changes, which stores
+/// it in the storage version, and then updates status.storedVersions. It can be interrupted and repeated.
 #[derive(Debug, clap::Args)]
 #[command(after_help = examples(EXAMPLES))]
 pub(crate) struct Args {

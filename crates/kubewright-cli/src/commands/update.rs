@@ -1,4 +1,4 @@
-//! `kubewright update`: the files of a project, from the scaffold that it was made with to that of this version.
+//! `kubewright update`: merges the scaffold of this version into a project.
 
 use std::fmt::Write as _;
 use std::path::PathBuf;
@@ -88,7 +88,7 @@ pub(crate) fn run(args: &Args, ui: &Ui) -> Result<()> {
     }
 }
 
-/// One line for each file.
+/// One line per file.
 fn summary(update: &Update) -> String {
     let mut text = String::new();
     for (path, outcome) in &update.outcomes {

@@ -1,4 +1,4 @@
-//! `kubewright create api`: a kind, a version or a controller more.
+//! `kubewright create api`: adds a kind, a version or a controller.
 
 use std::io::Read as _;
 use std::path::{Path, PathBuf};
@@ -143,7 +143,7 @@ pub(super) fn run(args: &Args, ui: &Ui) -> Result<()> {
     Ok(())
 }
 
-/// Adds what a file defines.
+/// Adds the kinds of a CRD file.
 fn import(args: &Args, file: &Path, (root, project): (&Path, &ProjectFile), ui: &Ui) -> Result<()> {
     if args.resource == Some(false) {
         bail!("--from-crd cannot be used with --resource=false");

@@ -1,4 +1,4 @@
-//! `kubewright create webhook`: defaulting, validation and conversion of a kind.
+//! `kubewright create webhook`: adds defaulting, validating and conversion webhooks.
 
 use std::path::PathBuf;
 

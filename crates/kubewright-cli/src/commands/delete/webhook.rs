@@ -1,4 +1,4 @@
-//! `kubewright delete webhook`: takes back what `kubewright create webhook` added.
+//! `kubewright delete webhook`: removes webhooks.
 
 use std::path::{Path, PathBuf};
 
@@ -62,7 +62,7 @@ pub(super) fn run(args: &Args, ui: &Ui) -> Result<()> {
     Ok(())
 }
 
-/// The versions of the kind that its CRD serves; all, if there is no CRD to read.
+/// The versions that the kind's CRD serves. Without a CRD file, all versions of the project.
 fn served(root: &Path, project: &ProjectFile, removal: &Removal) -> Result<Vec<String>> {
     let Some((path, versions)) = webhooks::crd_of(project, removal) else { return Ok(Vec::new()) };
     let crd: Option<Value> = read(root, &path)?.and_then(|text| serde_saphyr::from_str(&text).ok());

@@ -1,4 +1,4 @@
-//! `kubewright edit api`: settings of one kind.
+//! `kubewright edit api`: changes settings of one kind.
 
 use std::path::PathBuf;
 
