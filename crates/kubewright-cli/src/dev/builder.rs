@@ -68,7 +68,7 @@ impl Build {
     /// Waits for the end. Can be given up and called again.
     pub(crate) async fn finish(&mut self) -> Result<Built> {
         while let Some(lines) = &mut self.lines {
-            match lines.next_line().await.context("cannot read what cargo says")? {
+            match lines.next_line().await.context("cannot read the output of cargo")? {
                 Some(line) => self.programs.read(&line),
                 None => self.lines = None,
             }

@@ -277,7 +277,7 @@ impl Session {
         };
         match built.program {
             None if self.once.is_some() => {
-                return Err(anyhow!("the operator does not build")).hint("cargo has told above why");
+                return Err(anyhow!("failed to build the operator")).hint("cargo has told above why");
             }
             None => self.report.failed("build", &format!("failed in {}; {goes_on}", shown(built.took)))?,
             Some(program) => {

@@ -157,7 +157,7 @@ fn only_what_changed_is_written_and_a_forgotten_run_is_found() {
     let broken = project.manifests("--quiet");
     assert_eq!(broken.status, 1);
     assert!(broken.stderr.contains("mismatched types"), "{broken}");
-    assert!(broken.stderr.ends_with("error: the operator does not build\n"), "{broken}");
+    assert!(broken.stderr.ends_with("error: failed to build the operator\n"), "{broken}");
 }
 
 /// A cargo that has built a program of which the lines are given.
@@ -186,7 +186,7 @@ fn built(program: &str) -> (TempDir, Command) {
 fn a_program_that_is_no_operator_is_told() {
     let (_folder, mut command) = built("echo hello");
     insta::assert_snapshot!(run(&mut command).stderr, @"
-    error: cannot read what operator declares
+    error: cannot read the inventory of operator
       cause: cannot parse the operator's declarations; does its `main` print to standard output before `manager.run()`?
       cause: expected value at line 1 column 1
     ");
@@ -196,9 +196,9 @@ fn a_program_that_is_no_operator_is_told() {
 fn an_operator_that_fails_is_heard() {
     let (_folder, mut command) = built("echo 'error: no such thing' >&2; exit 3");
     insta::assert_snapshot!(run(&mut command).stderr, @"
-    error: operator cannot say what it declares (exit status: 3)
+    error: operator failed to print its inventory (exit status: 3)
       cause: error: no such thing
-      hint: an operator has `#[kubewright::main]`, or calls `kubewright::operator!().run(...)`
+      hint: the operator must use `#[kubewright::main]` or call `kubewright::operator!().run(...)`
     ");
 }
 
@@ -206,7 +206,7 @@ fn an_operator_that_fails_is_heard() {
 fn an_operator_of_another_release_is_told() {
     let (_folder, mut command) = built(r#"echo '{"format": 99}'"#);
     insta::assert_snapshot!(run(&mut command).stderr, @"
-    error: cannot read what operator declares
+    error: cannot read the inventory of operator
       cause: the operator prints declarations in format 99, but this tool reads format 1; use the same release of the `kubewright` crate and the command-line tool (`cargo update -p kubewright`)
     ");
 }
@@ -217,7 +217,7 @@ fn an_operator_that_declares_nothing_is_told() {
     insta::assert_snapshot!(run(&mut command).stderr, @"
     error[KW502] operator: the operator declares nothing: no kind, RBAC rule, webhook or controller. The linker drops a library that is never referenced, including its attributes
       help: reference the library in main.rs, as in the scaffold, and register a controller before `manager.run()`
-    error: an error in what the operator declares; nothing was written
+    error: 1 error in the operator's inventory; nothing was written
     ");
 }
 

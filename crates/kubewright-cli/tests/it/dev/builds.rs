@@ -30,7 +30,7 @@ fn a_save_during_a_build_begins_it_again_and_an_end_leaves_no_cargo() {
     dev.says("saved while it was being built; that is begun again");
     fs::write(&gate, "").expect("somebody who waits");
     // It was built, and is no operator.
-    dev.says("error: dev-builds cannot say what it declares (exit status: 3)");
+    dev.says("error: dev-builds failed to print its inventory (exit status: 3)");
     dev.says("rebuilt without success; nothing runs until something is saved");
 
     write("src/main.rs", "fn main() {}\n");

@@ -65,8 +65,8 @@ fn a_project_that_cargo_cannot_read_is_refused_in_cargos_words() {
 #[test]
 fn a_package_without_a_program_is_refused() {
     assert_snapshot!(refused(&[PACKAGE, ("src/lib.rs", "")], ".", &[]), @"
-    error: the package in FOLDER has no program
-      hint: an operator has a src/main.rs with `#[kubewright::main]`
+    error: the package in FOLDER has no binary
+      hint: add a src/main.rs with `#[kubewright::main]`
     ");
     assert_snapshot!(refused(&[PACKAGE, MAIN], "--bin other", &[]), @"
     error: the package has no program other
@@ -74,8 +74,8 @@ fn a_package_without_a_program_is_refused() {
     ");
     let two = [PACKAGE, MAIN, ("src/bin/other.rs", "fn main() {}\n")];
     assert_snapshot!(refused(&two, ".", &[]), @"
-    error: the package has several programs: other, shop
-      hint: choose the operator's with --bin
+    error: the package has several binaries: other, shop
+      hint: select the operator with --bin
     ");
 }
 
@@ -87,8 +87,8 @@ fn a_workspace_is_answered_with_its_packages() {
         ("shop/src/main.rs", MAIN.1),
     ];
     assert_snapshot!(refused(&files, ".", &[]), @"
-    error: FOLDER is a workspace, and no package
-      hint: name the folder of the operator; these have programs: shop
+    error: FOLDER is a workspace, not a package
+      hint: pass the directory of the operator; packages with binaries: shop
     ");
 }
 

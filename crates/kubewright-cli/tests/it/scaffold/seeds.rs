@@ -71,7 +71,7 @@ fn the_commands_of_the_collector_notes_work() {
     assert_snapshot!(said(&init), @"
     exit status 1
     note: --skip-go-version-check has no effect: Go is not needed
-    error: the domain `”项目名“` is not a DNS name such as example.com: use lower-case letters, digits, `-` and dots
+    error: the domain `”项目名“` is not a DNS name such as example.com: use lowercase letters, digits, `-` and dots
     ");
     folder.done("init --domain my.domain --skip-go-version-check");
     folder.done("create api --group collector.ip --version v1 --kind Collector");
