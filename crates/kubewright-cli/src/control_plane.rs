@@ -18,7 +18,7 @@ use tokio::sync::oneshot;
 use tokio::task::JoinHandle;
 
 use crate::error::Hint as _;
-use crate::private;
+use crate::secret_file;
 use crate::ui::Ui;
 
 /// Node heartbeat interval, as in the kubelet.
@@ -60,11 +60,7 @@ impl ControlPlane {
         let listening = Listening::open(server.clone(), port).await.map_err(|error| {
             let taken = matches!(error, ServeError::Bind { .. });
             let error = anyhow::Error::new(error).context("failed to start the API server");
-            if taken {
-                error.hint("choose another --port, or use --port 0 for a free one")
-            } else {
-                error
-            }
+            if taken { error.hint("choose another --port, or use --port 0 for a free one") } else { error }
         })?;
         let cluster =
             nodes.map(|nodes| Cluster::start(&server, nodes, listening.authority().pem())).transpose()?;
@@ -82,7 +78,7 @@ impl ControlPlane {
 
     /// Writes the admin kubeconfig, readable only by the owner.
     pub(crate) fn write_kubeconfig(&self, path: &Path) -> Result<()> {
-        private::write(path, &self.listening.kubeconfig())
+        secret_file::write(path, &self.listening.kubeconfig())
             .with_context(|| format!("cannot write the kubeconfig to {}", path.display()))
     }
 

@@ -14,9 +14,9 @@ mod dev;
 mod error;
 mod migration;
 mod output;
-mod private;
 mod project;
 mod scaffold;
+mod secret_file;
 mod signals;
 mod ui;
 

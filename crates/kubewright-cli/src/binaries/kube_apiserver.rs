@@ -34,30 +34,17 @@ const PROGRAM: Program = Program {
     flags: &[
         heeded("authorization-mode", "MODES", "RBAC or AlwaysAllow (default AlwaysAllow)"),
         heeded("bind-address", "IP", "loopback address to listen on (default 127.0.0.1)"),
-        heeded(
-            "cert-dir",
-            "DIR",
-            "directory of apiserver.crt and apiserver.key; created if missing",
-        ),
+        heeded("cert-dir", "DIR", "directory of apiserver.crt and apiserver.key; created if missing"),
         heeded("client-ca-file", "FILE", "CAs for client certificates: CN is the user, O the groups"),
         heeded("secure-port", "PORT", "port to listen on; 0 picks a free port (default 6443)"),
-        heeded(
-            "api-audiences",
-            "NAMES",
-            "accepted token audiences (default: the issuers)",
-        ),
+        heeded("api-audiences", "NAMES", "accepted token audiences (default: the issuers)"),
         heeded("service-account-issuer", "URL", "token issuer; the first one signs, all are accepted"),
         heeded("service-account-key-file", "FILE", "PEM keys or certificates that verify tokens"),
         heeded("service-account-signing-key-file", "FILE", "PEM key that signs tokens (default: generated)"),
         heeded("tls-cert-file", "FILE", "serving certificate; overrides --cert-dir"),
         heeded("tls-private-key-file", "FILE", "private key of --tls-cert-file"),
         heeded("etcd-servers", "URLS", "ignored: objects are kept in memory"),
-        Flag {
-            name: "allow-privileged",
-            value: "",
-            effect: Effect::Already("true"),
-            help: "always true",
-        },
+        Flag { name: "allow-privileged", value: "", effect: Effect::Already("true"), help: "always true" },
         heeded("disable-admission-plugins", "NAMES", "admission plugins to disable (comma-separated)"),
         heeded("enable-admission-plugins", "NAMES", "additional admission plugins to enable"),
         heeded(
@@ -213,7 +200,7 @@ fn certificates(given: &Given, ip: IpAddr) -> Result<Certificates> {
         let write = |name: &str, text: &str| {
             let path = folder.join(name);
             fs::create_dir_all(folder)
-                .and_then(|()| crate::private::write(&path, text))
+                .and_then(|()| crate::secret_file::write(&path, text))
                 .with_context(|| format!("cannot write {}", path.display()))
         };
         write("apiserver.crt", &identity.cert_pem)?;

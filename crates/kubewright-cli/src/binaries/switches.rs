@@ -37,8 +37,7 @@ pub(super) fn runtime_config(given: &Given) -> Result<Option<String>> {
     for entry in given.list("runtime-config") {
         // A key without a value means true.
         let (key, value) = entry.split_once('=').unwrap_or((entry, "true"));
-        let on =
-            boolean(value).with_context(|| format!("invalid value --runtime-config={key}={value}"))?;
+        let on = boolean(value).with_context(|| format!("invalid value --runtime-config={key}={value}"))?;
         let as_asked = match key {
             "api/ga" => on,
             "api/beta" | "api/alpha" => !on,

@@ -165,9 +165,7 @@ async fn serve(args: &Args, ui: &Ui, started: Instant) -> Result<()> {
     };
     let nodes = matches!(args.controllers, Which::All).then_some(args.nodes);
     let control_plane = ControlPlane::start(server, args.port, nodes).await?;
-    control_plane
-        .write_kubeconfig(&args.kubeconfig)
-        .hint("choose a writable file with --kubeconfig FILE")?;
+    control_plane.write_kubeconfig(&args.kubeconfig).hint("choose a writable file with --kubeconfig FILE")?;
     ui.note(&format!("kubeconfig: {}", args.kubeconfig.display()));
     ui.print(format!("ready {} in {} ms\n", control_plane.url(), started.elapsed().as_millis()).as_bytes())?;
 

@@ -110,7 +110,9 @@ pub(crate) fn start(
 fn carry_out(root: &Path, before: &Rendering, after: &Rendering, how: How, ui: &Ui) -> Result<bool> {
     let plan = Plan::new(before, after, |path| read(root, path), how.force)?
         .map_err(|refusal| anyhow!(refusal))
-        .hint("nothing was written; use --dry-run --force to see what would be lost, and --force to apply it")?;
+        .hint(
+            "nothing was written; use --dry-run --force to see what would be lost, and --force to apply it",
+        )?;
     for note in &plan.notes {
         ui.note(note);
     }

@@ -19,10 +19,7 @@ const EXAMPLES: &[(&str, &str)] = &[
     ("Switch to the multigroup layout", "kubewright edit --multigroup"),
     ("Watch only the operator's namespace", "kubewright edit --namespaced"),
     ("Enable the Prometheus ServiceMonitor", "kubewright edit --prometheus"),
-    (
-        "Change the storage version",
-        "kubewright edit api --group shop --kind Order --storage-version v2",
-    ),
+    ("Change the storage version", "kubewright edit api --group shop --kind Order --storage-version v2"),
     ("Use cert-manager for the webhook certificate", "kubewright edit --webhook-certs cert-manager"),
     ("Preview the changes", "kubewright edit --network-policy --dry-run"),
 ];

@@ -115,9 +115,7 @@ pub(crate) fn run(args: &Args, ui: &Ui) -> Result<()> {
     } else if project.project_name.is_empty() {
         project.project_name = names::project_of(&root.file_name().unwrap_or_default().to_string_lossy());
     }
-    names::check_project(&project.project_name)
-        .map_err(anyhow::Error::new)
-        .hint("set --project-name")?;
+    names::check_project(&project.project_name).map_err(anyhow::Error::new).hint("set --project-name")?;
     project.multigroup |= args.multigroup;
     project.namespaced |= args.namespaced;
     if args.license == License::Apache2 {

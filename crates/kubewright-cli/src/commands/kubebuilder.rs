@@ -88,7 +88,12 @@ impl Init {
         note(ui, "skip-go-version-check", self.skip_go_version_check.is_some(), "Go is not needed");
         note(ui, "fetch-deps", self.fetch_deps.is_some(), "cargo fetches dependencies when it builds");
         note(ui, "component-config", self.component_config.is_some(), "the manager is configured with flags");
-        note(ui, "license-file", self.license_file.is_some(), "edit LICENSE, or use --owner for file headers");
+        note(
+            ui,
+            "license-file",
+            self.license_file.is_some(),
+            "edit LICENSE, or use --owner for file headers",
+        );
         self.global.note(ui);
     }
 }

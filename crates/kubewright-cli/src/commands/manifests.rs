@@ -19,10 +19,7 @@ use crate::ui::Ui;
 const EXAMPLES: &[(&str, &str)] = &[
     ("Generate the manifests", "kubewright manifests"),
     ("Fail in CI if the manifests are out of date", "kubewright manifests --check"),
-    (
-        "Preview the changes with a cargo feature enabled",
-        "kubewright manifests --dry-run -- --features beta",
-    ),
+    ("Preview the changes with a cargo feature enabled", "kubewright manifests --dry-run -- --features beta"),
 ];
 
 /// Generate CRDs, RBAC rules and webhook configurations

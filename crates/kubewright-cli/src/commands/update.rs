@@ -13,10 +13,8 @@ use crate::scaffold::base::{self, Base};
 use crate::scaffold::{Outcome, Update, diff, render};
 use crate::ui::Ui;
 
-const EXAMPLES: &[(&str, &str)] = &[
-    ("Preview the changes", "kubewright update --dry-run"),
-    ("Update the project", "kubewright update"),
-];
+const EXAMPLES: &[(&str, &str)] =
+    &[("Preview the changes", "kubewright update --dry-run"), ("Update the project", "kubewright update")];
 
 /// Update the project to the current scaffold with a three-way merge
 #[derive(Debug, clap::Args)]
@@ -77,7 +75,10 @@ pub(crate) fn run(args: &Args, ui: &Ui) -> Result<()> {
     match update.conflicts() {
         0 if args.dry_run => Ok(()),
         0 => {
-            ui.note(&format!("Updated from {} to {version}. Next: run `make manifests test`", base.kubewright));
+            ui.note(&format!(
+                "Updated from {} to {version}. Next: run `make manifests test`",
+                base.kubewright
+            ));
             Ok(())
         }
         marked => {

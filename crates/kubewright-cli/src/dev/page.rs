@@ -6,18 +6,18 @@
 //!
 //! - [`watch`] and [`journal`] bring what is shown, [`state`] and [`work`] keep it, bounded, and put it on the
 //!   [`board`], from which [`stream`] and [`http`] serve it;
-//! - [`readiness`], [`plumbing`], [`redact`] and [`detail`] say how, whether and how much of an object is shown;
+//! - [`readiness`], [`system_objects`], [`redact`] and [`detail`] say how, whether and how much of an object is shown;
 //! - `assets/` is the page itself: plain HTML, CSS and modules, without a build step.
 
 mod board;
 mod detail;
 mod http;
 mod journal;
-mod plumbing;
 mod readiness;
 mod redact;
 mod state;
 mod stream;
+mod system_objects;
 #[cfg(test)]
 mod tests;
 mod watch;

@@ -126,11 +126,11 @@ impl Project {
             let said = String::from_utf8_lossy(&said).trim().to_owned();
             let failed = anyhow!("{} failed to print its inventory ({status})", shown(program));
             let failed = if said.is_empty() { failed } else { anyhow!(said).context(failed) };
-            return Err(failed)
-                .hint("the operator must use `#[kubewright::main]` or call `kubewright::operator!().run(...)`");
+            return Err(failed).hint(
+                "the operator must use `#[kubewright::main]` or call `kubewright::operator!().run(...)`",
+            );
         }
-        String::from_utf8(printed)
-            .with_context(|| format!("{} printed invalid UTF-8", shown(program)))
+        String::from_utf8(printed).with_context(|| format!("{} printed invalid UTF-8", shown(program)))
     }
 }
 

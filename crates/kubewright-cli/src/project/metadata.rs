@@ -80,7 +80,8 @@ impl Project {
                 .with_context(|| format!("cargo cannot read the project in {}", self.root().display()))
                 .hint("fix Cargo.toml");
         }
-        let answer: Answer = serde_json::from_slice(&output.stdout).context("cannot read the output of cargo")?;
+        let answer: Answer =
+            serde_json::from_slice(&output.stdout).context("cannot read the output of cargo")?;
         answer.of(self, bin)
     }
 }
@@ -97,9 +98,10 @@ impl Answer {
                 .map(|package| package.folder().strip_prefix(project.root()).unwrap_or(package.folder()))
                 .map(|folder| folder.display().to_string())
                 .collect();
-            return Err(anyhow!("{} is a workspace, not a package", project.root().display())).hint(
-                format!("pass the directory of the operator; packages with binaries: {}", with_programs.join(", ")),
-            );
+            return Err(anyhow!("{} is a workspace, not a package", project.root().display())).hint(format!(
+                "pass the directory of the operator; packages with binaries: {}",
+                with_programs.join(", ")
+            ));
         };
         let programs = package.programs();
         let names: Vec<&str> = programs.iter().map(String::as_str).collect();

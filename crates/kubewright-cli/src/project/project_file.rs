@@ -164,17 +164,19 @@ impl ProjectFile {
         let text = match fs::read_to_string(root.join(PATH)) {
             Ok(text) => text,
             Err(error) if error.kind() == ErrorKind::NotFound => {
-                return Err(anyhow!("{} is not a kubewright project: it has no PROJECT file", root.display()))
-                    .hint("run `kubewright init` first, or run this in a project directory");
+                return Err(anyhow!(
+                    "{} is not a kubewright project: it has no PROJECT file",
+                    root.display()
+                ))
+                .hint("run `kubewright init` first, or run this in a project directory");
             }
             Err(error) => return Err(error).context("cannot read PROJECT"),
         };
         let mut file = Self::read(&text)?;
         if !file.layout.iter().any(|layout| layout == LAYOUT) {
             let layout = file.layout.join(", ");
-            return Err(anyhow!("the project layout is {layout}, not {LAYOUT}")).hint(
-                "import it into a new directory: `kubewright init --from PROJECT ../new-directory`",
-            );
+            return Err(anyhow!("the project layout is {layout}, not {LAYOUT}"))
+                .hint("import it into a new directory: `kubewright init --from PROJECT ../new-directory`");
         }
         file.load_imported(root)?;
         Ok(file)

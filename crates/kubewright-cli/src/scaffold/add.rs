@@ -244,9 +244,7 @@ fn check(request: &Request) -> Result<()> {
         bail!("nothing to do: --resource=false and --controller=false");
     }
     if request.external.is_some() && request.resource == Some(true) {
-        bail!(
-            "--external-api-path cannot be used with --resource"
-        );
+        bail!("--external-api-path cannot be used with --resource");
     }
     Ok(())
 }
@@ -385,10 +383,7 @@ pub(crate) fn check_project(project: &ProjectFile) -> Result<()> {
             let name = &other.resource.kind;
             let stem = name.strip_suffix("Spec").or_else(|| name.strip_suffix("Status"));
             if stem == Some(&kind.resource.kind) && kind.group == other.group {
-                bail!(
-                    "{name} is already a type of the kind {stem}",
-                    stem = kind.resource.kind
-                );
+                bail!("{name} is already a type of the kind {stem}", stem = kind.resource.kind);
             }
         }
     }

@@ -80,10 +80,8 @@ pub(crate) fn definitions(text: &str) -> Result<Vec<Value>> {
     }
     if let Some(old) = found.iter().find(|found| found["apiVersion"] != "apiextensions.k8s.io/v1") {
         let (name, version) = (&old["metadata"]["name"], &old["apiVersion"]);
-        return Err(anyhow!(
-            "the CRD {name} uses {version}; only apiextensions.k8s.io/v1 is supported"
-        ))
-        .hint("convert it with a cluster: `kubectl get crd NAME -o yaml`");
+        return Err(anyhow!("the CRD {name} uses {version}; only apiextensions.k8s.io/v1 is supported"))
+            .hint("convert it with a cluster: `kubectl get crd NAME -o yaml`");
     }
     Ok(found)
 }
@@ -137,8 +135,7 @@ pub(crate) fn choose(definitions: &[Value], wanted: &Wanted) -> Result<Vec<Chose
         let namespaced = said(definition, "/spec/scope") == "Namespaced";
         if wanted.namespaced.is_some_and(|wanted| wanted != namespaced) {
             let scope = if namespaced { "namespaced" } else { "cluster-scoped" };
-            return Err(anyhow!("{} is {scope}", shown(definition)))
-                .hint("omit --namespaced");
+            return Err(anyhow!("{} is {scope}", shown(definition))).hint("omit --namespaced");
         }
         if version.pointer("/schema/openAPIV3Schema").is_none_or(|schema| !schema.is_object()) {
             bail!("version {1} of {0} has no schema", shown(definition), name(version));

@@ -41,7 +41,11 @@ pub(crate) fn check_kind(name: &str) -> Result<(), InvalidName> {
     if !name.starts_with(|first: char| first.is_ascii_uppercase())
         || !name.bytes().all(|byte| byte.is_ascii_alphanumeric())
     {
-        return refuse("kind", name, "must look like MarkdownView: an uppercase letter, then letters and digits");
+        return refuse(
+            "kind",
+            name,
+            "must look like MarkdownView: an uppercase letter, then letters and digits",
+        );
     }
     if name.len() > 63 {
         return refuse("kind", name, "is longer than 63 characters");

@@ -117,8 +117,7 @@ impl Plan {
                 Err(_) if force => new.text.clone(),
                 Err(line) => {
                     let path = &old.path;
-                    refused
-                        .push(format!("{path} has local changes near line {line} that cannot be merged"));
+                    refused.push(format!("{path} has local changes near line {line} that cannot be merged"));
                     return;
                 }
             },

@@ -58,7 +58,7 @@ fn etcd_answers_health_until_it_is_told_to_end() {
     let warned = "warning: kubewright's etcd ignores --log-level, --unsafe-no-fsync\n";
     assert_eq!(
         ended.stderr,
-        format!("{warned}note: answering /health on http://{address}; nothing is stored\n")
+        format!("{warned}note: serving /health on http://{address}; nothing is stored\n")
     );
     assert!(!Path::new("nowhere").exists());
 }
@@ -182,7 +182,8 @@ async fn flags_that_gos_suites_append_are_taken() {
     let warned: Vec<&str> = ended.stderr.lines().filter(|line| line.starts_with("warning: ")).collect();
     let gates =
         "warning: feature gates keep the Kubernetes v1.36 defaults: --feature-gates=A,B has no effect";
-    let versions = "warning: only the default API versions are served: --runtime-config=api/all=true has no effect";
+    let versions =
+        "warning: only the default API versions are served: --runtime-config=api/all=true has no effect";
     assert_eq!((ended.status, warned), (Some(0), vec![gates, versions]));
 }
 

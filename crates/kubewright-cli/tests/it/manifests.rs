@@ -117,7 +117,7 @@ fn only_what_changed_is_written_and_a_forgotten_run_is_found() {
     assert_eq!(checked.status, 1, "{checked}");
     assert!(checked.stdout.contains("+  - deletecollection\n"), "{checked}");
     insta::assert_snapshot!(checked.stderr, @"
-    error: not what the code says: config/rbac/role.yaml
+    error: out of date: config/rbac/role.yaml
       hint: run `kubewright manifests` (with --prune to remove stale files) and commit the result
     ");
     let definition = project.path("config/crd/bases/view.example.com_markdownviews.yaml");

@@ -110,7 +110,7 @@ fn files_of_somebody_else_are_not_overwritten() {
     insta::assert_snapshot!(shown, @"
     exit status 1
     --- stderr
-    error: <DIR>/etcd is there already, and is not kubewright
+    error: <DIR>/etcd already exists and is not a link to kubewright
       hint: choose another directory, or remove the file
     ");
     assert!(!folder.path().join("kube-apiserver").exists(), "nothing is written where something is refused");

@@ -11,10 +11,7 @@ use crate::scaffold::add;
 use crate::ui::Ui;
 
 const EXAMPLES: &[(&str, &str)] = &[
-    (
-        "Change the storage version",
-        "kubewright edit api --group shop --kind Order --storage-version v2",
-    ),
+    ("Change the storage version", "kubewright edit api --group shop --kind Order --storage-version v2"),
     (
         "Preview the changes",
         "kubewright edit api --group shop --version v2 --kind Order --storage-version --dry-run",

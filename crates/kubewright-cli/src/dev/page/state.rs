@@ -13,9 +13,9 @@ use tokio::sync::watch;
 
 use super::board::{Board, Topic};
 use super::detail::{self, Detail};
-use super::plumbing;
 use super::readiness::{self, Readiness};
 use super::redact;
+use super::system_objects;
 use super::work::Work;
 
 /// Objects that are kept; a cluster with more is not what this page is for, and it says so.
@@ -297,8 +297,8 @@ fn object_entry<'a>(kind: &'a KindName, id: &'a str, object: &'a Value, changed:
                 [field(condition, "type"), field(condition, "status"), field(condition, "reason")]
             })
             .collect(),
-        custom: plumbing::is_custom(&kind.group),
-        plumbing: plumbing::is_plumbing(&kind.group, &kind.kind, object),
+        custom: system_objects::is_custom(&kind.group),
+        plumbing: system_objects::is_system_object(&kind.group, &kind.kind, object),
         changed,
     }
 }

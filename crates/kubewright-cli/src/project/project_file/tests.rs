@@ -52,7 +52,10 @@ fn the_layout_may_be_a_string() {
 
 #[test]
 fn a_newer_version_and_an_invalid_file_are_different_errors() {
-    assert_eq!(said("version: '4'\nsomething: new\n"), "PROJECT has version 4, but this kubewright supports 3");
+    assert_eq!(
+        said("version: '4'\nsomething: new\n"),
+        "PROJECT has version 4, but this kubewright supports 3"
+    );
     let broken = said("version: '3'\nresources:\n  - a: [1\n");
     assert!(broken.starts_with("PROJECT is invalid at line "), "{broken}");
 }

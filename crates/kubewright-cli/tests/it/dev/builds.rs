@@ -27,11 +27,11 @@ fn a_save_during_a_build_begins_it_again_and_an_end_leaves_no_cargo() {
     let mut dev = Dev::in_target(&folder, "dev-builds", "--fresh", &folder.join("target"));
     dev.says("Compiling dev-builds");
     write("src/main.rs", "fn main() { std::process::exit(3) }\n");
-    dev.says("saved while it was being built; that is begun again");
+    dev.says("saved during the build; restarting it");
     fs::write(&gate, "").expect("somebody who waits");
     // It was built, and is no operator.
     dev.says("error: dev-builds failed to print its inventory (exit status: 3)");
-    dev.says("rebuilt without success; nothing runs until something is saved");
+    dev.says("rebuilt failed; waiting for changes");
 
     write("src/main.rs", "fn main() {}\n");
     dev.says("Compiling dev-builds");

@@ -59,7 +59,7 @@ fn a_folder_without_a_project_is_refused() {
 fn a_project_that_cargo_cannot_read_is_refused_in_cargos_words() {
     let said = refused(&[("Cargo.toml", "[package]\nname = 1\n")], ".", &[]);
     assert!(said.starts_with("error: cargo cannot read the project in FOLDER\n  cause: error: "), "{said}");
-    assert!(said.contains("name = 1") && said.ends_with("  hint: correct its Cargo.toml\n"), "{said}");
+    assert!(said.contains("name = 1") && said.ends_with("  hint: fix Cargo.toml\n"), "{said}");
 }
 
 #[test]
@@ -69,7 +69,7 @@ fn a_package_without_a_program_is_refused() {
       hint: add a src/main.rs with `#[kubewright::main]`
     ");
     assert_snapshot!(refused(&[PACKAGE, MAIN], "--bin other", &[]), @"
-    error: the package has no program other
+    error: the package has no binary other
       hint: it has shop
     ");
     let two = [PACKAGE, MAIN, ("src/bin/other.rs", "fn main() {}\n")];
@@ -118,9 +118,9 @@ fn a_taken_port_is_told() {
 fn a_target_folder_that_cannot_be_used_is_told() {
     let said = refused(&[PACKAGE, MAIN, ("file", "in the way")], ".", &[("CARGO_TARGET_DIR", "file")]);
     assert_snapshot!(said, @"
-    error: cannot use the folder FOLDER/file/kubewright/dev/shop
+    error: cannot use the directory FOLDER/file/kubewright/dev/shop
       cause: Not a directory (os error 20)
-      hint: make it writable and see whether its disk is full, or set CARGO_TARGET_DIR to another folder
+      hint: check permissions and free disk space, or set CARGO_TARGET_DIR to another directory
     ");
 }
 
@@ -128,7 +128,7 @@ fn a_target_folder_that_cannot_be_used_is_told() {
 fn a_missing_kubeconfig_is_told() {
     let said = refused(&[PACKAGE, MAIN], "--existing-cluster", &[]);
     assert!(
-        said.starts_with("error: there is no cluster to use\n  cause: no cluster to talk to: set KUBECONFIG"),
+        said.starts_with("error: cannot load the kubeconfig\n  cause: no cluster to talk to: set KUBECONFIG"),
         "{said}"
     );
     let said = refused(&[PACKAGE, MAIN], "--existing-cluster --kubeconfig nowhere", &[]);

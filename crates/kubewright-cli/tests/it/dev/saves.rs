@@ -33,7 +33,7 @@ fn each_save_is_built_and_run_and_broken_code_is_survived() {
     dev.kubectl(&format!("wait --timeout=60s pages/page-sample {REASON}=Rewritten"));
     assert_eq!(dev.operators().len(), 1);
 
-    // Broken code is shown as cargo shows it, and the old operator goes on.
+    // Broken code is shown as cargo shows it, and the old operator keeps running.
     edit(CONTROLLER, "\"Rewritten\"", "\"Broken\" +");
     dev.says("error: expected expression");
     dev.says("build failed in ");
@@ -52,7 +52,7 @@ fn each_save_is_built_and_run_and_broken_code_is_survived() {
         "    pub foo: Option<String>,\n\n    /// New.\n    #[serde(default)]\n    pub pages: u32,",
     );
     let told = dev.says("rebuilt in ");
-    assert!(told.contains("1 of the crds "), "{told}");
+    assert!(told.contains("crds (1 changed) "), "{told}");
     dev.kubectl(&format!("wait --timeout=60s pages/second {REASON}=Mended"));
     let field = dev.kubectl("explain pages.spec.pages");
     assert!(field.contains("FIELD: pages <integer>"), "{field}");
@@ -67,7 +67,7 @@ fn each_save_is_built_and_run_and_broken_code_is_survived() {
     let before = dev.operators();
     folder.write("src/notes.md", "Nothing that is compiled.");
     let told = dev.says("rebuilt in ");
-    assert!(told.contains("the same program, not restarted"), "{told}");
+    assert!(told.contains("same binary, not restarted"), "{told}");
     assert_eq!(dev.operators(), before);
 
     let ended = dev.end("INT");

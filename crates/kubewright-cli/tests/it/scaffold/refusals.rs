@@ -334,7 +334,7 @@ fn the_source_of_webhook_certificates_is_an_edit() {
     }
     assert_snapshot!(told, @"
     note: this project has no webhooks yet; add one with `kubewright create webhook`
-    note: create the Secret webhook-server-cert with tls.crt and tls.key in the operator's namespace, and put its CA into `caBundle` of the webhook configurations and CRDs
+    note: create the Secret webhook-server-cert with tls.crt and tls.key in the operator's namespace, and set its CA as `caBundle` in the webhook configurations and CRDs
     note: the API server requires TLS for webhooks: terminate it in a proxy
     note: the manager issues its own certificate; no other component is needed
     note: cert-manager must be installed before `make deploy`

@@ -95,14 +95,14 @@ fn other_flags_of_kubebuilder_are_accepted_with_a_note() {
     note: --component-config has no effect: the manager is configured with flags
     note: --license-file has no effect: edit LICENSE, or use --owner for file headers
     note: --plugins has no effect: kubewright has no plugins
-    note: --project-version has no effect: PROJECT has version 3
+    note: --project-version has no effect: the project version is always 3
     note: Next: add an API with `kubewright create api --group GROUP --version v1 --kind KIND`
     exit status 0
     note: --make has no effect: the CRD and RBAC rules are generated without a build
     note: --ssa has no effect: derive ApplyConfiguration on the types instead
     note: --crd-version has no effect: CRDs always use apiextensions.k8s.io/v1
     note: --plugins has no effect: kubewright has no plugins
-    note: batch.example.com/v1, CronJob is a kind of this project; --resource=false adds a controller for the built-in kind CronJob instead
+    note: batch.example.com/v1, CronJob is a new custom resource; use --resource=false to add a controller for the built-in kind CronJob
     note: Next: edit the spec and the reconciler, then run `make manifests test`
     exit status 0
     note: --plugins has no effect: kubewright has no plugins

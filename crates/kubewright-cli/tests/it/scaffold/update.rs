@@ -44,7 +44,7 @@ fn a_scaffold_is_updated_and_changes_of_the_user_stay() {
     assert_snapshot!(folder.run("update"), @"
     exit status 0
     --- stderr
-    note: the scaffold is that of kubewright [VERSION] already
+    note: already up to date with kubewright [VERSION]
     ");
 }
 

@@ -40,7 +40,7 @@ pub(super) fn is_custom(group: &str) -> bool {
 }
 
 /// Whether this object is one that clusters have by themselves.
-pub(super) fn is_plumbing(group: &str, kind: &str, object: &Value) -> bool {
+pub(super) fn is_system_object(group: &str, kind: &str, object: &Value) -> bool {
     let metadata = &object["metadata"];
     let name = metadata["name"].as_str().unwrap_or_default();
     let namespace = metadata["namespace"].as_str().unwrap_or_default();
@@ -79,11 +79,11 @@ mod tests {
     use serde_json::json;
 
     fn hidden(group: &str, kind: &str, metadata: &Value) -> bool {
-        is_plumbing(group, kind, &json!({ "metadata": metadata }))
+        is_system_object(group, kind, &json!({ "metadata": metadata }))
     }
 
     #[test]
-    fn what_every_cluster_has_is_plumbing() {
+    fn what_every_cluster_has_is_system_object() {
         let rbac = "rbac.authorization.k8s.io";
         assert!(hidden("", "Namespace", &json!({ "name": "kube-system" })));
         assert!(hidden("", "Secret", &json!({ "name": "x", "namespace": "kube-system" })));
