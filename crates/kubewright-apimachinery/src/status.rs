@@ -70,13 +70,7 @@ impl std::fmt::Display for Qualified<'_> {
 impl ApiError {
     /// Creates an error without details.
     pub fn new(code: u16, reason: impl Into<Cow<'static, str>>, message: impl Into<String>) -> Self {
-        Self {
-            code,
-            reason: reason.into(),
-            message: message.into(),
-            details: None,
-            continue_token: "".into(),
-        }
+        Self { code, reason: reason.into(), message: message.into(), details: None, continue_token: "".into() }
     }
 
     fn about(mut self, what: Qualified<'_>, name: &str) -> Self {
