@@ -1,4 +1,4 @@
-//! The program in the place of kube-apiserver and etcd, looked at as Go's envtest does.
+//! kubewright as kube-apiserver and etcd, used as Go's envtest does.
 
 use std::io::{Read as _, Write as _};
 use std::net::{Ipv4Addr, TcpListener, TcpStream};
@@ -11,7 +11,7 @@ use kubewright_apiserver::certs::{Authority, Identity};
 use crate::kubectl::process::{Ended, Process};
 use crate::run::{command, run};
 
-/// The program under another name, as a link has it.
+/// The binary under another name, as through a symlink.
 fn called(name: &str, line: &str) -> Command {
     let mut command = command(line);
     command.arg0(format!("bin/{name}"));
@@ -25,7 +25,7 @@ fn terminate(process: &mut Process) -> Ended {
     process.end()
 }
 
-/// The first line and the body of an answer without TLS.
+/// The status line and body of a plain HTTP response.
 fn ask(address: &str, path: &str) -> (String, String) {
     let mut stream = TcpStream::connect(address).expect("somebody listens");
     write!(stream, "GET {path} HTTP/1.1\r\nHost: {address}\r\n\r\n").unwrap();
@@ -40,7 +40,7 @@ fn free_address() -> String {
 }
 
 #[test]
-fn etcd_answers_health_until_it_is_told_to_end() {
+fn etcd_serves_health_until_sigterm() {
     let address = free_address();
     let flags = format!(
         "--listen-peer-urls=http://127.0.0.1:0 --data-dir=nowhere --advertise-client-urls=http://{address} \
@@ -63,7 +63,7 @@ fn etcd_answers_health_until_it_is_told_to_end() {
     assert!(!Path::new("nowhere").exists());
 }
 
-/// A folder as envtest prepares it.
+/// A directory as envtest prepares it.
 struct Folder {
     dir: tempfile::TempDir,
     servers: Authority,
@@ -146,7 +146,7 @@ async fn kube_apiserver_serves_with_the_flags_and_files_of_envtest() {
 }
 
 #[test]
-fn flags_that_mean_nothing_here_are_told_of_in_one_line() {
+fn ignored_flags_are_reported_in_one_line() {
     let folder = Folder::new();
     let flags = format!("{} --v=4 --audit-log-path - --allow-privileged=false", folder.flags());
     let mut server = Process::start(&mut called("kube-apiserver", &flags), "");
@@ -159,7 +159,7 @@ fn flags_that_mean_nothing_here_are_told_of_in_one_line() {
 }
 
 #[tokio::test]
-async fn flags_that_gos_suites_append_are_taken() {
+async fn flags_of_go_test_suites_are_accepted() {
     let folder = Folder::new();
     let flags = format!(
         "{} --feature-gates=A=true --feature-gates B=false --runtime-config=api/all=true \
@@ -172,7 +172,7 @@ async fn flags_that_gos_suites_append_are_taken() {
     let url = ready.split_whitespace().last().unwrap().to_owned();
     let masters = folder.clients.client("admin", &["system:masters"]).unwrap();
     let admin = folder.client(&url, Some(&masters)).await;
-    // ServiceAccount stays off, although another plugin is disabled later.
+    // ServiceAccount stays disabled, although another plugin is disabled later.
     let pod = r#"{"metadata": {"name": "a"}, "spec": {"containers": [{"name": "a", "image": "a"}]}}"#;
     let request =
         http::Request::post("/api/v1/namespaces/default/pods").header("content-type", "application/json");
@@ -188,7 +188,7 @@ async fn flags_that_gos_suites_append_are_taken() {
 }
 
 #[test]
-fn a_certificate_that_is_not_there_is_made_and_kept() {
+fn a_missing_certificate_is_created_and_kept() {
     let dir = tempfile::tempdir().unwrap();
     let flags = format!("--cert-dir={}/made --secure-port=0", dir.path().display());
     for _ in 0..2 {
@@ -200,7 +200,7 @@ fn a_certificate_that_is_not_there_is_made_and_kept() {
 }
 
 #[test]
-fn what_cannot_be_served_says_why() {
+fn invalid_flags_are_reported() {
     let folder = Folder::new();
     for (flags, why) in [
         ("--client-ca-file=no/such.crt", "error: cannot read no/such.crt (--client-ca-file)\n"),
@@ -221,7 +221,7 @@ fn what_cannot_be_served_says_why() {
 }
 
 #[test]
-fn help_and_version_end_well() {
+fn help_and_version_succeed() {
     for (name, version) in [("kube-apiserver", "Kubernetes v1.36.4\n"), ("etcd", "etcd Version: kubewright ")]
     {
         let help = run(&mut called(name, "--help")).result();

@@ -1,11 +1,11 @@
-//! What the help says, and where it goes.
+//! Help output.
 
 use insta::assert_snapshot;
 
 use crate::run::kubewright;
 
 #[test]
-fn help_of_kubewright_says_what_it_is_and_what_it_can_do() {
+fn help_of_kubewright() {
     assert_snapshot!(kubewright("--help"), @"
     exit status 0
     --- stdout
@@ -96,7 +96,7 @@ fn help_of_version() {
 }
 
 #[test]
-fn help_of_completion_says_how_to_install_it_in_each_shell() {
+fn help_of_completion() {
     assert_snapshot!(kubewright("completion --help"), @r#"
     exit status 0
     --- stdout
@@ -131,7 +131,7 @@ fn help_of_completion_says_how_to_install_it_in_each_shell() {
 }
 
 #[test]
-fn help_of_envtest_assets_says_how_to_use_the_folder() {
+fn help_of_envtest_assets() {
     assert_snapshot!(kubewright("envtest assets --help"), @r#"
     exit status 0
     --- stdout
@@ -389,7 +389,7 @@ fn help_of_help() {
 }
 
 #[test]
-fn the_command_help_prints_the_same_as_the_flag() {
+fn the_help_command_equals_the_help_flag() {
     assert_eq!(kubewright("help").result(), kubewright("--help").result());
     assert_eq!(kubewright("help version").result(), kubewright("version --help").result());
     assert_eq!(kubewright("help completion").result(), kubewright("completion --help").result());
@@ -412,7 +412,7 @@ fn help_for_an_unknown_command_is_a_usage_error() {
 }
 
 #[test]
-fn no_arguments_at_all_print_the_help_as_an_error() {
+fn without_arguments_help_is_an_error() {
     let run = kubewright("");
     assert_eq!((run.status, run.stdout.as_str()), (2, ""));
     assert_eq!(run.stderr, kubewright("-h").result());

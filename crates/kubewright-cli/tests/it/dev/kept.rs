@@ -1,11 +1,11 @@
-//! What is kept between runs, and what an operator that fails does to the loop.
+//! State between runs, and failing operators.
 
 use super::project;
 use super::running::{Dev, line};
 use crate::run::run;
 
 #[test]
-fn a_cluster_is_kept_and_held_by_one_at_a_time_and_a_crash_is_told() {
+fn the_cluster_is_kept_and_locked_and_crashes_are_reported() {
     const NAME: &str = "dev-kept";
     let folder = project(NAME);
     let path = folder.path();
@@ -17,7 +17,7 @@ fn a_cluster_is_kept_and_held_by_one_at_a_time_and_a_crash_is_told() {
     assert!(ended.stdout.contains("sample Page default/page-sample: Ready\n"), "{}", ended.stdout);
     assert_eq!(first.operators(), Vec::<String>::new());
 
-    // The second run has what the first one left, and leaves the samples alone.
+    // The second run keeps the first one's cluster, and does not apply the samples.
     let mut second = Dev::start(&path, NAME, "");
     second.says("kept from the last run");
     second.says("ready the operator runs");
@@ -47,7 +47,7 @@ fn a_cluster_is_kept_and_held_by_one_at_a_time_and_a_crash_is_told() {
     assert!(failed.stderr.contains("error: samples not ready 5.0 s after the build\n"), "{failed}");
     assert!(failed.stderr.contains("the operator exited (exit status: 2)"), "{failed}");
 
-    // A new one has nothing of the old.
+    // A fresh cluster has none of the old objects.
     let mut fresh = Dev::start(&path, NAME, "--fresh --samples=false");
     fresh.says("ready the operator runs");
     assert_eq!(fresh.kubectl("get pages -o name"), "");

@@ -1,4 +1,4 @@
-//! What the scaffold refuses, and what it says; nothing is written then.
+//! Rejected scaffolding commands. They write nothing.
 
 use std::fs;
 
@@ -10,7 +10,7 @@ use crate::run::{self, command};
 const ORDER: &str = "create api --group sales --version v1 --kind Order";
 
 #[test]
-fn a_folder_that_is_no_project_is_told_how_to_become_one() {
+fn a_directory_without_a_project_is_rejected() {
     let folder = Folder::new("shop");
     let run = folder.run(ORDER);
     assert_snapshot!(run.to_string().replace(&folder.path().display().to_string(), "<FOLDER>"), @"
@@ -22,7 +22,7 @@ fn a_folder_that_is_no_project_is_told_how_to_become_one() {
 }
 
 #[test]
-fn a_project_is_not_started_twice() {
+fn init_fails_in_an_existing_project() {
     let folder = Folder::with_order();
     let before = folder.files();
     let run = folder.run("init --domain example.com");
@@ -36,7 +36,7 @@ fn a_project_is_not_started_twice() {
 }
 
 #[test]
-fn a_kind_is_not_added_twice_and_nothing_is_written() {
+fn a_kind_is_not_added_twice() {
     let folder = Folder::with_order();
     let before = folder.files();
     assert_snapshot!(folder.run(ORDER), @"
@@ -49,7 +49,7 @@ fn a_kind_is_not_added_twice_and_nothing_is_written() {
 }
 
 #[test]
-fn a_change_of_the_users_that_would_be_lost_is_told() {
+fn local_changes_are_not_removed_without_force() {
     let folder = Folder::with_order();
     let types = folder.read("src/api/v1/order.rs").replace("foo", "amount");
     folder.write("src/api/v1/order.rs", &types);
@@ -66,7 +66,7 @@ fn a_change_of_the_users_that_would_be_lost_is_told() {
 }
 
 #[test]
-fn without_a_terminal_nothing_is_asked() {
+fn without_a_terminal_there_are_no_prompts() {
     assert_snapshot!(Folder::new("shop").run("init"), @"
     exit status 2
     --- stderr
@@ -88,7 +88,7 @@ fn without_a_terminal_nothing_is_asked() {
 }
 
 #[test]
-fn a_project_of_another_tool_or_a_later_release_is_told_apart() {
+fn other_layouts_and_versions_are_rejected() {
     let folder = Folder::with_order();
     let project = folder.read("PROJECT");
     folder.write("PROJECT", &project.replace("kubewright.dev/v1\nplugins", "go.kubebuilder.io/v4\nplugins"));
@@ -126,9 +126,9 @@ fn a_dry_run_prints_a_diff_and_writes_nothing() {
 }
 
 #[test]
-fn a_folder_that_cannot_be_written_to_keeps_what_it_has() {
+fn a_failed_init_changes_nothing() {
     let folder = Folder::new("shop");
-    // A file where a folder is to be: it cannot be made, whoever runs this.
+    // A file in place of a directory fails even for root.
     folder.write("config", "mine\n");
     let run = folder.run("init --domain example.com --kubewright-version 0.1.0");
     assert_eq!(run.status, 1, "{run}");
@@ -136,7 +136,7 @@ fn a_folder_that_cannot_be_written_to_keeps_what_it_has() {
 }
 
 #[test]
-fn a_readme_that_is_there_already_stays() {
+fn an_existing_readme_is_kept() {
     let folder = Folder::new("shop");
     folder.write("README.md", "mine\n");
     let run = folder.run("init --domain example.com --kubewright-version 0.1.0");
@@ -146,7 +146,7 @@ fn a_readme_that_is_there_already_stays() {
 }
 
 #[test]
-fn a_project_depends_on_the_checkout_that_built_the_tool_unless_told_otherwise() {
+fn the_default_dependency_is_the_local_checkout() {
     let folder = Folder::new("shop");
     folder.done("init --domain example.com");
     let crates = fs::canonicalize(concat!(env!("CARGO_MANIFEST_DIR"), "/..")).expect("it is there");
@@ -159,7 +159,7 @@ fn a_project_depends_on_the_checkout_that_built_the_tool_unless_told_otherwise()
 }
 
 #[test]
-fn a_file_that_defines_no_kind_is_refused() {
+fn a_file_without_a_crd_is_rejected() {
     let folder = Folder::with_order();
     let before = folder.files();
     assert_snapshot!(folder.run("create api --from-crd PROJECT"), @"
@@ -186,7 +186,7 @@ fn a_file_that_defines_no_kind_is_refused() {
 }
 
 #[test]
-fn a_definition_is_read_from_standard_input_too() {
+fn a_crd_is_read_from_standard_input() {
     let folder = Folder::new("views");
     folder.done("init --domain example.com --kubewright-version 0.1.0");
     let views = concat!(env!("CARGO_MANIFEST_DIR"), "/testdata/crds/markdown_view.yaml");
@@ -200,7 +200,7 @@ fn a_definition_is_read_from_standard_input_too() {
 }
 
 #[test]
-fn objects_of_the_cluster_keep_an_operator_from_having_its_own_namespace() {
+fn a_cluster_scoped_kind_prevents_a_namespaced_operator() {
     let folder = Folder::new("shop");
     folder.done("init --domain example.com --kubewright-version 0.1.0");
     folder.done(&format!("{ORDER} --namespaced=false"));
@@ -213,7 +213,7 @@ fn objects_of_the_cluster_keep_an_operator_from_having_its_own_namespace() {
 }
 
 #[test]
-fn what_kubebuilder_says_of_a_project_is_carried_over() {
+fn a_kubebuilder_project_is_imported() {
     let folder = Folder::new("shop");
     let theirs = concat!(env!("CARGO_MANIFEST_DIR"), "/testdata/kubebuilder/PROJECT");
     let run = folder.run(&format!("init --from {theirs} --kubewright-version 0.1.0"));
@@ -233,7 +233,7 @@ fn what_kubebuilder_says_of_a_project_is_carried_over() {
 }
 
 #[test]
-fn an_operator_that_gets_its_own_namespace_is_not_advised_to_delete_its_crds() {
+fn the_namespaced_hint_does_not_delete_crds() {
     let folder = Folder::with_order();
     let told = [folder.run("edit --namespaced"), folder.run("edit --namespaced=false")].map(|run| run.stderr);
     assert!(!told.concat().contains("undeploy"), "{told:?}");
@@ -244,7 +244,7 @@ fn an_operator_that_gets_its_own_namespace_is_not_advised_to_delete_its_crds() {
 }
 
 #[test]
-fn a_webhook_that_cannot_be_added_is_refused_with_a_remedy() {
+fn invalid_webhooks_are_rejected_with_a_hint() {
     let folder = Folder::with_order();
     let before = folder.files();
     let which = "--group sales --version v1 --kind Order";
@@ -276,7 +276,7 @@ fn a_webhook_that_cannot_be_added_is_refused_with_a_remedy() {
 }
 
 #[test]
-fn a_conversion_of_versions_that_are_served_is_deleted_by_force_only() {
+fn a_needed_conversion_is_only_deleted_with_force() {
     let folder = Folder::with_order();
     folder.done("create api --group sales --version v2 --kind Order");
     let before = folder.files();
@@ -311,7 +311,7 @@ fn a_repeated_webhook_changes_nothing() {
     note: Order already has these webhooks; use --force to recreate their files
     ");
     assert_eq!(folder.files(), before);
-    // The sample that fixtures were copied from may change: the copies are removed all the same.
+    // The fixture copies are removed even if the sample changed meanwhile.
     folder.done("delete webhook --group sales --version v1 --kind Order");
     let sample = folder.read("config/samples/sales_v1_order.yaml").replace("spec: {}", "spec:\n  foo: a");
     folder.write("config/samples/sales_v1_order.yaml", &sample);
@@ -323,7 +323,7 @@ fn a_repeated_webhook_changes_nothing() {
 }
 
 #[test]
-fn the_source_of_webhook_certificates_is_an_edit() {
+fn edit_changes_the_webhook_certificate_source() {
     let folder = Folder::with_order();
     let said = |line: &str| folder.run(line).stderr;
     let mut told = said("edit --webhook-certs cert-manager");

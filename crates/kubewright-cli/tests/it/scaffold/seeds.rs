@@ -1,12 +1,12 @@
-//! The commands of the notes that this project starts from, typed as they stand there with `kubewright` for
-//! `kubebuilder`. Each succeeds, or one sentence says what to do instead.
+//! The commands of the tutorial notes with `kubewright` instead of `kubebuilder`. Each succeeds, or an error
+//! says what to do instead.
 
 use insta::assert_snapshot;
 
 use super::Folder;
 use crate::run::Run;
 
-/// What a command said beside the files that it wrote.
+/// The messages of a command, without the list of written files.
 fn said(run: &Run) -> String {
     format!("exit status {}\n{}", run.status, run.stderr)
 }

@@ -1,4 +1,4 @@
-//! `kubewright update` on a project that an older kubewright made.
+//! `kubewright update` of a project from an older kubewright.
 
 use insta::assert_snapshot;
 
@@ -6,7 +6,7 @@ use super::Folder;
 
 const RECORD: &str = ".kubewright/scaffold.yaml";
 
-/// A project with an older Makefile, and the record of it.
+/// A project with an older Makefile and scaffold record.
 fn older() -> Folder {
     let folder = Folder::with_order();
     for path in ["Makefile", RECORD] {
@@ -21,7 +21,7 @@ fn older() -> Folder {
 }
 
 #[test]
-fn a_scaffold_is_updated_and_changes_of_the_user_stay() {
+fn an_update_keeps_user_changes() {
     let folder = older();
     let controller = folder.read("src/controllers/order.rs").replace("\"reconciling\"", "\"mine\"");
     folder.write("src/controllers/order.rs", &controller);
@@ -49,7 +49,7 @@ fn a_scaffold_is_updated_and_changes_of_the_user_stay() {
 }
 
 #[test]
-fn lines_that_both_sides_changed_are_marked() {
+fn conflicts_are_marked() {
     let folder = older();
     folder.write("Makefile", &folder.read("Makefile").replace("fmt --old", "fmt --mine"));
     assert_snapshot!(folder.run("update"), @"
