@@ -112,7 +112,7 @@ pub(crate) fn run(args: &Args, ui: &Ui) -> Result<()> {
     Ok(())
 }
 
-/// Tells the user how to provide the webhook serving certificate.
+/// How to provide the webhook serving certificate.
 fn certificates(certs: WebhookCerts, webhooks: bool) -> &'static str {
     if !webhooks {
         return "this project has no webhooks yet; add one with `kubewright create webhook`";

@@ -133,7 +133,7 @@ impl Watcher {
         }
         for path in event.paths {
             if names && (path.is_dir() || self.watched.contains_key(&path)) {
-                // A directory was created or removed, possibly one that is to be watched.
+                // A directory was created or removed, possibly one that should be watched.
                 self.watch_all()?;
                 self.came(&path);
             } else {
