@@ -33,7 +33,7 @@ impl Project {
             .with_context(|| format!("cannot find the project {}", folder.display()))
             .hint("pass a project directory")?;
         let root = absolute.ancestors().find(|above| above.join("Cargo.toml").is_file());
-        let root = root.ok_or_else(|| anyhow!("no Cargo.toml in {} or above it", folder.display()));
+        let root = root.ok_or_else(|| anyhow!("no Cargo.toml found in {} or its parents", folder.display()));
         Ok(Self { root: root.hint("run this in a project directory, or pass it as an argument")?.to_owned() })
     }
 

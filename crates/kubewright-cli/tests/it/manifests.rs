@@ -236,7 +236,7 @@ fn a_directory_without_a_project_is_reported() {
     let folder = tempfile::tempdir().expect("a folder can be made");
     let told = run(command("manifests").current_dir(folder.path()));
     insta::assert_snapshot!(told.stderr, @"
-    error: no Cargo.toml in . or above it
+    error: no Cargo.toml found in . or its parents
       hint: run this in a project directory, or pass it as an argument
     ");
 }

@@ -59,7 +59,7 @@ fn a_terminal_is_colored() {
 fn a_dumb_terminal_or_no_color_disables_color() {
     for (name, value) in [("NO_COLOR", "1"), ("CLICOLOR", "0"), ("TERM", "dumb")] {
         let seen = on_terminal("--help", &[(name, value)]);
-        assert!(!seen.contains('\x1b'), "coloured in spite of {name}={value}");
+        assert!(!seen.contains('\x1b'), "colored despite {name}={value}");
     }
     assert!(!on_terminal("--help --color never", &[]).contains('\x1b'));
 }
@@ -78,8 +78,11 @@ fn missing_flags_are_prompted_for() {
     let shop = folder.path().join("shop");
     std::fs::create_dir(&shop).expect("a folder");
     let seen = typing("example.com\n", command("init --quiet").env("NO_COLOR", "1").current_dir(&shop));
-    assert!(seen.contains("domain (such as example.com): "), "{seen}");
+    assert!(seen.contains("domain (for example example.com): "), "{seen}");
     let mut create = command("create api --group sales --quiet");
     let seen = typing("v1\nOrder\n", create.env("NO_COLOR", "1").current_dir(&shop));
-    assert!(seen.contains("kind (such as Order): ") && seen.contains("wrote src/api/v1/order.rs"), "{seen}");
+    assert!(
+        seen.contains("kind (for example Order): ") && seen.contains("wrote src/api/v1/order.rs"),
+        "{seen}"
+    );
 }

@@ -45,7 +45,7 @@ const MAIN: (&str, &str) = ("src/main.rs", "fn main() {}\n");
 #[test]
 fn a_directory_without_a_project_is_rejected() {
     assert_snapshot!(refused(&[], ".", &[]), @"
-    error: no Cargo.toml in . or above it
+    error: no Cargo.toml found in . or its parents
       hint: run this in a project directory, or pass it as an argument
     ");
     assert_snapshot!(refused(&[], "nowhere", &[]), @"
@@ -70,7 +70,7 @@ fn a_package_without_a_binary_is_rejected() {
     ");
     assert_snapshot!(refused(&[PACKAGE, MAIN], "--bin other", &[]), @"
     error: the package has no binary other
-      hint: it has shop
+      hint: available: shop
     ");
     let two = [PACKAGE, MAIN, ("src/bin/other.rs", "fn main() {}\n")];
     assert_snapshot!(refused(&two, ".", &[]), @"
