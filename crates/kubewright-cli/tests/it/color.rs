@@ -7,7 +7,7 @@ use insta::assert_snapshot;
 use crate::run::{command, kubewright, run};
 
 /// Whether clap's help and usage errors are colored: both, or none.
-fn is_coloured(flags: &str, variables: &[(&str, &str)]) -> bool {
+fn is_colored(flags: &str, variables: &[(&str, &str)]) -> bool {
     let help = run(command(&format!("{flags} --help")).envs(variables.iter().copied()));
     let error = run(command(&format!("{flags} nonsense")).envs(variables.iter().copied()));
     assert_eq!(help.stdout.contains('\x1b'), error.stderr.contains('\x1b'), "with {flags} {variables:?}");
@@ -16,26 +16,26 @@ fn is_coloured(flags: &str, variables: &[(&str, &str)]) -> bool {
 
 #[test]
 fn a_pipe_is_not_colored() {
-    assert!(!is_coloured("", &[]));
-    assert!(!is_coloured("--color auto", &[("TERM", "xterm")]));
+    assert!(!is_colored("", &[]));
+    assert!(!is_colored("--color auto", &[("TERM", "xterm")]));
 }
 
 #[test]
 fn the_flag_colors_a_pipe() {
-    assert!(is_coloured("--color always", &[]));
-    assert!(is_coloured("--color=always", &[("NO_COLOR", "1")]));
+    assert!(is_colored("--color always", &[]));
+    assert!(is_colored("--color=always", &[("NO_COLOR", "1")]));
 }
 
 #[test]
 fn clicolor_force_colors_a_pipe_unless_disabled() {
-    assert!(is_coloured("", &[("CLICOLOR_FORCE", "1")]));
-    assert!(!is_coloured("", &[("CLICOLOR_FORCE", "1"), ("NO_COLOR", "1")]));
-    assert!(!is_coloured("--color never", &[("CLICOLOR_FORCE", "1")]));
+    assert!(is_colored("", &[("CLICOLOR_FORCE", "1")]));
+    assert!(!is_colored("", &[("CLICOLOR_FORCE", "1"), ("NO_COLOR", "1")]));
+    assert!(!is_colored("--color never", &[("CLICOLOR_FORCE", "1")]));
 }
 
 #[test]
 fn an_empty_no_color_counts_as_not_set() {
-    assert!(is_coloured("", &[("CLICOLOR_FORCE", "1"), ("NO_COLOR", "")]));
+    assert!(is_colored("", &[("CLICOLOR_FORCE", "1"), ("NO_COLOR", "")]));
 }
 
 #[test]

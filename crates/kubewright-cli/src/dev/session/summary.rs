@@ -21,16 +21,16 @@ impl Session {
         if is_ready {
             self.waiting.end();
             if self.told != Some(true) {
-                self.summarise(true)?;
+                self.summarize(true)?;
             }
         } else if self.waiting.is_late() && self.once.is_none() {
-            self.summarise(false)?;
+            self.summarize(false)?;
         }
         Ok(is_ready)
     }
 
     /// Prints the summary.
-    fn summarise(&mut self, is_ready: bool) -> Result<()> {
+    fn summarize(&mut self, is_ready: bool) -> Result<()> {
         let is_first = self.told.replace(is_ready).is_none();
         let after =
             if is_first { format!(" after {}", shown(self.started.elapsed())) } else { String::new() };
