@@ -12,7 +12,7 @@ use std::path::{Path, PathBuf};
 pub(crate) struct Program {
     path: PathBuf,
     file: File,
-    /// Inode and modification time.
+    /// Identity of the file and the time of its last change.
     version: Version,
 }
 

@@ -19,7 +19,7 @@ fn refused(files: &[(&str, &str)], arguments: &str, variables: &[(&str, &str)]) 
     }
     let folder = folder.path().canonicalize().expect("it is there");
     let mut command = line(&folder, arguments);
-    // Keep only PATH of the environment.
+    // Isolate the test from the user's home directory and kubeconfig.
     command.env("HOME", &folder).env_remove("KUBECONFIG").env("CARGO_TARGET_DIR", folder.join("target"));
     if let Some(cargo) = std::env::var_os("CARGO_HOME").or_else(|| {
         let home = std::env::var_os("HOME")?;
