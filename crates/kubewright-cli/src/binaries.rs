@@ -1,8 +1,8 @@
-//! The programs that Go's envtest starts, played by this one.
+//! Stand-ins for the programs that Go's envtest starts.
 //!
-//! Called `kube-apiserver` or `etcd`, kubewright follows the flags, files and health checks that envtest counts on,
-//! so that a folder with two links to it can be `KUBEBUILDER_ASSETS`. Flags that are not known change nothing and
-//! are told of in one line, since people pass what their tests want of the real programs.
+//! Called as `kube-apiserver` or `etcd`, kubewright supports the flags, files and health checks that envtest
+//! relies on, so a directory with two symlinks to it can be `KUBEBUILDER_ASSETS`. Unknown flags are ignored
+//! with one warning, because tests pass flags of the real programs.
 
 mod etcd;
 mod flags;
@@ -16,7 +16,7 @@ use anyhow::Result;
 
 use crate::ui::Ui;
 
-/// A program that can be played.
+/// A program to stand in for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Binary {
     KubeApiserver,
@@ -26,7 +26,7 @@ pub(crate) enum Binary {
 impl Binary {
     pub(crate) const ALL: [Self; 2] = [Self::KubeApiserver, Self::Etcd];
 
-    /// The name of its file.
+    /// File name of the program.
     pub(crate) fn name(self) -> &'static str {
         match self {
             Self::KubeApiserver => "kube-apiserver",
@@ -34,13 +34,13 @@ impl Binary {
         }
     }
 
-    /// The program that is meant when this one is called so; none is kubewright itself.
+    /// Returns the program for an `argv[0]`, or `None` for kubewright itself.
     pub(crate) fn called(program: Option<&OsString>) -> Option<Self> {
         let name = Path::new(program?).file_name()?;
         Self::ALL.into_iter().find(|binary| name == binary.name())
     }
 
-    /// Runs it to its end, with the arguments behind its name.
+    /// Runs the program with its arguments (without `argv[0]`).
     pub(crate) fn run(self, args: &[OsString], ui: &Ui) -> Result<()> {
         match self {
             Self::KubeApiserver => kube_apiserver::run(args, ui),
@@ -54,7 +54,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_last_part_of_the_path_says_which_program_is_meant() {
+    fn the_file_name_selects_the_program() {
         let called = |program: &str| Binary::called(Some(&program.into()));
         assert_eq!(called("/opt/bin/kube-apiserver"), Some(Binary::KubeApiserver));
         assert_eq!(called("etcd"), Some(Binary::Etcd));

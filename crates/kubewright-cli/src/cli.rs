@@ -1,7 +1,7 @@
-//! The arguments as they are typed.
+//! The command line as typed.
 //!
-//! A command is one variant of [`Command`] and one file in [`crate::commands`], which holds its arguments, its
-//! help and its code. Nothing here acts.
+//! Each command is one variant of [`Command`] and one file in [`crate::commands`] with its arguments, help
+//! and code. This module only parses.
 
 pub(crate) mod examples;
 
@@ -19,17 +19,17 @@ use crate::commands::{
 use crate::ui::{Verbosity, style};
 
 const EXAMPLES: &[(&str, &str)] = &[
-    ("Start an operator in this folder", "kubewright init --domain example.com"),
+    ("Create a project in the current directory", "kubewright init --domain example.com"),
     ("Add a kind and its controller", "kubewright create api --group shop --version v1 --kind Order"),
-    ("Run the operator in this folder, and again on each save", "kubewright dev"),
+    ("Run the operator, and rebuild it on each save", "kubewright dev"),
     ("Start a Kubernetes API server", "kubewright apiserver --port 6443"),
-    ("Write the CRDs and roles of the operator in this folder", "kubewright manifests"),
-    ("Print the version, and that of the Kubernetes API inside", "kubewright version"),
-    ("Complete commands and flags in this shell", "source <(kubewright completion bash)"),
-    ("Print what a command does", "kubewright help version"),
+    ("Generate CRDs and RBAC rules", "kubewright manifests"),
+    ("Print version information", "kubewright version"),
+    ("Enable shell completion", "source <(kubewright completion bash)"),
+    ("Print help for a command", "kubewright help version"),
 ];
 
-/// Build, test and run Kubernetes operators in Rust, with a Kubernetes API server inside
+/// Build, test and run Kubernetes operators in Rust, with an embedded Kubernetes API server
 #[derive(Debug, Parser)]
 #[command(
     name = "kubewright",
@@ -47,7 +47,7 @@ pub(crate) struct Cli {
     pub(crate) command: Command,
 }
 
-/// What kubewright can do. The documentation of a command stands at its arguments.
+/// The commands. Each is documented at its arguments.
 #[derive(Debug, Subcommand)]
 pub(crate) enum Command {
     Apiserver(apiserver::Args),
@@ -65,11 +65,11 @@ pub(crate) enum Command {
     Help(help::Args),
 }
 
-/// Arguments that every command takes, before or after its name.
+/// Arguments of every command, accepted before or after its name.
 #[derive(Debug, Args)]
 #[command(next_help_heading = "Global options")]
 pub(crate) struct GlobalArgs {
-    /// When to colour: auto (on a terminal, unless NO_COLOR is set), always or never
+    /// Use color: auto (on a terminal, unless NO_COLOR is set), always or never
     #[arg(long, global = true, value_name = "WHEN", default_value = "auto")]
     #[arg(hide_possible_values = true, hide_default_value = true)]
     pub(crate) color: ColorChoice,
@@ -78,7 +78,7 @@ pub(crate) struct GlobalArgs {
     #[arg(short, long, global = true)]
     quiet: bool,
 
-    /// Say more; repeat for even more
+    /// Increase verbosity (repeatable)
     #[arg(short, long, global = true, action = ArgAction::Count)]
     verbose: u8,
 }
@@ -93,10 +93,10 @@ impl GlobalArgs {
     }
 }
 
-/// Parses the arguments. An error is whatever clap has to say instead: a usage error, help or the version.
+/// Parses the arguments. The error is what clap prints instead: a usage error, help or the version.
 pub(crate) fn parse(args: &[OsString]) -> Result<Cli, clap::Error> {
     let cli = Cli::try_parse_from(args)?;
-    // clap's own check sees no conflict between an argument before the command's name and one after it.
+    // clap does not detect a conflict between an argument before the subcommand and one after it.
     if cli.global.quiet && cli.global.verbose > 0 {
         let conflict = "the argument '--quiet' cannot be used with '--verbose'";
         return Err(Cli::command().error(ErrorKind::ArgumentConflict, conflict));
@@ -104,7 +104,7 @@ pub(crate) fn parse(args: &[OsString]) -> Result<Cli, clap::Error> {
     Ok(cli)
 }
 
-/// The command line for completion scripts, which also complete the words that `help` takes.
+/// The command for completion scripts, which also complete the arguments of `help`.
 pub(crate) fn command_for_completion() -> clap::Command {
     let command = Cli::command();
     let names: Vec<String> = command.get_subcommands().map(|command| command.get_name().to_owned()).collect();
@@ -112,7 +112,7 @@ pub(crate) fn command_for_completion() -> clap::Command {
     command.mut_subcommand("help", |help| help.mut_arg("command", |arg| arg.value_parser(names)))
 }
 
-/// What `--color` says in arguments that clap did not turn into a [`Cli`]: help and usage errors obey it too.
+/// Finds `--color` in arguments that did not parse, for help and usage errors.
 pub(crate) fn color_in(args: &[OsString]) -> ColorChoice {
     let mut choice = ColorChoice::Auto;
     let mut args = args.iter().map(|arg| arg.to_str().unwrap_or_default()).take_while(|arg| *arg != "--");
@@ -135,7 +135,7 @@ mod tests {
 
     use super::*;
 
-    /// Every command with its path, the root first.
+    /// Every command with its path, root first.
     fn all_commands() -> Vec<(String, clap::Command)> {
         fn walk(path: &str, command: &clap::Command, found: &mut Vec<(String, clap::Command)>) {
             for command in command.get_subcommands() {
@@ -156,7 +156,7 @@ mod tests {
             .unwrap_or_default()
     }
 
-    /// The calls of kubewright in an example: `source <(kubewright a b)` has `kubewright a b`.
+    /// The kubewright calls in an example: `source <(kubewright a b)` contains `kubewright a b`.
     fn calls(help: &str) -> Vec<Vec<&str>> {
         help.lines()
             .filter(|line| !line.trim_start().starts_with('#'))
@@ -172,9 +172,9 @@ mod tests {
     }
 
     #[test]
-    fn every_command_says_what_it_does_and_has_examples_that_parse() {
+    fn every_command_has_a_description_and_examples_that_parse() {
         for (path, command) in all_commands() {
-            assert!(command.get_about().is_some(), "`{path}` does not say what it does");
+            assert!(command.get_about().is_some(), "`{path}` has no description");
             let help = after_help(&command);
             assert!(help.starts_with("Examples:\n"), "`{path}` has no examples");
             let calls = calls(&help);
@@ -188,7 +188,7 @@ mod tests {
     }
 
     #[test]
-    fn the_colour_is_found_in_arguments_that_do_not_parse() {
+    fn the_color_is_found_in_arguments_that_do_not_parse() {
         let color = |line: &str| color_in(&line.split(' ').map(OsString::from).collect::<Vec<_>>());
         assert_eq!(color("kubewright nonsense"), ColorChoice::Auto);
         assert_eq!(color("kubewright --color always nonsense"), ColorChoice::Always);

@@ -1,7 +1,7 @@
-//! The commands, one file each: its arguments, its help, and a thin `run` over the crates that do the work.
+//! The commands, one file each: arguments, help and a thin `run` over the crates that do the work.
 //!
-//! A command gets its arguments as typed and a [`Ui`], and returns its failure: it neither exits nor prints
-//! past the [`Ui`].
+//! A command gets its arguments and a [`Ui`] and returns its error. It never exits the process or prints
+//! other than through the [`Ui`].
 
 pub(crate) mod apiserver;
 mod change;

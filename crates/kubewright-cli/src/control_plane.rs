@@ -1,7 +1,7 @@
-//! A control plane in this process: the API server on a port, and the controllers of a cluster if they are wanted.
+//! A control plane in this process: the API server on a port, and optionally the cluster controllers.
 //!
-//! It is whole when it was started, and what it keeps is on disk when it was closed. Dropped instead, it ends as in a
-//! power cut: nothing that was acknowledged is lost.
+//! After `start` it is ready; after `close` all data is on disk. If it is dropped instead, acknowledged
+//! writes survive as after a power failure.
 
 use std::num::NonZero;
 use std::path::Path;
@@ -18,25 +18,25 @@ use tokio::sync::oneshot;
 use tokio::task::JoinHandle;
 
 use crate::error::Hint as _;
-use crate::private;
+use crate::secret_file;
 use crate::ui::Ui;
 
-/// How often nodes say that they are there, as kubelets do.
+/// Node heartbeat interval, as in the kubelet.
 const HEARTBEAT: Duration = Duration::from_secs(10);
 
-/// The threads of a server: half as many as there are cores. The other half is for its clients, which run on the same
-/// machine, and one thread answers a client with less work than two that hand its requests to each other.
+/// The server runtime, with half as many threads as cores. Clients run on the same machine and need the other
+/// half, and fewer threads mean fewer handoffs per request.
 pub(crate) fn runtime() -> Result<Runtime> {
     let cores = thread::available_parallelism().map_or(1, NonZero::get);
     Builder::new_multi_thread()
         .worker_threads(cores.div_ceil(2))
         .enable_all()
         .build()
-        .context("cannot start the threads of the server")
+        .context("failed to start the server threads")
 }
 
-/// How the server and its controllers tell what is not an answer: warnings; with `--quiet` errors; with `--verbose` also
-/// what controllers do, and which connections failed.
+/// Log options: warnings by default, errors only with `--quiet`, controller activity and failed connections
+/// too with `--verbose`.
 pub(crate) fn log_options(ui: &Ui) -> logs::Options {
     let level = if ui.is_quiet() {
         "error"
@@ -55,16 +55,12 @@ pub(crate) struct ControlPlane {
 }
 
 impl ControlPlane {
-    /// Opens the port, and starts the controllers of a cluster of so many nodes.
+    /// Opens the port and starts the controllers of a cluster with `nodes` nodes.
     pub(crate) async fn start(server: ApiServer, port: u16, nodes: Option<usize>) -> Result<Self> {
         let listening = Listening::open(server.clone(), port).await.map_err(|error| {
             let taken = matches!(error, ServeError::Bind { .. });
-            let error = anyhow::Error::new(error).context("the API server could not start");
-            if taken {
-                error.hint("choose another port with --port, or let the system choose one with --port 0")
-            } else {
-                error
-            }
+            let error = anyhow::Error::new(error).context("failed to start the API server");
+            if taken { error.hint("choose another --port, or use --port 0 for a free one") } else { error }
         })?;
         let cluster =
             nodes.map(|nodes| Cluster::start(&server, nodes, listening.authority().pem())).transpose()?;
@@ -75,41 +71,41 @@ impl ControlPlane {
         self.listening.url()
     }
 
-    /// A client without a socket, who may do everything.
+    /// An in-process client with cluster-admin permissions.
     pub(crate) fn client(&self) -> kube::Client {
         kube::Client::new(self.server.clone(), "default")
     }
 
-    /// Writes the kubeconfig of the administrator, for its owner's eyes only.
+    /// Writes the admin kubeconfig, readable only by the owner.
     pub(crate) fn write_kubeconfig(&self, path: &Path) -> Result<()> {
-        private::write(path, &self.listening.kubeconfig())
+        secret_file::write(path, &self.listening.kubeconfig())
             .with_context(|| format!("cannot write the kubeconfig to {}", path.display()))
     }
 
-    /// Ends it, with all writes on disk.
+    /// Stops the control plane after all writes are on disk.
     pub(crate) async fn close(self) -> Result<()> {
         if let Some(cluster) = self.cluster {
             cluster.end().await?;
         }
         self.listening.close().await;
-        self.server.close().context("the last writes could not be kept")
+        self.server.close().context("failed to store the last writes")
     }
 }
 
-/// A server on the objects that an earlier run left in a folder.
+/// Opens a server on the data of an earlier run.
 pub(crate) fn open(dir: &Path, options: Options, ui: &Ui) -> Result<ApiServer> {
     let (server, recovered) = ApiServer::open(dir, options)
-        .with_context(|| format!("cannot open the data folder {}", dir.display()))?;
+        .with_context(|| format!("cannot open the data directory {}", dir.display()))?;
     if recovered.truncated_bytes > 0 {
         ui.note(&format!(
-            "the last run ended in the middle of a write: {} bytes that were never acknowledged are gone",
+            "discarded {} bytes of an incomplete write from the last run",
             recovered.truncated_bytes
         ));
     }
     Ok(server)
 }
 
-/// The controllers of a cluster, which talk to the server without a socket.
+/// The cluster controllers, which use an in-process client.
 struct Cluster {
     stop: oneshot::Sender<()>,
     task: JoinHandle<Result<(), kubewright_cluster::RunError>>,
@@ -123,10 +119,10 @@ impl Cluster {
             kubewright_cluster::Options { nodes, root_ca, ..kubewright_cluster::Options::default() };
         let client = kube::Client::new(server.clone(), "default");
         let cluster =
-            kubewright_cluster::Cluster::new(client, &options).context("the cluster could not start")?;
+            kubewright_cluster::Cluster::new(client, &options).context("failed to start the cluster")?;
         let (stop, stopped) = oneshot::channel();
         let task = tokio::spawn(cluster.run_until(async {
-            // Dropping the other end is the sign.
+            // The sender is dropped to stop the cluster.
             let _ = stopped.await;
         }));
         Ok(Self { stop, task })

@@ -1,8 +1,8 @@
-//! What built-in types and fields mean, in the words of Kubernetes: the schemas that come with k8s-openapi.
+//! Descriptions of built-in types and fields, from the schemas in k8s-openapi.
 //!
-//! Only a program can have these: k8s-openapi wants one Kubernetes version chosen for a whole build, which is
-//! not a library's to choose. So the server takes [`Descriptions`] from whoever starts it. Texts are passed on
-//! as they are; what k8s-openapi lacks (its lists are one generic type) stays without a text.
+//! Only a binary can provide them: k8s-openapi requires one Kubernetes version for the whole build, which a
+//! library must not choose. So the server takes [`Descriptions`] from its caller. Texts are passed through
+//! unchanged. k8s-openapi has one generic list type, so lists have no descriptions.
 
 use std::sync::LazyLock;
 
@@ -21,7 +21,7 @@ use kubewright_apis::openapi::Descriptions;
 use schemars::SchemaGenerator;
 use serde_json::{Map, Value};
 
-/// The texts of Kubernetes v1.36. The first question makes the table of them; most runs never ask.
+/// The descriptions of Kubernetes v1.36. The table is built on first use, which most runs never need.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct KubernetesDescriptions;
 
@@ -31,7 +31,8 @@ impl Descriptions for KubernetesDescriptions {
     }
 
     fn of_field(&self, name: &str, field: &str) -> Option<&str> {
-        // What is missing are lists, which say the same of `apiVersion` and `kind` as everybody.
+        // List types are missing in k8s-openapi; their `apiVersion` and `kind` have the same descriptions as
+        // other kinds.
         let schema = match SCHEMAS.get(name) {
             None if matches!(field, "apiVersion" | "kind") => SCHEMAS.get("io.k8s.api.core.v1.Pod")?,
             schema => schema?,
@@ -44,7 +45,7 @@ fn text(schema: &Value) -> Option<&str> {
     schema.get("description")?.as_str()
 }
 
-/// By the name that a type is published under.
+/// Schemas by published type name.
 static SCHEMAS: LazyLock<Map<String, Value>> = LazyLock::new(|| {
     let mut generator = SchemaGenerator::default();
     add_schemas(&mut generator);
@@ -57,7 +58,7 @@ macro_rules! add_schemas {
     };
 }
 
-/// What no other type refers to; the rest comes along.
+/// Adds the root types; generating them adds the types that they reference.
 fn add_schemas(generator: &mut SchemaGenerator) {
     add_schemas!(
         generator,

@@ -1,31 +1,33 @@
-//! The development loop: a cluster, an operator that runs on it, and a new operator on each save.
+//! The development loop: a cluster, an operator that runs on it, and a rebuild on each save.
 //!
-//! - [`cluster`] is what it works on, kept in a [`folder`] between runs; [`definitions`] and [`samples`] get into it.
-//! - [`permissions`] has the operator run under its generated role, and reports what it was refused.
+//! - [`cluster`] is the cluster, kept in a [`state_dir`] between runs. [`definitions`] and [`samples`] are
+//! applied to it.
+//! - [`permissions`] runs the operator with its generated RBAC rules and reports forbidden calls.
 //! - [`webhooks`] configures the API server to call the operator's webhooks on this machine.
-//! - [`watcher`] tells of saves, [`builder`] has cargo build, [`operator`] runs the [`program`] that comes of it; both
-//!   are a [`group`] of processes.
-//! - [`readiness`] says whether the samples are, [`waiting`] how long to ask.
-//! - [`session`] is the loop itself, [`report`] the lines that it says, and [`page`] what a browser shows of it.
+//! - [`watcher`] reports saves, [`builder`] runs cargo, and [`operator`] runs the built [`program`]. Both are
+//! a
+//!   [`process_group`].
+//! - [`readiness`] decides whether the samples are ready, and [`readiness_watch`] when to check.
+//! - [`session`] is the loop itself, [`report`] prints its lines, and [`page`] is the web UI.
 //!
-//! The invariants: **an operator that works is replaced by one that was built, and by nothing else**; a save is never
-//! lost; whatever way the loop ends, nothing that it started is left, and nothing else has ended.
+//! Invariants: **a running operator is only replaced by a successful build**; no save is lost; when the loop
+//! ends, everything that it started is stopped, and nothing else.
 
 mod answer;
 mod builder;
 mod cluster;
 mod definitions;
-mod folder;
-mod group;
 mod operator;
 mod page;
 mod permissions;
+mod process_group;
 mod program;
 mod readiness;
+mod readiness_watch;
 mod report;
 mod samples;
 mod session;
-mod waiting;
+mod state_dir;
 mod watcher;
 mod webhooks;
 
@@ -45,27 +47,27 @@ use crate::ui::Ui;
 /// What to run, and where.
 #[derive(Debug)]
 pub(crate) struct Options {
-    /// A folder of the project.
+    /// The project directory.
     pub(crate) project: PathBuf,
-    /// The operator's program, where there are several.
+    /// The operator binary, if there are several.
     pub(crate) bin: Option<String>,
     /// Arguments for cargo.
     pub(crate) cargo: Vec<String>,
     pub(crate) operator_args: Vec<String>,
-    /// Whether the operator runs as the user of the kubeconfig, and not under its generated role.
+    /// Run the operator as the kubeconfig user instead of with its generated RBAC rules.
     pub(crate) as_admin: bool,
     pub(crate) cluster: Where,
-    /// The name or address by which an existing cluster reaches this machine.
+    /// The host at which an existing cluster reaches this machine.
     pub(crate) webhook_host: Option<String>,
-    /// Where to serve the page; 0 is any port that is free.
+    /// Port of the web UI; 0 picks a free port.
     pub(crate) page_port: u16,
-    /// Whether to apply the samples; if nobody says, when the cluster has not had them.
+    /// Whether to apply the samples; by default, if the cluster has not had them.
     pub(crate) samples: Option<bool>,
-    /// To end when the samples are ready, which may take so long after the build.
+    /// Exit when the samples are ready, with this timeout after the build.
     pub(crate) once: Option<Duration>,
 }
 
-/// Runs the loop until it is interrupted, or has done what it was to do once.
+/// Runs the loop until it is interrupted or, with `once`, done.
 pub(crate) fn run(options: Options, ui: Ui) -> Result<()> {
     listen_to_the_cluster(ui.clone())?;
     control_plane::runtime()?.block_on(async {
@@ -86,7 +88,7 @@ pub(crate) fn run(options: Options, ui: Ui) -> Result<()> {
     })
 }
 
-/// How a loop ends that was told to.
+/// The result of an interrupted loop.
 fn interrupted(once: bool) -> Result<()> {
     if once {
         bail!("interrupted before the samples were ready");
@@ -94,10 +96,10 @@ fn interrupted(once: bool) -> Result<()> {
     Ok(())
 }
 
-/// Has what the API server and the controllers in this process tell shown between the other lines.
+/// Prints logs of the embedded API server and controllers between the other lines.
 fn listen_to_the_cluster(ui: Ui) -> Result<()> {
     let options = control_plane::log_options(&ui);
     let subscriber = logs::subscriber(&options, move || Lines { ui: ui.clone(), voice: Voice::Cluster })
-        .context("cannot listen to the cluster")?;
-    tracing::subscriber::set_global_default(subscriber).context("cannot listen to the cluster")
+        .context("cannot install the log subscriber")?;
+    tracing::subscriber::set_global_default(subscriber).context("cannot install the log subscriber")
 }

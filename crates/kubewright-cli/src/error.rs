@@ -1,7 +1,7 @@
-//! The one place that prints errors: what failed, why, and what to do.
+//! The only place that prints errors: what failed, why, and what to do.
 //!
-//! A command returns its failure with a context that says what failed; the cause follows from the chain. What
-//! to do travels with the error as a [`Hint`], from whichever depth knows it, and changes nothing else about it.
+//! A command returns its error with a context that says what failed; the causes follow from the chain. A
+//! [`Hint`] travels with the error from any depth and does not change the error otherwise.
 
 use std::error::Error as StdError;
 use std::fmt::{self, Display, Write};
@@ -12,7 +12,7 @@ use anyhow::{Error, Result};
 
 use crate::ui::{OutputClosed, Ui, escape, style};
 
-/// Gives an error the advice that is printed with it.
+/// Attaches advice to an error.
 pub(crate) trait Hint {
     fn hint(self, advice: impl Into<String>) -> Self;
 }
@@ -29,9 +29,9 @@ impl<T> Hint for Result<T> {
     }
 }
 
-/// Prints a failure and says how to exit.
+/// Prints an error and returns the exit code.
 ///
-/// What clap hands out as an error is printed as clap would: usage errors, but also help and the version.
+/// clap's errors, which include help and the version, are printed as clap does.
 pub(crate) fn report(failure: &Error, ui: &Ui) -> ExitCode {
     if is_satisfied(failure) {
         return ExitCode::SUCCESS;
@@ -49,12 +49,13 @@ pub(crate) fn report(failure: &Error, ui: &Ui) -> ExitCode {
     u8::try_from(answer.exit_code()).map_or(ExitCode::FAILURE, ExitCode::from)
 }
 
-/// Whether the command only stopped because its reader has had enough: no failure, not even under `pipefail`.
+/// Whether the command stopped only because standard output was closed, which is not a failure even under
+/// `pipefail`.
 fn is_satisfied(failure: &Error) -> bool {
     failure.is::<OutputClosed>()
 }
 
-/// An error with advice. It reads, and has the causes, of the error inside.
+/// An error with advice. It displays as the inner error and has its causes.
 #[derive(Debug)]
 struct Hinted {
     advice: String,
@@ -73,7 +74,7 @@ impl StdError for Hinted {
     }
 }
 
-/// A failure as it is printed.
+/// Renders an error as it is printed.
 pub(crate) fn render(failure: &Error) -> String {
     let mut text = String::new();
     let mut last = failure.to_string();
@@ -95,7 +96,7 @@ fn advice<'a>(error: &'a (dyn StdError + 'static)) -> Option<&'a str> {
     error.downcast_ref::<Hinted>().map(|hinted| hinted.advice.as_str())
 }
 
-/// Further lines of a message stand below its first one, so that they cannot pass for a label of ours.
+/// Appends a labeled message. Further lines are indented, so that they cannot be mistaken for our labels.
 fn push(text: &mut String, label_style: Style, label: &str, message: &str) {
     let indent = " ".repeat(label.len() + 1);
     let message = message.trim_end().lines().map(escape).collect::<Vec<_>>().join(&format!("\n{indent}"));
@@ -116,7 +117,7 @@ mod tests {
     }
 
     #[test]
-    fn an_error_says_what_failed_then_why() {
+    fn an_error_prints_what_failed_then_the_causes() {
         let failure = Error::new(io::Error::from(io::ErrorKind::PermissionDenied))
             .context("cannot read PROJECT")
             .context("cannot add the API");
@@ -128,15 +129,15 @@ mod tests {
     }
 
     #[test]
-    fn a_hint_is_printed_last_from_whichever_depth_it_comes() {
+    fn hints_of_any_depth_are_printed_last() {
         let failure = anyhow!("no PROJECT here")
             .hint("run `kubewright init` first")
             .context("cannot add the API")
-            .hint("run it in the folder of the operator");
+            .hint("run it in the project directory");
         insta::assert_snapshot!(plain(&failure), @"
         error: cannot add the API
           cause: no PROJECT here
-          hint: run it in the folder of the operator
+          hint: run it in the project directory
           hint: run `kubewright init` first
         ");
     }
@@ -160,7 +161,7 @@ mod tests {
     }
 
     #[test]
-    fn control_characters_from_outside_are_shown_and_not_obeyed() {
+    fn control_characters_are_escaped() {
         let failure = anyhow!("server said \x1b[2J\x1b]0;owned\x07").context("bad\rname \u{202e}txt");
         insta::assert_snapshot!(plain(&failure), @r"
         error: bad\rname \u{202e}txt
@@ -169,7 +170,7 @@ mod tests {
     }
 
     #[test]
-    fn further_lines_cannot_pass_for_labels() {
+    fn further_lines_are_indented() {
         let failure = anyhow!("line 3:\r\nhint: run rm\n\n").context("cannot read\nerror: nothing");
         insta::assert_snapshot!(plain(&failure), @"
         error: cannot read
@@ -180,13 +181,13 @@ mod tests {
     }
 
     #[test]
-    fn labels_are_coloured_and_messages_are_not() {
+    fn labels_are_colored_and_messages_are_not() {
         let failure = anyhow!("inside").context("outside").hint("try");
         insta::assert_snapshot!(render(&failure).escape_debug(), @r"\u{1b}[1m\u{1b}[91merror:\u{1b}[0m outside\n\u{1b}[1m\u{1b}[93m  cause:\u{1b}[0m inside\n\u{1b}[1m\u{1b}[96m  hint:\u{1b}[0m try\n");
     }
 
     #[test]
-    fn only_a_closed_standard_output_is_no_failure() {
+    fn only_a_closed_standard_output_is_ignored() {
         assert!(is_satisfied(&Error::new(OutputClosed).context("cannot list")));
         let connection = Error::new(io::Error::from(io::ErrorKind::BrokenPipe));
         assert!(!is_satisfied(&connection.context("cannot watch")));

@@ -1,7 +1,8 @@
-//! The binary `kubewright`: parse, run, report, exit. Under another name it is another program ([`binaries`]).
+//! The `kubewright` binary: parse, run, report, exit. Under another name it runs another program
+//! ([`binaries`]).
 //!
-//! Exit status: 0 on success, 1 when a command failed, 2 when the arguments were wrong. Nothing here or below
-//! prints except through [`ui::Ui`], which is where colour and quietness are decided.
+//! Exit status: 0 on success, 1 if a command failed, 2 for wrong arguments. All output goes through
+//! [`ui::Ui`], which decides on color and verbosity.
 #![warn(clippy::print_stdout, clippy::print_stderr)]
 
 mod binaries;
@@ -13,9 +14,9 @@ mod dev;
 mod error;
 mod migration;
 mod output;
-mod private;
 mod project;
 mod scaffold;
+mod secret_file;
 mod signals;
 mod ui;
 
@@ -29,7 +30,8 @@ use mimalloc::MiMalloc;
 use crate::binaries::Binary;
 use crate::ui::{Ui, Verbosity};
 
-/// Objects are trees of small pieces, made and dropped with every write: see docs/adr/0006-allocator.md.
+/// Objects are trees of small allocations, created and dropped with every write: see
+/// docs/adr/0006-allocator.md.
 #[global_allocator]
 static ALLOCATOR: MiMalloc = MiMalloc;
 

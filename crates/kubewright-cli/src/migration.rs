@@ -1,8 +1,9 @@
-//! Storage-version migration: every object is written once in the storage version of its CRD, then
-//! `status.storedVersions` is trimmed.
+//! Storage version migration: rewrites every object in the storage version of its CRD, then trims
+//! `status.storedVersions`.
 //!
-//! The invariant: `status.storedVersions` is trimmed only after every object that existed at the start was written, and only if
-//! the storage version is still the same. Progress is kept in an annotation of the CRD, so an interrupted migration resumes.
+//! Invariant: `status.storedVersions` is trimmed only after every object that existed at the start was
+//! rewritten, and only if the storage version is unchanged. Progress is kept in an annotation of the CRD, so
+//! an interrupted migration resumes.
 
 use anyhow::{Context as _, Result, anyhow, bail};
 use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition;
@@ -12,7 +13,7 @@ use serde_json::{Value, json};
 
 use crate::error::Hint as _;
 
-/// The version that is migrated to and the list position, as JSON.
+/// Annotation with the target version and the continue token, as JSON.
 const PROGRESS: &str = "kubewright.dev/storage-migration";
 /// Objects per list request.
 const PAGE: u32 = 500;
@@ -28,7 +29,7 @@ pub(crate) struct Migration {
     pub(crate) stored: Vec<String>,
 }
 
-/// The named CRDs, or all if none is named, that list more than their storage version.
+/// Finds the CRDs that list more than their storage version: the given ones, or all if `names` is empty.
 pub(crate) async fn find(client: &kube::Client, names: &[String]) -> Result<Vec<Migration>> {
     let api: Api<CustomResourceDefinition> = Api::all(client.clone());
     let mut crds = Vec::new();
@@ -37,7 +38,7 @@ pub(crate) async fn find(client: &kube::Client, names: &[String]) -> Result<Vec<
     }
     for name in names {
         let crd = api.get_opt(name).await.with_context(|| format!("cannot read the CRD {name}"))?;
-        let missing = || anyhow!("there is no CRD {name}").hint("`kubectl get crds` lists their names");
+        let missing = || anyhow!("CRD {name} not found").hint("list CRDs with `kubectl get crds`");
         crds.push(crd.ok_or_else(missing)?);
     }
     let needed = crds.iter().filter_map(Migration::of);
@@ -54,8 +55,8 @@ impl Migration {
         })
     }
 
-    /// Writes every object, and trims `status.storedVersions`. Returns how many objects were written. `progress` is called
-    /// after each page.
+    /// Rewrites every object and trims `status.storedVersions`. Returns the number of objects. `progress` is
+    /// called after each page.
     pub(crate) async fn run(&self, client: &kube::Client, progress: impl Fn(usize)) -> Result<usize> {
         let crds: Api<CustomResourceDefinition> = Api::all(client.clone());
         let crd = crds.get(&self.name).await.with_context(|| format!("cannot read the CRD {}", self.name))?;
@@ -72,7 +73,7 @@ impl Migration {
             let mut page = ListParams::default().limit(PAGE);
             page.continue_token.clone_from(&position);
             let objects = match all.list(&page).await {
-                // The position has expired: start over, which only repeats writes.
+                // The continue token expired: start over, which only repeats writes.
                 Err(kube::Error::Api(status)) if status.code == 410 && position.is_some() => {
                     position = None;
                     continue;
@@ -91,7 +92,7 @@ impl Migration {
         Ok(written)
     }
 
-    /// Writes an object without a change. Returns false if it was deleted meanwhile.
+    /// Rewrites an object unchanged. Returns false if it was deleted meanwhile.
     async fn rewrite(
         &self,
         client: &kube::Client,
@@ -107,7 +108,8 @@ impl Migration {
             match api.replace(&name, &PostParams::default(), &object).await {
                 Ok(_) => return Ok(true),
                 Err(kube::Error::Api(status)) if status.code == 404 => return Ok(false),
-                // Another client wrote it, and so stored it in the storage version. Its schema may be newer, so write again.
+                // Another client wrote it, which stored it in the storage version. Its schema may be newer,
+                // so write again.
                 Err(kube::Error::Api(status)) if status.code == 409 => {
                     match api
                         .get_opt(&name)
@@ -121,13 +123,13 @@ impl Migration {
                 Err(error) => {
                     return Err(error)
                         .with_context(|| format!("cannot write {} {name}", self.name))
-                        .hint("make the object valid in the storage version, and repeat the command");
+                        .hint("make the object valid in the storage version, then repeat the command");
                 }
             }
         }
     }
 
-    /// The list position of an interrupted migration to the same version.
+    /// The continue token of an interrupted migration to the same version.
     fn resumed(&self, crd: &CustomResourceDefinition) -> Option<String> {
         let text = crd.metadata.annotations.as_ref()?.get(PROGRESS)?;
         let kept: Value = serde_json::from_str(text).ok()?;
@@ -145,9 +147,9 @@ impl Migration {
         self.remember(crds, None).await?;
         let crd = crds.get(&self.name).await.with_context(|| format!("cannot read the CRD {}", self.name))?;
         if Self::of(&crd).is_none_or(|now| now.storage != self.storage) {
-            bail!("the storage version of {} changed meanwhile; repeat the command", self.name);
+            bail!("the storage version of {} changed during the migration; repeat the command", self.name);
         }
-        // The resourceVersion makes it fail if the CRD changes between the check and the write.
+        // The resourceVersion detects a change of the CRD between the check and the write.
         let patch = json!({
             "metadata": { "resourceVersion": crd.metadata.resource_version },
             "status": { "storedVersions": [self.storage] },

@@ -1,4 +1,4 @@
-//! Results as data, for `-o json` and `-o yaml`.
+//! Serialized results, for `-o json` and `-o yaml`.
 
 use std::fmt::Write;
 
@@ -7,7 +7,7 @@ use clap::ValueEnum;
 use serde::Serialize;
 use serde_json::Value;
 
-/// A format that programs read.
+/// An output format.
 #[derive(Clone, Copy, Debug, ValueEnum)]
 pub(crate) enum Format {
     Json,
@@ -16,10 +16,10 @@ pub(crate) enum Format {
 
 impl Format {
     pub(crate) fn render(self, result: &impl Serialize) -> Result<String> {
-        let value = serde_json::to_value(result).context("cannot write the result as data")?;
+        let value = serde_json::to_value(result).context("cannot serialize the result")?;
         Ok(match (self, &value) {
             (Self::Json, value) => format!("{value:#}\n"),
-            // JSON is YAML too: only the outermost object needs YAML's own form to read well.
+            // JSON is valid YAML: only the top-level object needs block style to read well.
             (Self::Yaml, Value::Object(fields)) => {
                 fields.iter().fold(String::new(), |mut text, (name, value)| {
                     writeln!(text, "{name}: {value}").expect("a String takes all text");

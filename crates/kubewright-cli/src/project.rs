@@ -1,4 +1,4 @@
-//! The project of an operator: where it is, how it is built, and how files get into it.
+//! An operator project: its location, how it is built, and how its files are written.
 
 mod build;
 pub(crate) mod manifests;
@@ -19,30 +19,30 @@ pub(crate) use manifests::Manifests;
 pub(crate) use metadata::{Metadata, Sources};
 pub(crate) use writes::Writes;
 
-/// A package of cargo's, with an operator in it.
+/// A cargo package that contains an operator.
 #[derive(Clone, Debug)]
 pub(crate) struct Project {
     root: PathBuf,
 }
 
 impl Project {
-    /// The project that a folder belongs to: its own, or that of the nearest folder above.
+    /// Finds the project of a directory: in it, or in the nearest parent.
     pub(crate) fn find(folder: &Path) -> Result<Self> {
         let absolute = folder
             .canonicalize()
             .with_context(|| format!("cannot find the project {}", folder.display()))
-            .hint("name the folder of an operator")?;
+            .hint("pass a project directory")?;
         let root = absolute.ancestors().find(|above| above.join("Cargo.toml").is_file());
-        let root = root.ok_or_else(|| anyhow!("no Cargo.toml in {} or above it", folder.display()));
-        Ok(Self { root: root.hint("run it in the folder of an operator, or name that folder")?.to_owned() })
+        let root = root.ok_or_else(|| anyhow!("no Cargo.toml found in {} or its parents", folder.display()));
+        Ok(Self { root: root.hint("run this in a project directory, or pass it as an argument")?.to_owned() })
     }
 
-    /// The folder of Cargo.toml.
+    /// The directory of Cargo.toml.
     pub(crate) fn root(&self) -> &Path {
         &self.root
     }
 
-    /// The Rust files under src/, by their path from the root; none where there is no such folder.
+    /// The Rust files under src/ by path relative to the root; empty if src/ is missing.
     pub(crate) fn sources(&self) -> Result<Vec<(String, String)>> {
         let mut found = Vec::new();
         let mut folders = vec![PathBuf::from("src")];

@@ -1,8 +1,8 @@
-//! From a project to its files, and from one state of a project to the next.
+//! Renders a project to its files, and plans the file changes between two project states.
 //!
-//! Everything here is pure. [`render()`] makes all files of a project from what PROJECT says; a command changes the
-//! project, and [`Plan::new`] finds what that means for the files on disk: what the user changed is merged, and what
-//! cannot be merged is refused before anything is written. No comment in a user's file marks a place for the tool.
+//! Everything here is pure. [`render()`] creates all files from PROJECT. A command changes the project, and
+//! [`Plan::new`] computes the changes to the files on disk: user changes are merged, and conflicts are
+//! reported before anything is written. No marker comments are needed in user files.
 
 pub(crate) mod add;
 pub(crate) mod base;
@@ -32,7 +32,7 @@ pub(crate) use update::{Outcome, Update};
 
 use add::Changed;
 
-/// Both renderings of a change, with what new files take from the files on disk.
+/// Both renderings of a change. New files may be derived from files on disk.
 pub(crate) fn renderings<E>(
     changed: &Changed,
     options: &Options,

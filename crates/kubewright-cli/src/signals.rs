@@ -1,9 +1,9 @@
-//! The signals that ask a server to end.
+//! Shutdown signals.
 
 use anyhow::{Context as _, Result};
 use tokio::signal::unix::{Signal, SignalKind, signal};
 
-/// SIGINT and SIGTERM, from now on.
+/// Receives SIGINT and SIGTERM.
 pub(crate) struct Signals {
     interrupt: Signal,
     terminate: Signal,
@@ -11,7 +11,8 @@ pub(crate) struct Signals {
 }
 
 impl Signals {
-    /// Begins to listen. To be done before a port is open: whoever sees it open may send a signal at once.
+    /// Installs the handlers. Call it before opening a port: a client may send a signal as soon as the port
+    /// is open.
     pub(crate) fn listen() -> Result<Self> {
         Ok(Self {
             interrupt: signal(SignalKind::interrupt()).context("cannot listen for SIGINT")?,
@@ -20,12 +21,12 @@ impl Signals {
         })
     }
 
-    /// Listens for SIGHUP too: what a program has started must not outlive the terminal that shows it.
+    /// Also handles SIGHUP, so that child processes do not outlive the terminal.
     pub(crate) fn with_hangup(self) -> Result<Self> {
         Ok(Self { hangup: Some(signal(SignalKind::hangup()).context("cannot listen for SIGHUP")?), ..self })
     }
 
-    /// Waits for one of them.
+    /// Waits for a signal.
     pub(crate) async fn any(&mut self) {
         let hangup = async {
             match &mut self.hangup {

@@ -1,8 +1,8 @@
-//! The one place that prints.
+//! The only place that prints.
 //!
-//! Results go to standard output, everything said beside them to standard error. Colour is decided here, for
-//! each of the two: `--color` first, then `NO_COLOR`, then `CLICOLOR_FORCE`, then whether it is a terminal.
-//! Text from outside is escaped here ([`escape()`]), so that a file or a server cannot drive the terminal.
+//! Results go to standard output, messages to standard error. Color is decided here for each of the two:
+//! `--color`, then `NO_COLOR`, then `CLICOLOR_FORCE`, then whether it is a terminal. External text is escaped
+//! ([`escape()`]), so that a file or a server cannot send control sequences to the terminal.
 
 mod escape;
 pub(crate) mod style;
@@ -18,7 +18,7 @@ use clap::ColorChoice;
 
 use crate::error::Hint;
 
-/// How much is said beside the results.
+/// How many messages to print.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum Verbosity {
     /// Results and errors only.
@@ -27,7 +27,7 @@ pub(crate) enum Verbosity {
     Verbose,
 }
 
-/// The terminal, or whatever is in its place.
+/// The terminal, or what replaces it.
 #[derive(Clone, Debug)]
 pub(crate) struct Ui {
     color: anstream::ColorChoice,
@@ -52,32 +52,32 @@ impl Ui {
         self.verbosity == Verbosity::Quiet
     }
 
-    /// Whether a person looks at the results, rather than a program.
-    #[expect(clippy::unused_self, reason = "where the results go is the Ui's to know")]
+    /// Whether standard output is a terminal.
+    #[expect(clippy::unused_self, reason = "output state belongs to the Ui")]
     pub(crate) fn prints_to_terminal(&self) -> bool {
         io::stdout().is_terminal()
     }
 
-    /// Prints a result, byte for byte.
+    /// Prints a result unchanged.
     ///
-    /// Fails with [`OutputClosed`] when nobody reads any more.
-    #[expect(clippy::unused_self, reason = "whoever prints has to hold the Ui")]
+    /// Fails with [`OutputClosed`] if standard output is closed.
+    #[expect(clippy::unused_self, reason = "printing requires a Ui")]
     pub(crate) fn print(&self, result: &[u8]) -> Result<()> {
         write_result(&mut io::stdout().lock(), result)
     }
 
-    /// Prints a result that has colours, or has them taken out.
+    /// Prints a styled result; styles are stripped if color is off.
     pub(crate) fn print_styled(&self, result: &str) -> Result<()> {
         write_result(&mut AutoStream::new(io::stdout().lock(), self.color), result.as_bytes())
     }
 
-    /// Prints to standard error what has colours, or has them taken out.
+    /// Prints styled text to standard error; styles are stripped if color is off.
     pub(crate) fn print_styled_error(&self, text: &str) {
-        // When standard error is closed there is nobody left to tell.
+        // Without standard error there is nowhere to report this.
         let _ = AutoStream::new(io::stderr().lock(), self.color).write_all(text.as_bytes());
     }
 
-    /// Says something beside the results, unless the user wants quiet.
+    /// Prints a note, unless quiet.
     pub(crate) fn note(&self, note: &str) {
         if self.verbosity > Verbosity::Quiet {
             let label = style::NOTE;
@@ -85,7 +85,7 @@ impl Ui {
         }
     }
 
-    /// Says what may not be as the user thinks, unless the user wants quiet.
+    /// Prints a warning, unless quiet.
     pub(crate) fn warn(&self, warning: &str) {
         if self.verbosity > Verbosity::Quiet {
             let label = style::CAUSE;
@@ -94,9 +94,9 @@ impl Ui {
     }
 }
 
-/// Whoever reads our results has gone, as `head` does when it has seen enough.
+/// Standard output was closed by its reader, such as `head`.
 ///
-/// Its own type, because any other broken pipe, such as that of a connection, is a failure.
+/// A separate type, because other broken pipes, such as that of a connection, are failures.
 #[derive(Debug)]
 pub(crate) struct OutputClosed;
 
@@ -114,6 +114,6 @@ fn write_result(stdout: &mut impl Write, result: &[u8]) -> Result<()> {
         Err(error) if error.kind() == ErrorKind::BrokenPipe => Err(OutputClosed.into()),
         Err(error) => Err(error)
             .context("cannot write to standard output")
-            .hint("see whether the disk is full, or send the output elsewhere"),
+            .hint("check for free disk space, or redirect the output"),
     }
 }

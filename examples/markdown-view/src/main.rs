@@ -1,4 +1,4 @@
-//! The operator binary.
+//! Operator binary.
 
 use kubewright::prelude::*;
 

@@ -1,4 +1,4 @@
-//! `etcd`, as far as Go's envtest looks at it: `GET /health` answers 200 until SIGTERM. It stores nothing.
+//! `etcd`, as far as Go's envtest uses it: `GET /health` returns 200 until SIGTERM. It stores nothing.
 
 use std::ffi::OsString;
 use std::time::Duration;
@@ -15,26 +15,26 @@ use crate::ui::Ui;
 
 const PROGRAM: Program = Program {
     name: "etcd",
-    about: "kubewright in the place of etcd: answers GET /health, and stores nothing. kubewright's kube-apiserver\n\
-            keeps its objects in memory; a real kube-apiserver needs a real etcd.",
+    about: "kubewright's stand-in for etcd: serves GET /health and stores nothing. kubewright's kube-apiserver\n\
+            keeps objects in memory; a real kube-apiserver needs a real etcd.",
     flags: &[
         Flag {
             name: "listen-client-urls",
             value: "URLS",
             effect: Effect::Heeded,
-            help: "where /health is answered (default http://localhost:2379)",
+            help: "URLs to serve /health on (default http://localhost:2379)",
         },
-        Flag { name: "advertise-client-urls", value: "URLS", effect: Effect::Nothing, help: "not used" },
-        Flag { name: "listen-peer-urls", value: "URLS", effect: Effect::Nothing, help: "not used" },
-        Flag { name: "data-dir", value: "DIR", effect: Effect::Nothing, help: "not used" },
+        Flag { name: "advertise-client-urls", value: "URLS", effect: Effect::Nothing, help: "ignored" },
+        Flag { name: "listen-peer-urls", value: "URLS", effect: Effect::Nothing, help: "ignored" },
+        Flag { name: "data-dir", value: "DIR", effect: Effect::Nothing, help: "ignored" },
     ],
 };
 
-/// As etcd has it.
+/// Default of etcd.
 const DEFAULT_URLS: &str = "http://localhost:2379";
-/// Longer than any request for a health check.
+/// Limit for the head of a health request.
 const HEAD_BYTES: usize = 8 << 10;
-/// Nobody takes longer to ask.
+/// Timeout for reading a request.
 const PATIENCE: Duration = Duration::from_secs(10);
 
 pub(super) fn run(args: &[OsString], ui: &Ui) -> Result<()> {
@@ -56,16 +56,16 @@ async fn serve(given: &Given, ui: &Ui) -> Result<()> {
         let listener = TcpListener::bind(address).await.with_context(|| format!("cannot listen on {url}"))?;
         tokio::spawn(accept(listener));
     }
-    ui.note(&format!("answering /health on {urls}; nothing is stored"));
+    ui.note(&format!("serving /health on {urls}; nothing is stored"));
     signals.any().await;
     Ok(())
 }
 
-/// `127.0.0.1:2379` of `http://127.0.0.1:2379`.
+/// `http://127.0.0.1:2379` becomes `127.0.0.1:2379`.
 fn address(url: &str) -> Result<&str> {
     let Some(address) = url.strip_prefix("http://") else {
         bail!(
-            anyhow::anyhow!("{url:?} in --listen-client-urls is not served").hint("write http://HOST:PORT")
+            anyhow::anyhow!("{url:?} in --listen-client-urls is not supported").hint("use http://HOST:PORT")
         );
     };
     Ok(address.trim_end_matches('/'))
@@ -77,13 +77,13 @@ async fn accept(listener: TcpListener) {
             Ok((stream, _)) => {
                 tokio::spawn(tokio::time::timeout(PATIENCE, answer(stream)));
             }
-            // Out of file descriptors, or a client that went away at once: the next one may fare better.
+            // Out of file descriptors, or the client disconnected early: accept the next one.
             Err(_) => tokio::task::yield_now().await,
         }
     }
 }
 
-/// Answers one request, and closes the connection.
+/// Answers one request and closes the connection.
 async fn answer(mut stream: TcpStream) -> std::io::Result<()> {
     let mut head = Vec::new();
     while !head.windows(4).any(|end| end == b"\r\n\r\n") && head.len() < HEAD_BYTES {
@@ -116,7 +116,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn only_a_get_of_health_is_healthy() {
+    fn only_get_health_returns_200() {
         assert!(is_health(b"GET /health HTTP/1.1\r\nHost: a\r\n\r\n"));
         assert!(is_health(b"GET /health?serializable=true HTTP/1.1\r\n\r\n"));
         for other in ["POST /health HTTP/1.1\r\n\r\n", "GET /healthy HTTP/1.1\r\n\r\n", "GET\r\n\r\n", ""] {
@@ -129,7 +129,7 @@ mod tests {
         assert_eq!(address("http://127.0.0.1:2379/").unwrap(), "127.0.0.1:2379");
         assert_eq!(
             address("https://127.0.0.1:2379").unwrap_err().to_string(),
-            "\"https://127.0.0.1:2379\" in --listen-client-urls is not served"
+            "\"https://127.0.0.1:2379\" in --listen-client-urls is not supported"
         );
     }
 }

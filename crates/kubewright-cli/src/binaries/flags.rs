@@ -1,7 +1,7 @@
-//! Flags as Go's programs take them.
+//! Command-line flags in Go's syntax.
 //!
-//! `--name=value` and `--name value`, with one dash or two. A flag that is not known is kept and told of, never
-//! refused; the word behind it is its value unless it is a flag itself, since nobody here knows better.
+//! Supports `--name=value` and `--name value`, with one dash or two. Unknown flags are kept and reported,
+//! never rejected; the argument after an unknown flag is its value unless it is a flag itself.
 
 use std::ffi::OsString;
 use std::fmt::Write as _;
@@ -11,33 +11,33 @@ use anyhow::{Result, anyhow, bail};
 use crate::error::Hint as _;
 use crate::ui::Ui;
 
-/// A flag that is known.
+/// A supported flag.
 pub(super) struct Flag {
     pub(super) name: &'static str,
-    /// What its value is called in the help; a switch has none.
+    /// Placeholder of the value in the help; empty for a switch.
     pub(super) value: &'static str,
     pub(super) effect: Effect,
     pub(super) help: &'static str,
 }
 
-/// What a flag does.
+/// How a flag is handled.
 pub(super) enum Effect {
-    /// What it says.
+    /// It is used.
     Heeded,
-    /// Nothing: it is so already if the value is this one. Any other is told of.
+    /// Ignored silently if it has this value, which is the fixed behavior; other values are reported.
     Already(&'static str),
-    /// Nothing, and nobody can tell, whatever the value.
+    /// Ignored silently with any value.
     Nothing,
 }
 
-/// A program, as its flags and its help have it.
+/// A program with its flags and its help text.
 pub(super) struct Program {
     pub(super) name: &'static str,
     pub(super) about: &'static str,
     pub(super) flags: &'static [Flag],
 }
 
-/// What was asked for on a command line.
+/// A parsed command line.
 #[derive(Debug)]
 pub(super) enum Asked {
     Help,
@@ -45,12 +45,12 @@ pub(super) enum Asked {
     Run(Given),
 }
 
-/// The flags of a command line, the last of a name first.
+/// The flags of a command line, last occurrence first.
 #[derive(Debug)]
 pub(super) struct Given(Vec<(String, String)>);
 
 impl Given {
-    /// All values of a flag that may be repeated, in the order of the command line.
+    /// All values of a repeatable flag, in command-line order.
     pub(super) fn all(&self, name: &str) -> impl Iterator<Item = &str> {
         let values = self.0.iter().rev().filter(move |(given, _)| given == name);
         values.map(|(_, value)| value.as_str()).filter(|value| !value.is_empty())
@@ -62,7 +62,7 @@ impl Given {
         Some(value.as_str()).filter(|value| !value.is_empty())
     }
 
-    /// The values of a flag that takes a list: separated by commas, and from every time that it was given.
+    /// The values of a comma-separated list flag, over all its occurrences.
     pub(super) fn list(&self, name: &str) -> Vec<&str> {
         let given = self.0.iter().rev().filter(|(given, _)| given == name);
         let values = given.flat_map(|(_, value)| value.split(','));
@@ -92,7 +92,7 @@ impl Program {
                 (Some(value), _) => value,
                 (None, Some(known)) if known.value.is_empty() => "true".to_owned(),
                 (None, Some(_)) => args.next().ok_or_else(|| {
-                    anyhow!("flag needs an argument: --{name}").hint(format!("write --{name}=VALUE"))
+                    anyhow!("flag needs an argument: --{name}").hint(format!("use --{name}=VALUE"))
                 })?,
                 (None, None) => {
                     args.next_if(|next| next == "-" || !next.starts_with('-')).unwrap_or_default()
@@ -108,7 +108,7 @@ impl Program {
         self.flags.iter().find(|flag| flag.name == name)
     }
 
-    /// Says in one line which flags change nothing, if there are any.
+    /// Warns about ignored flags, in one line.
     pub(super) fn tell_unheeded(&self, given: &Given, ui: &Ui) {
         let mut names: Vec<String> = given
             .0
@@ -123,16 +123,16 @@ impl Program {
         names.sort();
         names.dedup();
         if !names.is_empty() {
-            ui.warn(&format!("kubewright in the place of {} does not heed {}", self.name, names.join(", ")));
+            ui.warn(&format!("kubewright's {} ignores {}", self.name, names.join(", ")));
         }
     }
 
-    /// One line a flag, as those who look for one want it.
+    /// The help text, with one line per flag.
     pub(super) fn help(&self) -> String {
         let left = |flag: &Flag| format!("      --{} {}", flag.name, flag.value);
         let width = self.flags.iter().map(|flag| left(flag).len()).max().unwrap_or_default();
         let mut text = format!(
-            "{}\n\nUsage:\n  {} [flags]\n\nFlags (others are accepted, and change nothing):\n",
+            "{}\n\nUsage:\n  {} [flags]\n\nFlags (others are accepted and ignored):\n",
             self.about, self.name
         );
         for flag in self.flags {
@@ -167,7 +167,7 @@ mod tests {
     }
 
     #[test]
-    fn values_stand_behind_a_sign_or_a_space_and_the_last_one_counts() {
+    fn values_follow_an_equals_sign_or_a_space_and_the_last_one_wins() {
         assert_eq!(given("--port=1 --port 2").get("port"), Some("2"));
         assert_eq!(given("-port 3").get("port"), Some("3"));
         assert_eq!(given("--port=").get("port"), None);
@@ -176,14 +176,14 @@ mod tests {
     }
 
     #[test]
-    fn a_list_is_taken_from_every_time_that_its_flag_was_given() {
+    fn list_flags_accumulate_over_occurrences() {
         let given = given("--names=a,b --port 1 --names c, --names=");
         assert_eq!(given.list("names"), ["a", "b", "c"]);
         assert_eq!(given.list("none"), [""; 0]);
     }
 
     #[test]
-    fn what_is_not_known_takes_a_word_but_no_flag() {
+    fn an_unknown_flag_takes_the_next_argument_unless_it_is_a_flag() {
         let given = given("--v 2 --feature-gates --port 5 --audit-log-path -");
         assert_eq!(given.get("audit-log-path"), Some("-"));
         assert_eq!(
@@ -193,7 +193,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_flag_and_what_lacks_its_value_is_refused() {
+    fn positional_arguments_and_missing_values_are_rejected() {
         assert_eq!(
             parse("start").unwrap_err().to_string(),
             "\"server\" does not take any arguments, got \"start\""
@@ -202,7 +202,7 @@ mod tests {
     }
 
     #[test]
-    fn help_has_one_line_a_flag() {
+    fn help_has_one_line_per_flag() {
         assert!(matches!(parse("--port 1 --help").unwrap(), Asked::Help));
         insta::assert_snapshot!(PROGRAM.help(), @"
         A server.
@@ -210,7 +210,7 @@ mod tests {
         Usage:
           server [flags]
 
-        Flags (others are accepted, and change nothing):
+        Flags (others are accepted and ignored):
               --port N  where
               --open    for all
         ");

@@ -1,6 +1,6 @@
-//! `kube-apiserver`, with the flags and files that Go's envtest gives it.
+//! `kube-apiserver`, with the flags and files that Go's envtest uses.
 //!
-//! It is the bare server: no controllers, as behind the real program. Objects stay in memory, whatever etcd is named.
+//! Like the real program, it runs no controllers. Objects are kept in memory; etcd is not used.
 
 use std::ffi::OsString;
 use std::fs;
@@ -25,55 +25,42 @@ use crate::error::Hint as _;
 use crate::signals::Signals;
 use crate::ui::Ui;
 
-/// The port of the real one.
+/// Default of kube-apiserver.
 const DEFAULT_PORT: u16 = 6443;
 
 const PROGRAM: Program = Program {
     name: "kube-apiserver",
-    about: "kubewright in the place of kube-apiserver: the Kubernetes API server, without controllers, in memory.",
+    about: "kubewright's stand-in for kube-apiserver: an in-memory Kubernetes API server without controllers.",
     flags: &[
         heeded("authorization-mode", "MODES", "RBAC or AlwaysAllow (default AlwaysAllow)"),
         heeded("bind-address", "IP", "loopback address to listen on (default 127.0.0.1)"),
-        heeded(
-            "cert-dir",
-            "DIR",
-            "folder of apiserver.crt and apiserver.key, which are made if they are missing",
-        ),
-        heeded("client-ca-file", "FILE", "authorities of client certificates: CN is the user, O the groups"),
-        heeded("secure-port", "PORT", "port to listen on; 0 is any that is free (default 6443)"),
-        heeded(
-            "api-audiences",
-            "NAMES",
-            "audiences of tokens that the server accepts (default: the issuers)",
-        ),
-        heeded("service-account-issuer", "URL", "issuer of tokens; the first one signs, all are accepted"),
+        heeded("cert-dir", "DIR", "directory of apiserver.crt and apiserver.key; created if missing"),
+        heeded("client-ca-file", "FILE", "CAs for client certificates: CN is the user, O the groups"),
+        heeded("secure-port", "PORT", "port to listen on; 0 picks a free port (default 6443)"),
+        heeded("api-audiences", "NAMES", "accepted token audiences (default: the issuers)"),
+        heeded("service-account-issuer", "URL", "token issuer; the first one signs, all are accepted"),
         heeded("service-account-key-file", "FILE", "PEM keys or certificates that verify tokens"),
-        heeded("service-account-signing-key-file", "FILE", "PEM key that signs tokens (default: a new one)"),
-        heeded("tls-cert-file", "FILE", "certificate of the server, instead of --cert-dir"),
-        heeded("tls-private-key-file", "FILE", "its key"),
-        heeded("etcd-servers", "URLS", "noted, and not used: objects are kept in memory"),
-        Flag {
-            name: "allow-privileged",
-            value: "",
-            effect: Effect::Already("true"),
-            help: "privileged containers are always allowed",
-        },
-        heeded("disable-admission-plugins", "NAMES", "admission plugins to disable, separated by commas"),
-        heeded("enable-admission-plugins", "NAMES", "admission plugins to enable besides the default ones"),
+        heeded("service-account-signing-key-file", "FILE", "PEM key that signs tokens (default: generated)"),
+        heeded("tls-cert-file", "FILE", "serving certificate; overrides --cert-dir"),
+        heeded("tls-private-key-file", "FILE", "private key of --tls-cert-file"),
+        heeded("etcd-servers", "URLS", "ignored: objects are kept in memory"),
+        Flag { name: "allow-privileged", value: "", effect: Effect::Already("true"), help: "always true" },
+        heeded("disable-admission-plugins", "NAMES", "admission plugins to disable (comma-separated)"),
+        heeded("enable-admission-plugins", "NAMES", "additional admission plugins to enable"),
         heeded(
             "etcd-compaction-interval",
             "DURATION",
-            "how long a list can be continued; 0 is forever (default 5m)",
+            "how long list continue tokens stay valid; 0 means forever (default 5m)",
         ),
-        heeded("feature-gates", "GATES", "checked; gates stay at the defaults of Kubernetes v1.36"),
-        heeded("runtime-config", "VERSIONS", "checked; the API versions that are on by default are served"),
+        heeded("feature-gates", "GATES", "validated only; gates keep the Kubernetes v1.36 defaults"),
+        heeded("runtime-config", "VERSIONS", "validated only; the default API versions are served"),
         Flag {
             name: "service-cluster-ip-range",
             value: "CIDR",
             effect: Effect::Already("10.0.0.0/24"),
-            help: "always 10.0.0.0/24",
+            help: "ignored; always 10.0.0.0/24",
         },
-        Flag { name: "advertise-address", value: "IP", effect: Effect::Nothing, help: "not used" },
+        Flag { name: "advertise-address", value: "IP", effect: Effect::Nothing, help: "ignored" },
     ],
 };
 
@@ -96,15 +83,15 @@ async fn serve(given: &Given, ui: &Ui) -> Result<()> {
     let mut signals = Signals::listen()?;
     PROGRAM.tell_unheeded(given, ui);
     if let Some(etcd) = given.get("etcd-servers") {
-        ui.note(&format!("objects are kept in memory; --etcd-servers={etcd} is not used"));
+        ui.note(&format!("objects are kept in memory; ignoring --etcd-servers={etcd}"));
     }
     let address = address(given)?;
     let authorization = match given.get("authorization-mode") {
-        // As the real one has it.
+        // Default of kube-apiserver.
         None => Authorization::AlwaysAllow,
         Some(modes) => authorization(modes)
             .map_err(anyhow::Error::msg)
-            .context("--authorization-mode cannot be served")?
+            .context("--authorization-mode is not supported")?
             .into(),
     };
     let names = |flag: &str| -> Vec<String> { given.list(flag).into_iter().map(str::to_owned).collect() };
@@ -112,7 +99,7 @@ async fn serve(given: &Given, ui: &Ui) -> Result<()> {
         enable: names("enable-admission-plugins"),
         disable: names("disable-admission-plugins"),
     };
-    admission.check().context("an admission plugin is unknown")?;
+    admission.check().context("unknown admission plugin")?;
     for unavailable in
         [switches::feature_gates(given)?, switches::runtime_config(given)?].into_iter().flatten()
     {
@@ -122,8 +109,8 @@ async fn serve(given: &Given, ui: &Ui) -> Result<()> {
     if let Some(interval) = given.get("etcd-compaction-interval") {
         compaction_interval = duration(interval)
             .map_err(anyhow::Error::msg)
-            .with_context(|| format!("--etcd-compaction-interval={interval:?} is no duration"))
-            .hint("write a duration such as 5m or 30s")?;
+            .with_context(|| format!("invalid --etcd-compaction-interval={interval:?}"))
+            .hint("use a duration such as 5m or 30s")?;
     }
     let options = Options {
         admission,
@@ -137,14 +124,14 @@ async fn serve(given: &Given, ui: &Ui) -> Result<()> {
     let certificates = certificates(given, address.ip())?;
     let serving = Serving::open_at(ApiServer::new(options), address, &certificates)
         .await
-        .context("the API server could not start")?;
+        .context("failed to start the API server")?;
     ui.note(&format!("serving on https://{}", serving.address()));
     signals.any().await;
     serving.close().await;
     Ok(())
 }
 
-/// How service account tokens are signed and verified.
+/// Service account token options.
 fn tokens(given: &Given) -> Result<TokenOptions> {
     let mut options = TokenOptions {
         issuers: given.all("service-account-issuer").map(str::to_owned).collect(),
@@ -154,13 +141,13 @@ fn tokens(given: &Given) -> Result<TokenOptions> {
     let flag = "service-account-signing-key-file";
     if let Some(file) = given.get(flag) {
         let key = SigningKey::from_pem(&read(flag, Path::new(file))?)
-            .with_context(|| format!("cannot use {file} of --{flag}"))?;
+            .with_context(|| format!("cannot use {file} (--{flag})"))?;
         options.signing_key = Some(Arc::new(key));
     }
     let flag = "service-account-key-file";
     for file in given.all(flag) {
         let keys = PublicKey::all_from_pem(&read(flag, Path::new(file))?)
-            .with_context(|| format!("cannot use {file} of --{flag}"))?;
+            .with_context(|| format!("cannot use {file} (--{flag})"))?;
         options.verification_keys.extend(keys);
     }
     Ok(options)
@@ -171,21 +158,21 @@ fn address(given: &Given) -> Result<SocketAddr> {
         None => IpAddr::V4(Ipv4Addr::LOCALHOST),
         Some(ip) => ip
             .parse()
-            .with_context(|| format!("--bind-address={ip:?} is no address"))
-            .hint("write an address such as 127.0.0.1")?,
+            .with_context(|| format!("invalid --bind-address={ip:?}"))
+            .hint("use an IP address such as 127.0.0.1")?,
     };
     let port = match given.get("secure-port") {
         None => DEFAULT_PORT,
         Some(port) => port
             .parse()
-            .with_context(|| format!("--secure-port={port:?} is no port"))
-            .hint("write a number from 0 to 65535")?,
+            .with_context(|| format!("invalid --secure-port={port:?}"))
+            .hint("use a number from 0 to 65535")?,
     };
     Ok(SocketAddr::new(ip, port))
 }
 
-/// The certificates that the flags name. Like the real one it makes one for itself where there is none, and leaves it
-/// in the folder for the next time.
+/// The certificates selected by the flags. Like kube-apiserver, it creates a self-signed certificate if there
+/// is none and stores it in `--cert-dir`.
 fn certificates(given: &Given, ip: IpAddr) -> Result<Certificates> {
     let clients = match given.get("client-ca-file") {
         None => None,
@@ -208,12 +195,12 @@ fn certificates(given: &Given, ip: IpAddr) -> Result<Certificates> {
     }
     let identity = Authority::new()
         .and_then(|authority| authority.server(&[ip]))
-        .context("no certificate could be made for the server")?;
+        .context("failed to create the serving certificate")?;
     if let Some(folder) = folder {
         let write = |name: &str, text: &str| {
             let path = folder.join(name);
             fs::create_dir_all(folder)
-                .and_then(|()| crate::private::write(&path, text))
+                .and_then(|()| crate::secret_file::write(&path, text))
                 .with_context(|| format!("cannot write {}", path.display()))
         };
         write("apiserver.crt", &identity.cert_pem)?;
@@ -223,14 +210,14 @@ fn certificates(given: &Given, ip: IpAddr) -> Result<Certificates> {
 }
 
 fn read(flag: &str, file: &Path) -> Result<Vec<u8>> {
-    fs::read(file).with_context(|| format!("cannot read {} of --{flag}", file.display()))
+    fs::read(file).with_context(|| format!("cannot read {} (--{flag})", file.display()))
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
-    /// What Go's envtest looks for in the help, as it looks for it.
+    /// Searches the help for a flag as Go's envtest does.
     fn knows(flag: &str) -> bool {
         let wanted = format!("--{flag}");
         PROGRAM.help().lines().any(|line| {
@@ -240,7 +227,7 @@ mod tests {
     }
 
     #[test]
-    fn the_help_has_the_flags_that_envtest_gives_and_no_insecure_port() {
+    fn the_help_lists_the_flags_of_envtest_and_no_insecure_port() {
         for flag in [
             "advertise-address",
             "allow-privileged",

@@ -1,7 +1,8 @@
-//! `--feature-gates` and `--runtime-config`: read as kube-apiserver reads them, and compared with what is served.
+//! `--feature-gates` and `--runtime-config`: validated as kube-apiserver does, and compared with what is
+//! served.
 //!
-//! Neither changes anything here: the gates and API versions are those that Kubernetes v1.36 has on by default. A value
-//! that kube-apiserver would refuse is refused; one that asks for something else is reported.
+//! Neither has an effect: the gates and API versions are the Kubernetes v1.36 defaults. Values that
+//! kube-apiserver rejects are errors; values that differ from the defaults cause a warning.
 
 use anyhow::{Context as _, Result, bail};
 use kubewright_apis::facts;
@@ -9,38 +10,38 @@ use kubewright_apis::facts;
 use super::flags::Given;
 use crate::error::Hint as _;
 
-/// Reads the gates. Returns a warning if there are any.
+/// Validates the gates. Returns a warning if any are set.
 pub(super) fn feature_gates(given: &Given) -> Result<Option<String>> {
     let mut names = Vec::new();
     for gate in given.list("feature-gates") {
         let Some((name, value)) = gate.split_once('=') else {
             return Err(anyhow::anyhow!("missing bool value for {gate}"))
-                .context("--feature-gates cannot be read")
-                .hint("write NAME=true or NAME=false");
+                .context("invalid --feature-gates")
+                .hint("use NAME=true or NAME=false");
         };
-        boolean(value).with_context(|| format!("invalid value of {name}={value}"))?;
+        boolean(value).with_context(|| format!("invalid value {name}={value}"))?;
         names.push(name.trim());
     }
     Ok((!names.is_empty()).then(|| {
         format!(
-            "feature gates stay at the defaults of Kubernetes v1.36: --feature-gates={} has no effect",
+            "feature gates keep the Kubernetes v1.36 defaults: --feature-gates={} has no effect",
             names.join(",")
         )
     }))
 }
 
-/// Reads API groups, versions and resources to switch on or off. Returns a warning if one of them is not as asked.
+/// Validates API groups, versions and resources to enable or disable. Returns a warning if one differs from
+/// what is served.
 pub(super) fn runtime_config(given: &Given) -> Result<Option<String>> {
     let mut unavailable = Vec::new();
     for entry in given.list("runtime-config") {
-        // A key alone is on.
+        // A key without a value means true.
         let (key, value) = entry.split_once('=').unwrap_or((entry, "true"));
-        let on =
-            boolean(value).with_context(|| format!("invalid value of --runtime-config {key}={value}"))?;
+        let on = boolean(value).with_context(|| format!("invalid value --runtime-config={key}={value}"))?;
         let as_asked = match key {
             "api/ga" => on,
             "api/beta" | "api/alpha" => !on,
-            // Neither all versions nor none.
+            // Not supported in either direction.
             "api/all" => false,
             "api/legacy" => bail!("--runtime-config api/legacy is not supported by Kubernetes v1.36"),
             _ => is_served(key) == on,
@@ -51,13 +52,13 @@ pub(super) fn runtime_config(given: &Given) -> Result<Option<String>> {
     }
     Ok((!unavailable.is_empty()).then(|| {
         format!(
-            "the API versions that are on by default are served: --runtime-config={} has no effect",
+            "only the default API versions are served: --runtime-config={} has no effect",
             unavailable.join(",")
         )
     }))
 }
 
-/// Whether `group/version` or `group/version/resource` is served; the core group has no name, as `v1`.
+/// Whether `group/version` or `group/version/resource` is served. The core group has no name: `v1`.
 fn is_served(key: &str) -> bool {
     facts::resources().iter().any(|resource| {
         let api_version = match resource.group {
@@ -69,7 +70,7 @@ fn is_served(key: &str) -> bool {
     })
 }
 
-/// A boolean as Go reads it.
+/// Parses a boolean as Go's strconv does.
 fn boolean(text: &str) -> Result<bool> {
     match text.trim() {
         "1" | "t" | "T" | "true" | "TRUE" | "True" => Ok(true),
@@ -100,11 +101,11 @@ mod tests {
         let warned = read("--feature-gates=AllAlpha=false,A=true --feature-gates B=1").unwrap().unwrap();
         assert!(warned.contains("--feature-gates=AllAlpha,A,B has no effect"), "{warned}");
         assert!(read("--feature-gates=A").unwrap_err().contains("missing bool value for A"));
-        assert!(read("--feature-gates=A=maybe").unwrap_err().contains("invalid value of A=maybe"));
+        assert!(read("--feature-gates=A=maybe").unwrap_err().contains("invalid value A=maybe"));
     }
 
     #[test]
-    fn versions_that_are_as_asked_are_not_reported() {
+    fn versions_that_match_the_defaults_cause_no_warning() {
         let read = |line: &str| runtime_config(&given(line)).map_err(|error| format!("{error:#}"));
         for line in ["--runtime-config=api/ga=true", "--runtime-config=v1,apps/v1=true,batch/v1/jobs=true"] {
             assert_eq!(read(line), Ok(None), "{line}");

@@ -1,4 +1,4 @@
-//! The section of a command's help that clap does not write itself.
+//! The examples section of a command's help, which clap does not provide.
 
 use std::fmt::Write;
 
@@ -6,7 +6,7 @@ use clap::builder::StyledStr;
 
 use crate::ui::style;
 
-/// The section `Examples:` of a command: what one wants, and the line to type for it.
+/// Renders the `Examples:` section: a description and a command line each.
 pub(crate) fn examples(examples: &[(&str, &str)]) -> StyledStr {
     let (header, literal) = (style::HEADER, style::LITERAL);
     let mut text = format!("{header}Examples:{header:#}");

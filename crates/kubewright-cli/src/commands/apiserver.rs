@@ -1,7 +1,7 @@
-//! `kubewright apiserver`: the API server in the foreground.
+//! `kubewright apiserver`: runs the API server in the foreground.
 //!
-//! Standard output carries exactly one line, when the server is ready, so that scripts can wait for it; all
-//! else goes to standard error. The kubeconfig is there before that line is.
+//! Standard output carries exactly one line, printed when the server is ready, so that scripts can wait for
+//! it. Everything else goes to standard error. The kubeconfig is written before that line.
 
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -21,60 +21,60 @@ use crate::signals::Signals;
 use crate::ui::Ui;
 
 const EXAMPLES: &[(&str, &str)] = &[
-    ("Start a server, and use it from another terminal", "kubewright apiserver --port 6443"),
-    ("Use it there", "kubectl --kubeconfig kubewright.kubeconfig get namespaces"),
+    ("Start a server", "kubewright apiserver --port 6443"),
+    ("Use it from another terminal", "kubectl --kubeconfig kubewright.kubeconfig get namespaces"),
     ("Keep objects between runs", "kubewright apiserver --data-dir .kubewright"),
-    ("A whole cluster, in which Deployments become pods", "kubewright apiserver --controllers all --nodes 3"),
-    ("The bare server, as envtest has it", "kubewright apiserver --controllers none"),
-    ("Say another version, for a client that asks", "kubewright apiserver --kubernetes-version 1.34"),
+    ("Start a cluster in which Deployments create Pods", "kubewright apiserver --controllers all --nodes 3"),
+    ("Start an API server without controllers, as envtest does", "kubewright apiserver --controllers none"),
+    ("Report another Kubernetes version to clients", "kubewright apiserver --kubernetes-version 1.34"),
 ];
 
-/// Run the Kubernetes API server in the foreground, until it is interrupted
+/// Run the Kubernetes API server in the foreground
 #[derive(Debug, clap::Args)]
 #[command(after_help = examples(EXAMPLES))]
 pub(crate) struct Args {
-    /// Port to listen on, on 127.0.0.1; 0 is any that is free
+    /// Port to listen on (127.0.0.1); 0 picks a free port
     #[arg(long, value_name = "PORT", default_value_t = 0)]
     port: u16,
 
-    /// File to write the kubeconfig of the administrator to
+    /// File to write the admin kubeconfig to
     #[arg(long, value_name = "FILE", default_value = "kubewright.kubeconfig")]
     kubeconfig: PathBuf,
 
-    /// Folder to keep objects in; without one they go when the server ends
+    /// Data directory [default: in memory]
     #[arg(long, value_name = "DIR")]
     data_dir: Option<PathBuf>,
 
-    /// Controllers that run inside the server
+    /// Controllers to run
     #[arg(long, value_name = "WHICH", default_value = "core")]
     controllers: Which,
 
-    /// Simulated nodes that run pods, with `--controllers all`
+    /// Number of simulated nodes, with `--controllers all`
     #[arg(long, value_name = "COUNT", default_value_t = 1)]
     nodes: usize,
 
-    /// Who decides what users may do, as a list that kube-apiserver takes: RBAC, AlwaysAllow
+    /// Comma-separated authorization modes: RBAC, AlwaysAllow
     #[arg(long, value_name = "MODES", default_value = "RBAC", value_parser = authorization)]
     authorization_mode: Mode,
 
-    /// Admission plugins to enable besides those that are on by default, separated by commas
+    /// Additional admission plugins to enable (comma-separated)
     #[arg(long, value_name = "NAMES", value_delimiter = ',')]
     enable_admission_plugins: Vec<String>,
 
-    /// Admission plugins to disable, separated by commas; ServiceAccount is disabled by default
+    /// Admission plugins to disable (comma-separated); ServiceAccount is disabled by default
     #[arg(long, value_name = "NAMES", value_delimiter = ',')]
     disable_admission_plugins: Vec<String>,
 
-    /// How long a list can be continued after its first page, at least; 0 is forever
+    /// How long list continue tokens stay valid; 0 means forever
     #[arg(long, value_name = "DURATION", default_value = "5m", value_parser = duration)]
     compaction_interval: Duration,
 
-    /// Version of Kubernetes that the server says it is; kinds and fields stay those of v1.36
+    /// Kubernetes version to report; the served API is always v1.36
     #[arg(long, value_name = "VERSION", default_value_t)]
     kubernetes_version: KubernetesVersion,
 }
 
-/// A list of modes comes down to one: where everything is allowed, nothing else matters.
+/// The effective mode of a list: AlwaysAllow overrides all others.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Mode {
     Rbac,
@@ -90,18 +90,18 @@ impl From<Mode> for Authorization {
     }
 }
 
-/// Reads a list of modes, and refuses it in kube-apiserver's words where that would.
+/// Parses a list of modes. Invalid lists fail with kube-apiserver's messages.
 pub(crate) fn authorization(list: &str) -> Result<Mode, String> {
     let mut seen = Vec::new();
     for mode in list.split(',') {
         match mode {
             "RBAC" | "AlwaysAllow" => {}
             "ABAC" | "AlwaysDeny" | "Node" | "Webhook" => {
-                return Err(format!("this server does not know {mode}: choose RBAC or AlwaysAllow"));
+                return Err(format!("authorization mode {mode} is not supported: use RBAC or AlwaysAllow"));
             }
             _ => {
                 return Err(format!(
-                    "authorization-mode {mode:?} is not a valid mode: choose RBAC or AlwaysAllow"
+                    "authorization-mode {mode:?} is not a valid mode: use RBAC or AlwaysAllow"
                 ));
             }
         }
@@ -113,19 +113,19 @@ pub(crate) fn authorization(list: &str) -> Result<Mode, String> {
     Ok(if seen.contains(&"AlwaysAllow") { Mode::AlwaysAllow } else { Mode::Rbac })
 }
 
-/// A duration as Go writes it, such as `5m` or `1h30m`.
+/// Parses a Go duration, such as `5m` or `1h30m`.
 pub(crate) fn duration(text: &str) -> Result<Duration, String> {
     let nanoseconds = parse_go_duration(text).map_err(|error| error.to_string())?;
-    u64::try_from(nanoseconds).map(Duration::from_nanos).map_err(|_| "it is negative".to_owned())
+    u64::try_from(nanoseconds).map(Duration::from_nanos).map_err(|_| "must not be negative".to_owned())
 }
 
 #[derive(Debug, Clone, Copy, clap::ValueEnum)]
 enum Which {
-    /// None: a bare server
+    /// No controllers
     None,
-    /// Garbage collection, the deletion of namespaces, and the rules of aggregated ClusterRoles
+    /// Garbage collection, namespace deletion and ClusterRole aggregation
     Core,
-    /// Also workloads, a scheduler, and simulated nodes: Deployments become pods, which run nothing
+    /// Also workload controllers, a scheduler and simulated nodes; Pods run no containers
     All,
 }
 
@@ -161,18 +161,16 @@ async fn serve(args: &Args, ui: &Ui, started: Instant) -> Result<()> {
     let server = match &args.data_dir {
         None => ApiServer::new(options),
         Some(dir) => control_plane::open(dir, options, ui)
-            .hint("choose another folder with --data-dir, or end the server that uses this one")?,
+            .hint("choose another --data-dir, or stop the server that uses this one")?,
     };
     let nodes = matches!(args.controllers, Which::All).then_some(args.nodes);
     let control_plane = ControlPlane::start(server, args.port, nodes).await?;
-    control_plane
-        .write_kubeconfig(&args.kubeconfig)
-        .hint("choose a file that you may write with --kubeconfig FILE")?;
+    control_plane.write_kubeconfig(&args.kubeconfig).hint("choose a writable file with --kubeconfig FILE")?;
     ui.note(&format!("kubeconfig: {}", args.kubeconfig.display()));
     ui.print(format!("ready {} in {} ms\n", control_plane.url(), started.elapsed().as_millis()).as_bytes())?;
 
     signals.any().await;
-    control_plane.close().await.hint("make room on the disk of --data-dir")
+    control_plane.close().await.hint("free disk space for --data-dir")
 }
 
 #[cfg(test)]
@@ -185,9 +183,9 @@ mod tests {
         assert_eq!(authorization("AlwaysAllow"), Ok(Mode::AlwaysAllow));
         assert_eq!(authorization("RBAC,AlwaysAllow"), Ok(Mode::AlwaysAllow));
         for (list, refusal) in [
-            ("rbac", "authorization-mode \"rbac\" is not a valid mode: choose RBAC or AlwaysAllow"),
-            ("RBAC,", "authorization-mode \"\" is not a valid mode: choose RBAC or AlwaysAllow"),
-            ("Node,RBAC", "this server does not know Node: choose RBAC or AlwaysAllow"),
+            ("rbac", "authorization-mode \"rbac\" is not a valid mode: use RBAC or AlwaysAllow"),
+            ("RBAC,", "authorization-mode \"\" is not a valid mode: use RBAC or AlwaysAllow"),
+            ("Node,RBAC", "authorization mode Node is not supported: use RBAC or AlwaysAllow"),
             ("RBAC,RBAC", "authorization-mode has mode \"RBAC\" specified more than once"),
         ] {
             assert_eq!(authorization(list), Err(refusal.to_owned()));

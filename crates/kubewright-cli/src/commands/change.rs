@@ -1,4 +1,5 @@
-//! What the commands share that change a project: its state before and after, to files on disk.
+//! Shared by the commands that change a project: applies the difference between two project states to the
+//! files on disk.
 
 use std::fmt::Write as _;
 use std::fs;
@@ -17,26 +18,26 @@ use crate::scaffold::base::{self, Base};
 use crate::scaffold::{self, Options, Plan, Rendered, Rendering, diff, render};
 use crate::ui::Ui;
 
-/// How a change is to be made.
+/// How to apply a change.
 #[derive(Clone, Copy, Debug, clap::Args)]
 pub(crate) struct How {
-    /// Write nothing, and print what would change
+    /// Print the changes without writing them
     #[arg(long)]
     pub(crate) dry_run: bool,
 
-    /// Replace or remove files even where changes of yours are lost
+    /// Overwrite or remove files that you changed
     #[arg(long)]
     pub(crate) force: bool,
 }
 
-/// Which kind a command is about. On a terminal, what is left out is asked for.
+/// The kind that a command works on. Missing parts are asked for on a terminal.
 #[derive(Debug, clap::Args)]
 pub(crate) struct Which {
-    /// Group of the kind, without the domain of the project
+    /// API group, without the project's domain
     #[arg(long, value_name = "GROUP")]
     pub(crate) group: Option<String>,
 
-    /// Version, such as v1 or v1beta1
+    /// API version, such as v1 or v1beta1
     #[arg(long, value_name = "VERSION")]
     pub(crate) version: Option<String>,
 
@@ -46,7 +47,7 @@ pub(crate) struct Which {
 }
 
 impl Which {
-    /// Group, version and kind, each given or answered.
+    /// Group, version and kind, from flags or prompts.
     pub(crate) fn ask(&self, command: &[&str], ui: &Ui) -> Result<[String; 3]> {
         Ok([
             required("group", self.group.as_ref(), "shop", command, ui)?,
@@ -56,7 +57,7 @@ impl Which {
     }
 }
 
-/// The project that a folder belongs to, with its root.
+/// Finds the project that contains a directory. Returns its root too.
 pub(crate) fn open(folder: &Path) -> Result<(PathBuf, ProjectFile)> {
     let absolute =
         std::path::absolute(folder).with_context(|| format!("cannot find {}", folder.display()))?;
@@ -65,14 +66,14 @@ pub(crate) fn open(folder: &Path) -> Result<(PathBuf, ProjectFile)> {
     Ok((root.to_owned(), ProjectFile::load(root)?))
 }
 
-/// Brings the files of a project from one state of it to another.
+/// Updates the files from one project state to another. Returns whether they were written.
 pub(crate) fn change(root: &Path, changed: &Changed, how: How, ui: &Ui) -> Result<bool> {
-    // Both have the same, so it changes nothing.
+    // Both renderings use the same options, so they cancel out.
     let options = Options::default();
     let (mut before, mut after) = scaffold::renderings(changed, &options, |path| read(root, path))?;
     if let Some(base) = read(root, base::PATH)? {
         let base = Base::read(&base)?;
-        // A file that was copied from one of the user's is removed without a question, as long as it is that copy.
+        // An unmodified copy of a user's file is removed without --force.
         for (id, file) in before.iter_mut().filter(|(id, _)| !after.contains_key(*id)) {
             let recorded = base.files.get(id).filter(|recorded| recorded.path == file.path);
             if let Some(recorded) = recorded
@@ -98,18 +99,20 @@ pub(crate) fn start(
     ui: &Ui,
 ) -> Result<bool> {
     let mut after = render(project, options);
-    // A file that was there before is the user's, and no update changes it.
+    // Existing files belong to the user; updates leave them alone.
     let is_ours = |file: &Rendered| !file.yields || how.force || !root.join(&file.path).exists();
     let base = Base::of(&after, is_ours);
     after.insert(base::PATH.to_owned(), base.rendered());
     carry_out(root, &Rendering::new(), &after, how, ui)
 }
 
-/// Brings the files from one rendering to another. Tells whether they are on disk now.
+/// Updates the files from one rendering to another. Returns whether they were written.
 fn carry_out(root: &Path, before: &Rendering, after: &Rendering, how: How, ui: &Ui) -> Result<bool> {
     let plan = Plan::new(before, after, |path| read(root, path), how.force)?
         .map_err(|refusal| anyhow!(refusal))
-        .hint("nothing was written; --dry-run --force shows what would be lost, and --force does it")?;
+        .hint(
+            "nothing was written; use --dry-run --force to see what would be lost, and --force to apply it",
+        )?;
     for note in &plan.notes {
         ui.note(note);
     }
@@ -127,7 +130,7 @@ fn carry_out(root: &Path, before: &Rendering, after: &Rendering, how: How, ui: &
     Ok(true)
 }
 
-/// Writes or removes files: all of them or none.
+/// Writes or removes files: all or none.
 pub(crate) fn write(root: &Path, steps: &[(String, Option<String>)]) -> Result<()> {
     let mut writes = Writes::new(root);
     for (path, text) in steps {
@@ -139,7 +142,7 @@ pub(crate) fn write(root: &Path, steps: &[(String, Option<String>)]) -> Result<(
     writes.commit()
 }
 
-/// The text of a file of the project, if there is one.
+/// Reads a project file, if it exists.
 pub(crate) fn read(root: &Path, path: &str) -> Result<Option<String>> {
     match fs::read(root.join(path)) {
         Ok(bytes) => Ok(Some(String::from_utf8_lossy(&bytes).into_owned())),
@@ -148,7 +151,7 @@ pub(crate) fn read(root: &Path, path: &str) -> Result<Option<String>> {
     }
 }
 
-/// What a flag says, or what a person at a terminal answers.
+/// Returns the value of a flag, or prompts for it on a terminal.
 pub(crate) fn required(
     flag: &str,
     value: Option<&String>,
@@ -160,7 +163,7 @@ pub(crate) fn required(
         return Ok(value.clone());
     }
     if io::stdin().is_terminal() && io::stderr().is_terminal() {
-        ui.print_styled_error(&format!("{flag} (such as {example}): "));
+        ui.print_styled_error(&format!("{flag} (for example {example}): "));
         let mut line = String::new();
         io::stdin().lock().read_line(&mut line).context("cannot read the answer")?;
         let answer = line.trim();
@@ -171,7 +174,7 @@ pub(crate) fn required(
     let mut root = Cli::command();
     root.build();
     let command = command.iter().try_fold(&mut root, |command, name| command.find_subcommand_mut(name));
-    let missing = format!("--{flag} is missing; it is something such as {example}");
+    let missing = format!("--{flag} is required, for example {example}");
     match command {
         Some(command) => Err(command.error(clap::error::ErrorKind::MissingRequiredArgument, missing).into()),
         None => Err(anyhow!(missing)),

@@ -1,4 +1,4 @@
-//! `kubewright completion`: the script that completes commands and flags in a shell.
+//! `kubewright completion`: prints shell completion scripts.
 
 use anyhow::Result;
 use clap::ValueEnum;
@@ -9,32 +9,32 @@ use crate::ui::Ui;
 
 const EXAMPLES: &[(&str, &str)] = &[
     (
-        "bash: complete in this shell; put the line into ~/.bashrc to keep it",
+        "bash: enable completion in this shell; add the line to ~/.bashrc to keep it",
         "source <(kubewright completion bash)",
     ),
     (
-        "zsh: complete in new shells; `compinit` must run in ~/.zshrc",
+        "zsh: enable completion in new shells; ~/.zshrc must run `compinit`",
         r#"kubewright completion zsh > "${fpath[1]}/_kubewright""#,
     ),
     (
-        "fish: complete in new shells",
+        "fish: enable completion in new shells",
         "kubewright completion fish > ~/.config/fish/completions/kubewright.fish",
     ),
     (
-        "PowerShell: complete in this shell; put the line into $PROFILE to keep it",
+        "PowerShell: enable completion in this shell; add the line to $PROFILE to keep it",
         "kubewright completion powershell | Out-String | Invoke-Expression",
     ),
 ];
 
-/// Print the script that completes kubewright's commands in a shell
+/// Print a shell completion script
 #[derive(Debug, clap::Args)]
 #[command(after_help = examples(EXAMPLES))]
 pub(crate) struct Args {
-    /// The shell to write for
+    /// Shell to print the script for
     shell: Shell,
 }
 
-/// The shells that kubebuilder writes for.
+/// The shells that kubebuilder supports.
 #[derive(Clone, Copy, Debug, ValueEnum)]
 enum Shell {
     Bash,
@@ -55,7 +55,7 @@ impl From<Shell> for clap_complete::Shell {
 }
 
 pub(crate) fn run(args: &Args, ui: &Ui) -> Result<()> {
-    // clap_complete panics when its writer fails; memory does not, and the `Ui` reports what does.
+    // clap_complete panics when its writer fails, so it writes to memory and the `Ui` reports errors.
     let mut script = Vec::new();
     clap_complete::generate(
         clap_complete::Shell::from(args.shell),
@@ -65,7 +65,7 @@ pub(crate) fn run(args: &Args, ui: &Ui) -> Result<()> {
     );
     ui.print(&script)?;
     if ui.prints_to_terminal() {
-        ui.note("this is a script for the shell; `kubewright completion --help` says where to put it");
+        ui.note("run `kubewright completion --help` to see how to install this script");
     }
     Ok(())
 }

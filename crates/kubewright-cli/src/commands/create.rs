@@ -1,4 +1,4 @@
-//! `kubewright create`: adds to a project.
+//! `kubewright create`: adds APIs and webhooks to a project.
 
 mod api;
 mod webhook;
@@ -16,7 +16,7 @@ const EXAMPLES: &[(&str, &str)] = &[
     ),
 ];
 
-/// Add to a project
+/// Scaffold a Kubernetes API or webhook
 #[derive(Debug, clap::Args)]
 #[command(after_help = examples(EXAMPLES))]
 pub(crate) struct Args {

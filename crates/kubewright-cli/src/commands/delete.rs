@@ -1,4 +1,4 @@
-//! `kubewright delete`: takes back what `kubewright create` added.
+//! `kubewright delete`: removes what `kubewright create` added.
 
 mod webhook;
 
@@ -12,18 +12,18 @@ use crate::scaffold::add;
 use crate::ui::Ui;
 
 const EXAMPLES: &[(&str, &str)] = &[
-    ("Take back a kind", "kubewright delete api --group shop --version v1 --kind Order"),
+    ("Delete an API", "kubewright delete api --group shop --version v1 --kind Order"),
     ("Delete its webhooks", "kubewright delete webhook --group shop --version v1 --kind Order"),
 ];
 const EXAMPLES_OF_API: &[(&str, &str)] = &[
-    ("See what would go", "kubewright delete api --group shop --version v1 --kind Order --dry-run"),
+    ("Preview the changes", "kubewright delete api --group shop --version v1 --kind Order --dry-run"),
     (
-        "Take it back, with what you wrote into its files",
+        "Delete it, including files that you changed",
         "kubewright delete api --group shop --version v1 --kind Order --force",
     ),
 ];
 
-/// Take back what was added to a project
+/// Delete a Kubernetes API or webhook
 #[derive(Debug, clap::Args)]
 #[command(after_help = examples(EXAMPLES))]
 pub(crate) struct Args {
@@ -37,15 +37,15 @@ enum What {
     Webhook(webhook::Args),
 }
 
-/// Take back a version of a kind, with its controllers
+/// Delete a version of a kind and its controllers
 #[derive(Debug, clap::Args)]
 #[command(after_help = examples(EXAMPLES_OF_API))]
 struct Api {
     #[command(flatten)]
     which: Which,
 
-    /// Folder of the project
-    #[arg(long, value_name = "FOLDER", default_value = ".")]
+    /// Project directory
+    #[arg(long, value_name = "DIR", default_value = ".")]
     project: PathBuf,
 
     #[command(flatten)]

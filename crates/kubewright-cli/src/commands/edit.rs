@@ -1,4 +1,4 @@
-//! `kubewright edit`: settings of a project, and the files that follow from them.
+//! `kubewright edit`: changes project settings and the files that depend on them.
 
 mod api;
 
@@ -16,50 +16,47 @@ use crate::scaffold::add::{self, Changed};
 use crate::ui::Ui;
 
 const EXAMPLES: &[(&str, &str)] = &[
-    ("Give each group a folder, and move the files there", "kubewright edit --multigroup"),
-    ("Watch the operator's own namespace only", "kubewright edit --namespaced"),
-    ("Have Prometheus read the metrics", "kubewright edit --prometheus"),
-    (
-        "Store objects in another version",
-        "kubewright edit api --group shop --kind Order --storage-version v2",
-    ),
-    ("Have cert-manager issue the certificate of webhooks", "kubewright edit --webhook-certs cert-manager"),
-    ("See what would change", "kubewright edit --network-policy --dry-run"),
+    ("Switch to the multigroup layout", "kubewright edit --multigroup"),
+    ("Watch only the operator's namespace", "kubewright edit --namespaced"),
+    ("Enable the Prometheus ServiceMonitor", "kubewright edit --prometheus"),
+    ("Change the storage version", "kubewright edit api --group shop --kind Order --storage-version v2"),
+    ("Use cert-manager for the webhook certificate", "kubewright edit --webhook-certs cert-manager"),
+    ("Preview the changes", "kubewright edit --network-policy --dry-run"),
 ];
 
-/// Change how a project is laid out, and what config/default deploys
+/// Update the project configuration
 #[derive(Debug, clap::Args)]
 #[command(after_help = examples(EXAMPLES), args_conflicts_with_subcommands = true)]
 pub(crate) struct Args {
     #[command(subcommand)]
     what: Option<What>,
 
-    /// Give each group of kinds a folder of its own, or not
+    /// Use one directory per API group
     #[arg(long, value_name = "BOOL", action = ArgAction::Set)]
     #[arg(num_args = 0..=1, require_equals = true, default_missing_value = "true")]
     multigroup: Option<bool>,
 
-    /// Watch the operator's own namespace only, with Roles instead of ClusterRoles, or all namespaces
+    /// Watch only the operator's namespace, with Roles instead of ClusterRoles
     #[arg(long, value_name = "BOOL", action = ArgAction::Set)]
     #[arg(num_args = 0..=1, require_equals = true, default_missing_value = "true")]
     namespaced: Option<bool>,
 
-    /// Deploy the ServiceMonitor of config/prometheus, or not
+    /// Deploy the ServiceMonitor in config/prometheus
     #[arg(long, value_name = "BOOL", action = ArgAction::Set)]
     #[arg(num_args = 0..=1, require_equals = true, default_missing_value = "true")]
     prometheus: Option<bool>,
 
-    /// Deploy the NetworkPolicy of config/network-policy, or not
+    /// Deploy the NetworkPolicy in config/network-policy
     #[arg(long, value_name = "BOOL", action = ArgAction::Set)]
     #[arg(num_args = 0..=1, require_equals = true, default_missing_value = "true")]
     network_policy: Option<bool>,
 
-    /// Where the certificate of the webhook server comes from
+    /// Source of the webhook serving certificate
     #[arg(long, value_name = "MODE", value_enum)]
     webhook_certs: Option<WebhookCerts>,
 
-    /// Folder of the project
-    #[arg(long, value_name = "FOLDER", default_value = ".")]
+    /// Project directory
+    #[arg(long, value_name = "DIR", default_value = ".")]
     project: PathBuf,
 
     #[command(flatten)]
@@ -82,7 +79,7 @@ pub(crate) fn run(args: &Args, ui: &Ui) -> Result<()> {
     let (root, before) = open(&args.project)?;
     let asked = [args.multigroup, args.namespaced, args.prometheus, args.network_policy];
     if asked.iter().all(Option::is_none) && args.webhook_certs.is_none() {
-        return Err(anyhow!("nothing to change")).hint("`kubewright edit --help` lists what can be");
+        return Err(anyhow!("nothing to change")).hint("see `kubewright edit --help`");
     }
     let mut after = before.clone();
     after.multigroup = args.multigroup.unwrap_or(before.multigroup);
@@ -102,10 +99,10 @@ pub(crate) fn run(args: &Args, ui: &Ui) -> Result<()> {
     }
     let Changed { before, after, .. } = &changed;
     if before.multigroup != after.multigroup {
-        ui.note("files of your own that name moved modules (crate::api, crate::controllers) are left to you");
+        ui.note("update imports of moved modules (crate::api, crate::controllers) in your own files");
     }
     let webhooks = after.resources.iter().any(|resource| resource.webhooks().is_some());
-    // With webhooks, an operator for its own namespace keeps its ClusterRole, with fewer rules.
+    // With webhooks, a namespaced operator keeps its ClusterRole, with fewer rules.
     if before.namespaced != after.namespaced && !(after.namespaced && webhooks) {
         ui.note(&old_roles(after));
     }
@@ -115,24 +112,24 @@ pub(crate) fn run(args: &Args, ui: &Ui) -> Result<()> {
     Ok(())
 }
 
-/// What the user must do for the certificate of the webhook server.
+/// How to provide the webhook serving certificate.
 fn certificates(certs: WebhookCerts, webhooks: bool) -> &'static str {
     if !webhooks {
-        return "this project has no webhooks yet: `kubewright create webhook` adds one";
+        return "this project has no webhooks yet; add one with `kubewright create webhook`";
     }
     match certs {
-        WebhookCerts::SelfSigned => "the manager issues its certificate: nothing has to be installed",
+        WebhookCerts::SelfSigned => "the manager issues its own certificate; no other component is needed",
         WebhookCerts::CertManager => "cert-manager must be installed before `make deploy`",
         WebhookCerts::Files => {
-            "create the Secret webhook-server-cert with tls.crt and tls.key in the operator's namespace, and put its CA \
-             into `caBundle` of the webhook configurations and CRDs"
+            "create the Secret webhook-server-cert with tls.crt and tls.key in the operator's namespace, and set its CA \
+             as `caBundle` in the webhook configurations and CRDs"
         }
-        WebhookCerts::None => "the API server calls webhooks over TLS only: a proxy must terminate it",
+        WebhookCerts::None => "the API server requires TLS for webhooks: terminate it in a proxy",
     }
 }
 
-/// How to remove the roles of an operator that watched other namespaces. `make undeploy` would also delete the CRDs,
-/// and with them every object.
+/// How to remove the roles of the previous scope. `make undeploy` would also delete the CRDs and all custom
+/// resources.
 fn old_roles(project: &ProjectFile) -> String {
     let name = &project.project_name;
     let (role, scope) = if project.namespaced {
@@ -141,7 +138,7 @@ fn old_roles(project: &ProjectFile) -> String {
         ("role", format!(" -n {name}-system"))
     };
     format!(
-        "where the operator runs, `make deploy` again, then remove its old role: `kubectl delete{scope} \
+        "on clusters with the operator, run `make deploy`, then delete the old role: `kubectl delete{scope} \
          {role}binding/{name}-manager-rolebinding {role}/{name}-manager-role`"
     )
 }

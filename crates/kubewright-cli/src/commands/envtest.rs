@@ -1,4 +1,4 @@
-//! `kubewright envtest`: what tests of operators need beside their own code.
+//! `kubewright envtest`: support for tests written for Go's envtest.
 
 pub(crate) mod assets;
 
@@ -9,11 +9,11 @@ use crate::cli::examples::examples;
 use crate::ui::Ui;
 
 const EXAMPLES: &[(&str, &str)] = &[(
-    "Run the tests of a Go operator on kubewright",
+    "Run the tests of a Go operator with kubewright",
     r#"eval "$(kubewright envtest assets bin/k8s)" && go test ./..."#,
 )];
 
-/// Help tests of operators that were written for Go's envtest
+/// Prepare assets for Go's envtest
 #[derive(Debug, clap::Args)]
 #[command(after_help = examples(EXAMPLES))]
 pub(crate) struct Args {

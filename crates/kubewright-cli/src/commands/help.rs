@@ -1,6 +1,6 @@
-//! `kubewright help`: the help of a command, for those who do not think of `--help`.
+//! `kubewright help`: prints the help of a command.
 //!
-//! Ours instead of clap's, which takes no flags, not even `--help`.
+//! It replaces clap's own `help`, which accepts no flags, not even `--help`.
 
 use std::iter;
 
@@ -11,19 +11,19 @@ use crate::cli::Cli;
 use crate::cli::examples::examples;
 
 const EXAMPLES: &[(&str, &str)] = &[
-    ("Print what kubewright can do", "kubewright help"),
-    ("Print what a command does", "kubewright help completion"),
+    ("Print help for kubewright", "kubewright help"),
+    ("Print help for a command", "kubewright help completion"),
 ];
 
-/// Print the help of kubewright, or of one of its commands
+/// Print help for kubewright or a command
 #[derive(Debug, clap::Args)]
 #[command(after_help = examples(EXAMPLES))]
 pub(crate) struct Args {
-    /// The command, such as `version`
+    /// Command, such as `version`
     command: Vec<String>,
 }
 
-/// Always fails, with clap's answer to `--help`: that is how clap hands out help.
+/// Always fails with clap's help error, which is how clap returns help text.
 pub(crate) fn run(args: &Args) -> Result<()> {
     let words = args.command.iter().map(String::as_str);
     Cli::try_parse_from(iter::once("kubewright").chain(words).chain(iter::once("--help")))?;

@@ -1,4 +1,4 @@
-//! `kubewright init`: the files of an operator, in a folder that has none.
+//! `kubewright init`: creates a project.
 
 use std::fs;
 use std::io::ErrorKind;
@@ -17,47 +17,47 @@ use crate::scaffold::{Dependency, Options, add, adopt, from_crd, names};
 use crate::ui::Ui;
 
 const EXAMPLES: &[(&str, &str)] = &[
-    ("Start an operator in this folder", "kubewright init --domain example.com"),
+    ("Create a project in the current directory", "kubewright init --domain example.com"),
     (
-        "Start one for its own namespace, in a folder that is made",
+        "Create a namespace-scoped operator in a new directory",
         "kubewright init --domain example.com --namespaced shop",
     ),
-    ("Carry over the kinds of a project in Go", "kubewright init --from ../shop-go/PROJECT"),
+    ("Import a kubebuilder project", "kubewright init --from ../shop-go/PROJECT"),
 ];
 
-/// Start an operator: a cargo project with everything that it needs to be tested and deployed
+/// Initialize a new project
 #[derive(Debug, clap::Args)]
 #[command(after_help = examples(EXAMPLES))]
 pub(crate) struct Args {
-    /// Folder of the operator; it may be empty, new, or have other files
-    #[arg(value_name = "FOLDER", default_value = ".")]
+    /// Project directory; created if missing
+    #[arg(value_name = "DIR", default_value = ".")]
     folder: PathBuf,
 
-    /// Domain of the groups of its kinds
+    /// Domain for API groups
     #[arg(long, value_name = "DOMAIN")]
     domain: Option<String>,
 
-    /// Name of the operator [default: that of the folder]
+    /// Project name [default: the directory name]
     #[arg(long, value_name = "NAME")]
     project_name: Option<String>,
 
-    /// Licence of the code
+    /// License for the project
     #[arg(long, value_enum, default_value = "apache2")]
     license: License,
 
-    /// Whose copyright each source names at its top
+    /// Copyright owner for source headers
     #[arg(long, value_name = "OWNER")]
     owner: Option<String>,
 
-    /// Give each group of kinds a folder of its own
+    /// Use one directory per API group
     #[arg(long)]
     multigroup: bool,
 
-    /// Watch the operator's own namespace only, with Roles instead of ClusterRoles
+    /// Watch only the operator's namespace, with Roles instead of ClusterRoles
     #[arg(long)]
     namespaced: bool,
 
-    /// PROJECT of a project of kubebuilder's, to carry over what it says
+    /// PROJECT file of a kubebuilder project to import
     #[arg(long, value_name = "FILE")]
     from: Option<PathBuf>,
 
@@ -71,19 +71,20 @@ pub(crate) struct Args {
     how: How,
 }
 
-/// Where the project has kubewright from; otherwise from the checkout that this program was built in, or by version.
+/// The kubewright dependency of the project. Defaults to the checkout that this binary was built in, or its
+/// version.
 #[derive(Debug, clap::Args)]
 #[group(multiple = false)]
 struct KubewrightArgs {
-    /// Depend on kubewright in a checkout
-    #[arg(long = "kubewright-path", id = "kubewright-path", value_name = "FOLDER")]
+    /// Depend on a local kubewright checkout
+    #[arg(long = "kubewright-path", id = "kubewright-path", value_name = "DIR")]
     path: Option<PathBuf>,
 
-    /// Depend on kubewright in a git repository
+    /// Depend on a kubewright git repository
     #[arg(long = "kubewright-git", id = "kubewright-git", value_name = "URL")]
     git: Option<String>,
 
-    /// Depend on a released version of kubewright
+    /// Depend on a kubewright release
     #[arg(long = "kubewright-version", id = "kubewright-version", value_name = "VERSION")]
     version: Option<String>,
 }
@@ -96,10 +97,10 @@ enum License {
 
 pub(crate) fn run(args: &Args, ui: &Ui) -> Result<()> {
     args.kubebuilder.note(ui);
-    let root = std::path::absolute(&args.folder).context("cannot find the folder")?;
+    let root = std::path::absolute(&args.folder).context("cannot resolve the directory")?;
     if root.join(project_file::PATH).exists() {
-        return Err(anyhow!("{} is a project already", root.display()))
-            .hint("add to it with `kubewright create api`, or change it with `kubewright edit`");
+        return Err(anyhow!("{} already contains a project", root.display()))
+            .hint("use `kubewright create api` to add APIs, or `kubewright edit` to change settings");
     }
     let (mut project, left) = match &args.from {
         Some(file) => carried_over(file)?,
@@ -114,9 +115,7 @@ pub(crate) fn run(args: &Args, ui: &Ui) -> Result<()> {
     } else if project.project_name.is_empty() {
         project.project_name = names::project_of(&root.file_name().unwrap_or_default().to_string_lossy());
     }
-    names::check_project(&project.project_name)
-        .map_err(anyhow::Error::new)
-        .hint("name it with --project-name")?;
+    names::check_project(&project.project_name).map_err(anyhow::Error::new).hint("set --project-name")?;
     project.multigroup |= args.multigroup;
     project.namespaced |= args.namespaced;
     if args.license == License::Apache2 {
@@ -132,26 +131,26 @@ pub(crate) fn run(args: &Args, ui: &Ui) -> Result<()> {
     };
     let done = start(&root, &project, &options, args.how, ui)?;
     for what in left {
-        ui.warn(&format!("not carried over: {what}"));
+        ui.warn(&format!("not imported: {what}"));
     }
     if done && project.resources.is_empty() {
-        ui.note("next, add a kind: `kubewright create api --group GROUP --version v1 --kind KIND`");
+        ui.note("Next: add an API with `kubewright create api --group GROUP --version v1 --kind KIND`");
     }
     Ok(())
 }
 
 fn carried_over(file: &Path) -> Result<(ProjectFile, Vec<String>)> {
     let text = fs::read_to_string(file).with_context(|| format!("cannot read {}", file.display()))?;
-    let theirs = ProjectFile::read(&text).with_context(|| format!("cannot carry over {}", file.display()))?;
+    let theirs = ProjectFile::read(&text).with_context(|| format!("cannot import {}", file.display()))?;
     let crds = crds(&file.with_file_name("config").join("crd/bases"))?;
     let (ours, mut left) = adopt(&theirs, &crds);
     let webhooks = ours.resources.iter().any(|resource| resource.webhooks().is_some());
     let what = if webhooks { "reconcilers and webhooks" } else { "reconcilers" };
-    left.push(format!("the Go code: {what} start as templates"));
+    left.push(format!("Go code: {what} start from templates"));
     Ok((ours, left))
 }
 
-/// The CRDs that `make manifests` wrote in a kubebuilder project; empty without that folder.
+/// The CRDs that `make manifests` generated in a kubebuilder project; empty if the directory is missing.
 fn crds(folder: &Path) -> Result<Vec<Value>> {
     let failed = |path: &Path| format!("cannot read {}", path.display());
     let mut crds = Vec::new();
@@ -175,10 +174,10 @@ impl KubewrightArgs {
     fn dependency(&self) -> Result<Dependency> {
         Ok(match (&self.path, &self.git, &self.version) {
             (Some(path), ..) => {
-                let root = std::path::absolute(path).context("cannot find the checkout")?;
+                let root = std::path::absolute(path).context("cannot resolve the checkout")?;
                 if !root.join("crates/kubewright/Cargo.toml").is_file() {
-                    return Err(anyhow!("{} is no checkout of kubewright", path.display()))
-                        .hint("it is a folder with crates/kubewright in it");
+                    return Err(anyhow!("{} is not a kubewright checkout", path.display()))
+                        .hint("a checkout contains crates/kubewright");
                 }
                 Dependency::Path(root.display().to_string())
             }

@@ -1,8 +1,8 @@
-//! Flags of kubebuilder that tutorials use and that mean nothing here. They are accepted, and a note says why.
+//! Flags of kubebuilder that tutorials use and that have no effect here. They are accepted with a note.
 
 use crate::ui::Ui;
 
-/// Flags that every command of kubebuilder takes.
+/// Flags of every kubebuilder command.
 #[derive(Debug, clap::Args)]
 pub(crate) struct Global {
     #[arg(long, value_name = "PLUGINS", hide = true)]
@@ -74,45 +74,50 @@ pub(crate) struct Webhook {
 }
 
 impl Global {
-    /// Notes the flags that were given.
+    /// Notes the given flags.
     pub(crate) fn note(&self, ui: &Ui) {
-        note(ui, "plugins", self.plugins.is_some(), "kubewright has one layout and no plugins");
-        note(ui, "project-version", self.project_version.is_some(), "PROJECT has version 3");
+        note(ui, "plugins", self.plugins.is_some(), "kubewright has no plugins");
+        note(ui, "project-version", self.project_version.is_some(), "the project version is always 3");
     }
 }
 
 impl Init {
-    /// Notes the flags that were given.
+    /// Notes the given flags.
     pub(crate) fn note(&self, ui: &Ui) {
-        note(ui, "repo", self.repo.is_some(), "a cargo package has a name, not a module path");
+        note(ui, "repo", self.repo.is_some(), "cargo packages have no module path");
         note(ui, "skip-go-version-check", self.skip_go_version_check.is_some(), "Go is not needed");
         note(ui, "fetch-deps", self.fetch_deps.is_some(), "cargo fetches dependencies when it builds");
         note(ui, "component-config", self.component_config.is_some(), "the manager is configured with flags");
-        note(ui, "license-file", self.license_file.is_some(), "edit LICENSE, or set --owner for the headers");
+        note(
+            ui,
+            "license-file",
+            self.license_file.is_some(),
+            "edit LICENSE, or use --owner for file headers",
+        );
         self.global.note(ui);
     }
 }
 
 impl Create {
-    /// Notes the flags that were given.
+    /// Notes the given flags.
     pub(crate) fn note(&self, ui: &Ui) {
-        note(ui, "make", self.make.is_some(), "the CRD and the role are written without a build");
+        note(ui, "make", self.make.is_some(), "the CRD and RBAC rules are generated without a build");
         note(ui, "ssa", self.ssa.is_some(), "derive ApplyConfiguration on the types instead");
-        note(ui, "crd-version", self.crd_version.is_some(), "CRDs are apiextensions.k8s.io/v1");
+        note(ui, "crd-version", self.crd_version.is_some(), "CRDs always use apiextensions.k8s.io/v1");
         self.global.note(ui);
     }
 }
 
 impl Webhook {
-    /// Notes the flags that were given.
+    /// Notes the given flags.
     pub(crate) fn note(&self, ui: &Ui) {
-        note(ui, "make", self.make.is_some(), "the webhook configurations are written without a build");
+        note(ui, "make", self.make.is_some(), "the webhook configurations are generated without a build");
         note(ui, "legacy", self.legacy.is_some(), "handlers are in src/webhooks");
         note(
             ui,
             "webhook-version",
             self.api_version.is_some(),
-            "webhooks are admissionregistration.k8s.io/v1",
+            "webhooks always use admissionregistration.k8s.io/v1",
         );
         self.global.note(ui);
     }

@@ -1,7 +1,7 @@
-//! `kubewright manifests`: what a compiled operator declares becomes the files under config/.
+//! `kubewright manifests`: generates files under config/ from a compiled operator.
 //!
-//! The operator is built, and its program says what it declares; kubewright-manifests makes files of that. Nothing is
-//! written if anything is wrong, and only what changed is written at all.
+//! It builds the operator, asks its binary for the inventory, and passes that to kubewright-manifests.
+//! Nothing is written if there is an error, and only changed files are written.
 
 use std::fmt::Write as _;
 use std::fs;
@@ -17,47 +17,44 @@ use crate::project::{Manifests, Project, manifests};
 use crate::ui::Ui;
 
 const EXAMPLES: &[(&str, &str)] = &[
-    ("Write the manifests of the operator in this folder", "kubewright manifests"),
-    ("Fail in CI if somebody forgot to", "kubewright manifests --check"),
-    (
-        "See what would change, for a feature of the operator",
-        "kubewright manifests --dry-run -- --features beta",
-    ),
+    ("Generate the manifests", "kubewright manifests"),
+    ("Fail in CI if the manifests are out of date", "kubewright manifests --check"),
+    ("Preview the changes with a cargo feature enabled", "kubewright manifests --dry-run -- --features beta"),
 ];
 
-/// Write CRDs, roles and webhook configurations from the compiled operator
+/// Generate CRDs, RBAC rules and webhook configurations
 #[derive(Debug, clap::Args)]
 #[command(after_help = examples(EXAMPLES))]
 pub(crate) struct Args {
-    /// Folder of the operator
-    #[arg(value_name = "PROJECT", default_value = ".")]
+    /// Project directory
+    #[arg(value_name = "DIR", default_value = ".")]
     project: PathBuf,
 
-    /// Write nothing, and fail if the files are not what the code says
+    /// Fail if the files are out of date, without writing them
     #[arg(long, conflicts_with_all = ["dry_run", "prune"])]
     check: bool,
 
-    /// Write nothing, and print what would change
+    /// Print the changes without writing them
     #[arg(long)]
     dry_run: bool,
 
-    /// Remove files that nothing in the code produces any more
+    /// Remove generated files that are no longer produced
     #[arg(long)]
     prune: bool,
 
-    /// Program of the operator, where its package has several
+    /// Operator binary, if the package has several
     #[arg(long, value_name = "NAME")]
     bin: Option<String>,
 
-    /// Cut descriptions in CRDs after so many characters; 0 leaves them out
+    /// Truncate CRD descriptions to this many characters; 0 omits them
     #[arg(long, value_name = "N")]
     max_description_length: Option<usize>,
 
-    /// File with a text that each manifest begins with, as comments
+    /// File with a comment header for each manifest
     #[arg(long, value_name = "FILE")]
     header_file: Option<PathBuf>,
 
-    /// Arguments for cargo, behind `--`
+    /// Arguments for cargo, after `--`
     #[arg(value_name = "CARGO_ARGS", last = true)]
     cargo: Vec<String>,
 }
@@ -89,17 +86,17 @@ pub(crate) fn run(args: &Args, ui: &Ui) -> Result<()> {
 
 fn check(project: &Project, changes: &Changes, ui: &Ui) -> Result<()> {
     if changes.is_empty() {
-        ui.note(&format!("{} as the code says", count(changes.unchanged.len())));
+        ui.note(&format!("{} up to date", count(changes.unchanged.len())));
         return Ok(());
     }
     ui.print_styled(&diff(project, changes, true)?)?;
     let stale = changes.stale.iter().map(String::as_str);
     let paths: Vec<&str> = changes.write.keys().map(String::as_str).chain(stale).collect();
-    Err(anyhow::anyhow!("not what the code says: {}", paths.join(", ")))
-        .hint("run `kubewright manifests`, with --prune where files are left over, and commit what it writes")
+    Err(anyhow::anyhow!("out of date: {}", paths.join(", ")))
+        .hint("run `kubewright manifests` (with --prune to remove stale files) and commit the result")
 }
 
-/// What would change, as a unified diff.
+/// The changes as a unified diff.
 fn diff(project: &Project, changes: &Changes, prune: bool) -> Result<String> {
     let mut text = String::new();
     let removed = changes.stale.iter().filter(|_| prune).map(|path| (path, ""));

@@ -11,16 +11,16 @@ use crate::migration::{self, Migration};
 use crate::ui::Ui;
 
 const EXAMPLES: &[(&str, &str)] = &[
-    ("Migrate a kind after its storage version changed", "kubewright migrate orders.shop.example.com"),
-    ("See which kinds need it", "kubewright migrate --dry-run"),
-    ("Migrate every kind that needs it, in another cluster", "kubewright migrate --all --context staging"),
+    ("Migrate a CRD after its storage version changed", "kubewright migrate orders.shop.example.com"),
+    ("List the CRDs that need migration", "kubewright migrate --dry-run"),
+    ("Migrate all CRDs of another cluster", "kubewright migrate --all --context staging"),
 ];
 
-/// Rewrite stored custom resources in the storage version, so that an old version can be removed
+/// Migrate stored custom resources to the storage version
 ///
-/// A CRD lists in status.storedVersions every version that objects may be stored in. A version can be removed from the CRD
-/// only when it is not listed. This command writes every object once without a change, which stores it in the storage version,
-/// and then sets status.storedVersions. It can be interrupted and repeated.
+/// A CRD lists in status.storedVersions every version that objects may be stored in. A version can be removed
+/// from the CRD only when it is not listed. This command rewrites every object without changes, which stores
+/// it in the storage version, and then updates status.storedVersions. It can be interrupted and repeated.
 #[derive(Debug, clap::Args)]
 #[command(after_help = examples(EXAMPLES))]
 pub(crate) struct Args {
@@ -32,15 +32,15 @@ pub(crate) struct Args {
     #[arg(long, conflicts_with = "crds")]
     all: bool,
 
-    /// Print what would be migrated, and write nothing
+    /// Print what would be migrated
     #[arg(long)]
     dry_run: bool,
 
-    /// Kubeconfig of the cluster [default: KUBECONFIG, or ~/.kube/config]
+    /// Path to the kubeconfig [default: KUBECONFIG, or ~/.kube/config]
     #[arg(long, value_name = "FILE")]
     kubeconfig: Option<PathBuf>,
 
-    /// Context in that kubeconfig [default: its current one]
+    /// Kubeconfig context [default: the current context]
     #[arg(long, value_name = "NAME")]
     context: Option<String>,
 }
@@ -48,7 +48,7 @@ pub(crate) struct Args {
 pub(crate) fn run(args: &Args, ui: &Ui) -> Result<()> {
     let source = connect::Source { kubeconfig: args.kubeconfig.clone(), context: args.context.clone() };
     control_plane::runtime()?.block_on(async {
-        let config = connect::infer(&source).await.context("no cluster is configured")?;
+        let config = connect::infer(&source).await.context("cannot load the kubeconfig")?;
         let options = connect::Options {
             user_agent: connect::user_agent("kubewright-migrate", env!("CARGO_PKG_VERSION")),
             ..connect::Options::default()
@@ -56,7 +56,7 @@ pub(crate) fn run(args: &Args, ui: &Ui) -> Result<()> {
         let client = connect::client(config, options).context("cannot connect to the cluster")?;
         let found = migration::find(&client, &args.crds).await?;
         if found.is_empty() {
-            ui.note("every CRD lists its storage version only; nothing to migrate");
+            ui.note("nothing to migrate: every CRD lists only its storage version");
         }
         for migration in found {
             let Migration { name, storage, stored } = &migration;
@@ -67,7 +67,7 @@ pub(crate) fn run(args: &Args, ui: &Ui) -> Result<()> {
             }
             let written =
                 migration.run(&client, |count| ui.note(&format!("{name}: {count} objects"))).await?;
-            ui.print(format!("{name}: {written} objects are stored in {storage}\n").as_bytes())?;
+            ui.print(format!("{name}: {written} objects migrated to {storage}\n").as_bytes())?;
         }
         Ok(())
     })

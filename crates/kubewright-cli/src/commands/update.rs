@@ -1,4 +1,4 @@
-//! `kubewright update`: the files of a project, from the scaffold that it was made with to that of this version.
+//! `kubewright update`: merges the scaffold of this version into a project.
 
 use std::fmt::Write as _;
 use std::path::PathBuf;
@@ -13,20 +13,18 @@ use crate::scaffold::base::{self, Base};
 use crate::scaffold::{Outcome, Update, diff, render};
 use crate::ui::Ui;
 
-const EXAMPLES: &[(&str, &str)] = &[
-    ("See what a newer scaffold changes", "kubewright update --dry-run"),
-    ("Merge it with your changes", "kubewright update"),
-];
+const EXAMPLES: &[(&str, &str)] =
+    &[("Preview the changes", "kubewright update --dry-run"), ("Update the project", "kubewright update")];
 
-/// Update the scaffold of a project to that of this kubewright, with a three-way merge
+/// Update the project to the current scaffold with a three-way merge
 #[derive(Debug, clap::Args)]
 #[command(after_help = examples(EXAMPLES))]
 pub(crate) struct Args {
-    /// Folder of the project
-    #[arg(long, value_name = "FOLDER", default_value = ".")]
+    /// Project directory
+    #[arg(long, value_name = "DIR", default_value = ".")]
     project: PathBuf,
 
-    /// Write nothing, and print what would change
+    /// Print the changes without writing them
     #[arg(long)]
     dry_run: bool,
 }
@@ -49,7 +47,7 @@ pub(crate) fn run(args: &Args, ui: &Ui) -> Result<()> {
             write(&root, &[(base::PATH.to_owned(), Some(record.to_text()))])?;
         }
         ui.note(&format!(
-            "{} did not exist: it records the scaffold of {version} now, and later updates merge with that; no other \
+            "{} was missing and now records the scaffold of {version}, which later updates merge with; no other \
              file changed",
             base::PATH
         ));
@@ -64,7 +62,7 @@ pub(crate) fn run(args: &Args, ui: &Ui) -> Result<()> {
         }
     }
     if update.steps.is_empty() {
-        ui.note(&format!("the scaffold is that of kubewright {version} already"));
+        ui.note(&format!("already up to date with kubewright {version}"));
         return Ok(());
     }
     if args.dry_run {
@@ -77,18 +75,21 @@ pub(crate) fn run(args: &Args, ui: &Ui) -> Result<()> {
     match update.conflicts() {
         0 if args.dry_run => Ok(()),
         0 => {
-            ui.note(&format!("from {} to {version}; next: run `make manifests test`", base.kubewright));
+            ui.note(&format!(
+                "Updated from {} to {version}. Next: run `make manifests test`",
+                base.kubewright
+            ));
             Ok(())
         }
         marked => {
             let places = if marked == 1 { "1 place".to_owned() } else { format!("{marked} places") };
-            Err(anyhow!("both sides changed the same lines: {places} marked with <<<<<<< and >>>>>>>"))
-                .hint("nothing is lost: edit the marked lines, then run `make manifests test`")
+            Err(anyhow!("merge conflicts: {places} marked with <<<<<<< and >>>>>>>"))
+                .hint("resolve the conflicts, then run `make manifests test`")
         }
     }
 }
 
-/// One line for each file.
+/// One line per file.
 fn summary(update: &Update) -> String {
     let mut text = String::new();
     for (path, outcome) in &update.outcomes {
@@ -98,8 +99,8 @@ fn summary(update: &Update) -> String {
             Outcome::Merged => "merged",
             Outcome::Conflict(_) => "conflict",
             Outcome::Removed => "removed",
-            Outcome::LeftOut => "left out, since you removed it:",
-            Outcome::Kept => "kept, since it is yours:",
+            Outcome::LeftOut => "skipped (you removed it):",
+            Outcome::Kept => "kept (you changed it):",
         };
         let _ = writeln!(text, "{what} {path}");
     }

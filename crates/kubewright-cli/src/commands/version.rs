@@ -1,6 +1,6 @@
-//! `kubewright version`: which kubewright this is, and which Kubernetes it embeds.
+//! `kubewright version`: prints the kubewright version and the embedded Kubernetes version.
 //!
-//! Owns what is known of the build; `kubewright --version` prints the same first line.
+//! `kubewright --version` prints the same first line.
 
 use std::env;
 
@@ -13,19 +13,19 @@ use crate::ui::Ui;
 
 const EXAMPLES: &[(&str, &str)] = &[
     ("Print the version", "kubewright version"),
-    ("Print the number only, for a script", "kubewright version --short"),
-    ("Print all that is known of the build, as data", "kubewright version -o json"),
+    ("Print only the version number", "kubewright version --short"),
+    ("Print build information as JSON", "kubewright version -o json"),
 ];
 
-/// Print the version of kubewright, and of the Kubernetes API that it embeds
+/// Print the kubewright version and the embedded Kubernetes API version
 #[derive(Debug, clap::Args)]
 #[command(after_help = examples(EXAMPLES))]
 pub(crate) struct Args {
-    /// Print only the number
+    /// Print only the version number
     #[arg(long, conflicts_with = "output")]
     short: bool,
 
-    /// Print as data
+    /// Output format
     #[arg(short, long, value_name = "FORMAT")]
     output: Option<Format>,
 }
@@ -40,12 +40,12 @@ pub(crate) fn run(args: &Args, ui: &Ui) -> Result<()> {
     ui.print(text.as_bytes())
 }
 
-/// What follows the name in `kubewright --version`: the number and, where known, the commit.
+/// The text after the name in `kubewright --version`: the version and, if known, the commit.
 pub(crate) fn line() -> String {
     Build::this().line()
 }
 
-/// A build of kubewright, in the words of Kubernetes' own `version.Info`. Sorted by name, as data is printed.
+/// Build information with the field names of Kubernetes' `version.Info`, sorted by name.
 #[derive(Serialize)]
 #[serde(rename_all = "camelCase")]
 struct Build {
@@ -59,8 +59,8 @@ struct Build {
 }
 
 impl Build {
-    /// The commit comes from whoever builds a release, in two variables. A build script that asks git would
-    /// link the program anew after every commit, and could name the commit of a repository around ours.
+    /// Release builds pass the commit in two variables. A build script that calls git would relink the binary
+    /// after every commit, and could report the commit of an enclosing repository.
     fn this() -> Self {
         Self {
             git_commit: option_env!("KUBEWRIGHT_GIT_COMMIT"),
@@ -71,7 +71,7 @@ impl Build {
         }
     }
 
-    /// As cargo has it: `0.1.0 (0123456789 2026-01-31)`.
+    /// Cargo's format: `0.1.0 (0123456789 2026-01-31)`.
     fn line(&self) -> String {
         let commit = self.git_commit.map(|commit| commit.get(..9).unwrap_or(commit));
         let known: Vec<&str> = commit.into_iter().chain(self.git_commit_date).collect();
@@ -91,7 +91,7 @@ impl Build {
     }
 }
 
-/// A platform as container images and Kubernetes name it, which is as Go does: `linux/amd64`.
+/// The platform in Go's notation, as container images use it: `linux/amd64`.
 fn platform(os: &str, arch: &str) -> String {
     let os = if os == "macos" { "darwin" } else { os };
     let arch = match arch {
@@ -113,7 +113,7 @@ mod tests {
     }
 
     #[test]
-    fn the_line_names_the_commit_and_its_date_where_they_are_known() {
+    fn the_line_contains_the_commit_and_its_date_if_known() {
         let commit = Some("0123456789abcdef0123456789abcdef01234567");
         assert_eq!(build(commit, Some("2026-01-31")).line(), "1.2.3 (012345678 2026-01-31)");
         assert_eq!(build(commit, None).line(), "1.2.3 (012345678)");
@@ -122,7 +122,7 @@ mod tests {
     }
 
     #[test]
-    fn the_verbose_description_has_the_whole_commit_and_the_platform() {
+    fn the_verbose_output_has_the_full_commit_and_the_platform() {
         insta::assert_snapshot!(build(Some("0123456789abcdef"), Some("2026-01-31")).describe(true), @"
         kubewright 1.2.3 (012345678 2026-01-31)
         Kubernetes API: v1.36
@@ -132,7 +132,7 @@ mod tests {
     }
 
     #[test]
-    fn data_leaves_out_what_is_not_known() {
+    fn unknown_fields_are_omitted() {
         insta::assert_snapshot!(Format::Json.render(&build(None, None)).unwrap(), @r#"
         {
           "kubernetesVersion": "v1.36",

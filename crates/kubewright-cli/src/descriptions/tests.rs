@@ -1,4 +1,4 @@
-//! The texts against the schemas that a real API server published.
+//! Compares the descriptions with recorded schemas of a real API server.
 
 use std::collections::BTreeSet;
 use std::fs;
@@ -8,7 +8,7 @@ use kubewright_apis::openapi;
 
 use super::*;
 
-/// What a real API server answered: the path into a document of OpenAPI v3, and what stands there.
+/// Recorded responses of a real API server: the path in an OpenAPI v3 document and the value there.
 fn recorded() -> Vec<(Vec<String>, Value)> {
     let path = "tests/oracle/scenarios/openapi/builtin.json";
     let text = fs::read(Path::new(env!("CARGO_MANIFEST_DIR")).join(path)).unwrap();
@@ -22,10 +22,10 @@ fn recorded() -> Vec<(Vec<String>, Value)> {
 }
 
 #[test]
-fn recorded_schemas_say_the_same() {
+fn descriptions_match_the_recorded_schemas() {
     let mut compared = 0;
     let mut same = |ours: Option<&str>, recorded: &Value, of: &[&str]| {
-        // The recording doubles a `<` that looks like one of its marks.
+        // The recording escapes `<` as `<<`.
         let recorded = recorded["description"].as_str().map(|text| text.replace("<<", "<"));
         assert_eq!(ours, recorded.as_deref(), "{of:?}");
         compared += 1;
@@ -48,7 +48,7 @@ fn recorded_schemas_say_the_same() {
 }
 
 #[test]
-fn every_published_type_has_a_text_but_lists() {
+fn every_published_type_except_lists_has_a_description() {
     let document = openapi::v2_document(&[], &KubernetesDescriptions);
     let definitions = document["definitions"].as_object().unwrap();
     let silent: BTreeSet<_> = definitions
@@ -65,7 +65,7 @@ fn every_published_type_has_a_text_but_lists() {
 }
 
 #[test]
-fn lists_say_what_every_kind_says() {
+fn lists_have_the_descriptions_of_common_fields() {
     let of_list = |field| KubernetesDescriptions.of_field("io.k8s.api.core.v1.PodList", field);
     let of_pod = |field| KubernetesDescriptions.of_field("io.k8s.api.core.v1.Pod", field);
     for field in ["apiVersion", "kind"] {

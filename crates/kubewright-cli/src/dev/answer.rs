@@ -1,11 +1,11 @@
-//! Errors of the Kubernetes client, for people.
+//! Readable errors of the Kubernetes client.
 
 use anyhow::anyhow;
 
-/// What the API server answered, in its own words, or why there was no answer.
+/// The API server's message, or why there was no response.
 pub(crate) fn told(error: kube::Error) -> anyhow::Error {
     match error {
-        // The client's own text for it has all fields of the answer.
+        // The client's own text has all fields of the response.
         kube::Error::Api(status) if !status.message.is_empty() => anyhow!("{}", status.message),
         error => anyhow!(error),
     }

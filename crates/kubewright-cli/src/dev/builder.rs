@@ -1,7 +1,7 @@
-//! A build of the operator by cargo, which can be given up.
+//! A cancelable build of the operator by cargo.
 //!
-//! cargo speaks to people itself, on standard error. A [`Build`] that is dropped or abandoned leaves no process behind,
-//! and cargo's target folder as cargo can go on from.
+//! cargo prints to standard error itself. A [`Build`] that is dropped or abandoned leaves no process behind,
+//! and the target directory in a state that cargo can continue from.
 
 use std::path::PathBuf;
 use std::time::{Duration, Instant};
@@ -10,14 +10,14 @@ use anyhow::{Context as _, Result};
 use tokio::io::{AsyncBufReadExt as _, BufReader, Lines};
 use tokio::process::{ChildStdout, Command};
 
-use super::group::Group;
+use super::process_group::Group;
 use crate::project::{Programs, Project, not_started};
 use crate::ui::Ui;
 
-/// How long cargo and the compiler may take to end when they are told to.
+/// Grace period for cargo and rustc.
 const GRACE: Duration = Duration::from_secs(2);
 
-/// How an operator is built.
+/// How to build an operator.
 #[derive(Debug)]
 pub(crate) struct Builder {
     pub(crate) project: Project,
@@ -27,7 +27,7 @@ pub(crate) struct Builder {
 }
 
 impl Builder {
-    /// Starts a build. A bar of progress is left out where others write to the terminal meanwhile.
+    /// Starts a build. The progress bar is disabled if other output goes to the terminal.
     pub(crate) fn start(&self, alone: bool) -> Result<Build> {
         let mut command =
             Command::from(self.project.build_command(self.bin.as_deref(), &self.arguments, &self.ui));
@@ -46,7 +46,7 @@ impl Builder {
     }
 }
 
-/// A build that is under way.
+/// A running build.
 #[derive(Debug)]
 pub(crate) struct Build {
     group: Group,
@@ -56,19 +56,19 @@ pub(crate) struct Build {
     started: Instant,
 }
 
-/// How a build ended.
+/// The result of a build.
 #[derive(Debug)]
 pub(crate) struct Built {
-    /// The operator's program; none if the build failed, of which cargo has told why.
+    /// The operator binary, or `None` if the build failed; cargo has printed the errors.
     pub(crate) program: Option<PathBuf>,
     pub(crate) took: Duration,
 }
 
 impl Build {
-    /// Waits for the end. Can be given up and called again.
+    /// Waits for the build. Cancel-safe.
     pub(crate) async fn finish(&mut self) -> Result<Built> {
         while let Some(lines) = &mut self.lines {
-            match lines.next_line().await.context("cannot read what cargo says")? {
+            match lines.next_line().await.context("cannot read the output of cargo")? {
                 Some(line) => self.programs.read(&line),
                 None => self.lines = None,
             }
@@ -82,9 +82,9 @@ impl Build {
         Ok(Built { program: Some(program), took })
     }
 
-    /// Ends it.
+    /// Stops the build.
     pub(crate) async fn abandon(mut self) -> Result<()> {
-        self.group.end(GRACE).await.context("cannot end cargo")?;
+        self.group.end(GRACE).await.context("failed to stop cargo")?;
         Ok(())
     }
 }

@@ -1,4 +1,4 @@
-//! The cluster that the operator works on: one in this process that is kept between runs, or one that is there already.
+//! The cluster of the loop: an embedded one that is kept between runs, or an existing one.
 
 use std::ffi::OsString;
 use std::path::Path;
@@ -11,9 +11,9 @@ use kubewright_apiserver::audit::Audit;
 use kubewright_apiserver::{Controllers, Options};
 use kubewright_runtime::connect;
 
-use super::folder::Folder;
 use super::report::{Report, shown};
 use super::samples::Sample;
+use super::state_dir::Folder;
 use crate::control_plane::{self, ControlPlane};
 use crate::descriptions::KubernetesDescriptions;
 use crate::error::Hint as _;
@@ -23,17 +23,17 @@ use crate::ui::Ui;
 /// Which cluster to use.
 #[derive(Debug)]
 pub(crate) enum Where {
-    /// One in this process.
+    /// An embedded cluster.
     Embedded { port: u16, nodes: usize, fresh: bool },
-    /// One that is there.
+    /// An existing cluster.
     Existing(connect::Source),
 }
 
 pub(crate) struct Cluster {
     client: kube::Client,
-    /// `kubectl`, with what it needs to find this cluster.
+    /// `kubectl` with the flags for this cluster.
     kubectl: String,
-    /// What the operator needs to find it.
+    /// Arguments with which the operator connects to it.
     pub(crate) arguments: Vec<String>,
     pub(crate) variables: Vec<(&'static str, OsString)>,
     embedded: Option<(ControlPlane, Folder)>,
@@ -42,7 +42,8 @@ pub(crate) struct Cluster {
 }
 
 impl Cluster {
-    /// Starts or finds it, and says which it is, before anything is written to it. One in this process is listened to.
+    /// Starts or finds the cluster, and reports which one before anything is written to it. Requests to an
+    /// embedded one are audited.
     pub(crate) async fn start(
         which: Where,
         metadata: &Metadata,
@@ -76,12 +77,12 @@ impl Cluster {
         };
         let kept = folder.objects().exists();
         let server = control_plane::open(&folder.objects(), options, ui)
-            .hint("begin with a new cluster: --fresh; see also whether the disk is full")?;
+            .hint("start with a new cluster: --fresh; also check for free disk space")?;
         let control_plane = ControlPlane::start(server, port, Some(nodes)).await?;
         let kubeconfig = folder.kubeconfig();
         control_plane
             .write_kubeconfig(&kubeconfig)
-            .hint("see whether the disk is full, or set CARGO_TARGET_DIR to a folder that you may write")?;
+            .hint("check for free disk space, or set CARGO_TARGET_DIR to a writable directory")?;
         let which = if kept { "kept from the last run" } else { "new" };
         let took = shown(started.elapsed());
         report.step("cluster", &format!("{} in {took}, {which}", control_plane.url()))?;
@@ -96,11 +97,11 @@ impl Cluster {
     }
 
     async fn existing(source: connect::Source, report: &Report) -> Result<Self> {
-        let config = connect::infer(&source).await.context("there is no cluster to use")?;
+        let config = connect::infer(&source).await.context("cannot load the kubeconfig")?;
         let url = config.cluster_url.to_string();
         let context = match &source.context {
             Some(context) => Some(context.clone()),
-            // What cannot be read here was read above, or is not there: then this is a pod.
+            // An unreadable kubeconfig failed above or does not exist, as in a Pod.
             None => match &source.kubeconfig {
                 Some(file) => Kubeconfig::read_from(file),
                 None => Kubeconfig::read(),
@@ -109,8 +110,10 @@ impl Cluster {
             .and_then(|kubeconfig| kubeconfig.current_context),
         };
         let shown = context.as_ref().map_or_else(|| "no context".to_owned(), |it| format!("context {it}"));
-        report
-            .result("cluster", &format!("{}: {shown}; this one is written to", url.trim_end_matches('/')))?;
+        report.result(
+            "cluster",
+            &format!("{}: {shown}; objects are applied to it", url.trim_end_matches('/')),
+        )?;
         let mut arguments = Vec::new();
         let mut kubectl = "kubectl".to_owned();
         if let Some(file) = &source.kubeconfig {
@@ -130,7 +133,7 @@ impl Cluster {
         Ok(Self { client, kubectl, arguments, variables: Vec::new(), embedded: None, context })
     }
 
-    /// Whether it was there already.
+    /// Whether it is an existing cluster.
     pub(crate) fn is_existing(&self) -> bool {
         self.embedded.is_none()
     }
@@ -144,13 +147,13 @@ impl Cluster {
         &self.client
     }
 
-    /// A line for another terminal, which shows objects of some kinds.
+    /// A command line that lists objects of some kinds.
     pub(crate) fn kubectl(&self, plurals: &[String]) -> String {
         let kinds: Vec<&str> = plurals.iter().map(String::as_str).chain(["pods"]).collect();
         format!("{} get {}", self.kubectl, kinds.join(","))
     }
 
-    /// Whether this cluster has not had the samples yet.
+    /// Whether the samples were never applied to this cluster.
     pub(crate) async fn wants(&self, samples: &[Sample]) -> Result<bool> {
         if let Some((_, folder)) = &self.embedded {
             return Ok(!folder.is_sampled());
@@ -163,7 +166,7 @@ impl Cluster {
         Ok(true)
     }
 
-    /// Remembers that it has had the samples.
+    /// Records that the samples were applied.
     pub(crate) fn sampled(&self) -> Result<()> {
         match &self.embedded {
             Some((_, folder)) => folder.sampled(),
@@ -171,18 +174,18 @@ impl Cluster {
         }
     }
 
-    /// Ends what was started here.
+    /// Stops an embedded cluster.
     pub(crate) async fn close(self) -> Result<()> {
         match self.embedded {
             Some((control_plane, _folder)) => {
-                control_plane.close().await.hint("make room on the disk of the target folder")
+                control_plane.close().await.hint("free disk space for the target directory")
             }
             None => Ok(()),
         }
     }
 }
 
-/// A path as a shell takes it.
+/// Quotes a path for a shell.
 fn quoted(path: &Path) -> String {
     let path = path.display().to_string();
     let is_plain = |c: char| c.is_ascii_alphanumeric() || "/._-+:@%=,".contains(c);
@@ -194,7 +197,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_path_with_blanks_is_pasted_whole() {
+    fn paths_with_spaces_are_quoted() {
         assert_eq!(quoted(Path::new("/a/b-c_1.kubeconfig")), "/a/b-c_1.kubeconfig");
         assert_eq!(quoted(Path::new("/my shop/it's")), r"'/my shop/it'\''s'");
     }

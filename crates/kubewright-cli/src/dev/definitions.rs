@@ -1,6 +1,6 @@
-//! The CustomResourceDefinitions of the operator in the cluster.
+//! Installs the operator's CRDs.
 //!
-//! They are applied when they differ from those that were applied last, and served when [`Definitions::apply`] returns.
+//! CRDs that changed since the last call are applied. They are served when [`Definitions::apply`] returns.
 
 use std::time::Duration;
 
@@ -14,10 +14,10 @@ use super::answer::told;
 use super::samples::MANAGER;
 use crate::error::Hint as _;
 
-/// How long the API server may take to serve a kind.
+/// Timeout for a CRD to be established.
 const PATIENCE: Duration = Duration::from_secs(30);
 
-/// What was applied last.
+/// The CRDs applied last.
 #[derive(Debug, Default)]
 pub(crate) struct Definitions {
     applied: Vec<Value>,
@@ -30,12 +30,12 @@ pub(crate) struct Defined {
     pub(crate) version: String,
     pub(crate) kind: String,
     pub(crate) plural: String,
-    /// Whether it has a status that its controller writes.
+    /// Whether it has the status subresource.
     pub(crate) has_status: bool,
 }
 
 impl Definitions {
-    /// Brings them into the cluster. Tells how many of them changed there.
+    /// Applies the CRDs. Returns how many changed.
     pub(crate) async fn apply(
         &mut self,
         client: &kube::Client,
@@ -52,15 +52,15 @@ impl Definitions {
         Ok(changed)
     }
 
-    /// The kinds in the versions that are served.
+    /// The served versions of the kinds.
     pub(crate) fn kinds(&self) -> Vec<Defined> {
         self.applied.iter().flat_map(kinds).collect()
     }
 }
 
-/// Applies one, and waits until its kind is served. Tells whether that changed something.
+/// Applies a CRD and waits until it is established. Returns whether it changed.
 async fn install(api: &Api<CustomResourceDefinition>, name: &str, definition: &Value) -> Result<bool> {
-    let failed = || format!("cannot install the CustomResourceDefinition {name}");
+    let failed = || format!("cannot install the CRD {name}");
     let before = api.get_opt(name).await.map_err(told).with_context(failed)?;
     let parameters = PatchParams::apply(MANAGER).force();
     let now = api
@@ -68,21 +68,21 @@ async fn install(api: &Api<CustomResourceDefinition>, name: &str, definition: &V
         .await
         .map_err(told)
         .with_context(failed)
-        .hint("where the kind cannot be changed like that, delete its definition with kubectl, or begin with --fresh")?;
+        .hint("if the change is not allowed, delete the CRD with kubectl, or use --fresh")?;
     let changed = before.is_none_or(|before| before.metadata.generation != now.metadata.generation);
     if !is_established(&now) {
-        // What cannot be read is no reason to ask again.
+        // Other errors are not retried.
         let served = eventually(PATIENCE, async || match api.get(name).await {
             Ok(now) if !is_established(&now) => Err(obstacles(now)),
             answer => Ok(answer),
         });
-        let served = served.await.map_err(|never| anyhow!("the kind is not served: {never}"));
+        let served = served.await.map_err(|never| anyhow!("the CRD was not established: {never}"));
         served.with_context(failed)?.map_err(told).with_context(failed)?;
     }
     Ok(changed)
 }
 
-/// What a definition says itself of why its kind is not served.
+/// The conditions that explain why a CRD is not served.
 fn obstacles(definition: CustomResourceDefinition) -> String {
     let conditions = definition.status.and_then(|status| status.conditions).unwrap_or_default();
     let reasons: Vec<String> = conditions

@@ -1,8 +1,8 @@
-//! The operator as a process: started, listened to, restarted when it fails, and ended.
+//! The operator process: starts, restarts and stops it, and forwards its output.
 //!
-//! At most one runs. It gets no fixed port and no part in a leader election, so that nothing on the machine or in the
-//! cluster is in its way. One that ends by itself is started again after a pause that doubles, until there is a new
-//! program or it has run for a while.
+//! At most one runs. It gets no fixed ports and no leader election, so nothing on the machine or in the
+//! cluster conflicts with it. If it exits, it is restarted with exponential backoff, which resets with a new
+//! binary or after a stable run.
 
 use std::collections::VecDeque;
 use std::ffi::OsString;
@@ -20,45 +20,45 @@ use tokio::process::Command;
 use tokio::task::JoinHandle;
 use tokio::time::Instant;
 
-use super::group::Group;
+use super::process_group::Group;
 use super::program::Program;
 use super::report::{Voice, shown};
 use crate::error::Hint as _;
 use crate::ui::Ui;
 
-/// How long the operator gives its reconciles to end; the flag says so to it.
+/// Graceful shutdown timeout, passed to the operator as a flag.
 const GRACE: Duration = Duration::from_secs(5);
-/// How much longer it may take itself before it is killed.
+/// Additional time before the operator is killed.
 const LEEWAY: Duration = Duration::from_secs(2);
-/// The first pause before it is started again, and the longest.
+/// Initial and maximum backoff.
 const PAUSE: Duration = Duration::from_secs(1);
 const LONGEST_PAUSE: Duration = Duration::from_secs(30);
-/// An operator that has run for so long is no longer one that cannot start.
+/// Uptime after which the backoff resets.
 const STEADY: Duration = Duration::from_mins(1);
-/// How long it is waited for until it has its caches. It goes on if it takes longer.
+/// How long to wait for cache sync before reporting that it takes longer.
 const PATIENCE: Duration = Duration::from_secs(5);
-/// How long it is waited for what it wrote last.
+/// How long to wait for the last output after exit.
 const DRAIN: Duration = Duration::from_millis(500);
-/// How many of its last lines are kept.
+/// Number of output lines to keep.
 const TAIL: usize = 40;
 
-/// How an operator is run.
+/// How to run an operator.
 #[derive(Debug, Default)]
 pub(crate) struct Launch {
     pub(crate) folder: PathBuf,
-    /// Arguments beside, and before, those that [`DEFAULTS`] has.
+    /// Arguments before those in [`DEFAULTS`].
     pub(crate) arguments: Vec<String>,
     pub(crate) variables: Vec<(&'static str, OsString)>,
 }
 
-/// Flags that an operator gets unless it is given the same, or one that stands in the way, otherwise.
+/// Default flags, unless the user sets the same or a conflicting flag.
 const DEFAULTS: &[(&str, &str, &[&str])] = &[
     ("--metrics-bind-address", "0", &[]),
     ("--leader-elect", "false", &[]),
     ("--log-format", "text", &["--zap-encoder", "--zap-devel"]),
     ("--graceful-shutdown-timeout", "5s", &[]),
 ];
-/// The variable with the user that the operator impersonates.
+/// Environment variable with the user to impersonate.
 const IMPERSONATE: &str = "KUBEWRIGHT_IMPERSONATE";
 const HEALTH: &str = "--health-probe-bind-address";
 
@@ -68,11 +68,11 @@ pub(crate) struct Operator {
     ui: Ui,
     program: Option<Program>,
     running: Option<Running>,
-    /// How often it ended by itself since there is this program.
+    /// Number of exits of the current binary.
     failures: u32,
-    /// When it is to be started again.
+    /// When to restart.
     again: Option<Instant>,
-    /// Why it ended last, if it does not run well again.
+    /// Why it exited, until it runs stably again.
     trouble: Option<String>,
 }
 
@@ -85,23 +85,23 @@ struct Running {
     listeners: Vec<JoinHandle<()>>,
 }
 
-/// What happens to an operator by itself.
+/// A state change of the operator.
 #[derive(Debug)]
 pub(crate) enum Event {
-    /// It ended, and is to be started again after a pause.
+    /// It exited and will be restarted.
     Ended { told: String },
-    /// The pause is over.
+    /// The backoff is over.
     Again,
 }
 
-/// How a start went.
+/// The result of a start.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Started {
-    /// It has its caches, and works.
+    /// Its caches are synced.
     Ready,
-    /// It runs; whether it works is not known yet.
+    /// It runs, but its caches are not synced yet.
     Running,
-    /// It has ended; [`Operator::event`] tells how.
+    /// It exited; [`Operator::event`] returns why.
     Ended,
 }
 
@@ -110,35 +110,35 @@ impl Operator {
         Self { launch, ui, program: None, running: None, failures: 0, again: None, trouble: None }
     }
 
-    /// The user that the next start impersonates; none to run as the user of the kubeconfig.
+    /// Sets the user to impersonate from the next start on; `None` uses the kubeconfig user.
     pub(crate) fn act_as(&mut self, user: Option<String>) {
         self.launch.variables.retain(|(name, _)| *name != IMPERSONATE);
-        // Empty for none: the variable may be set in the environment of this process.
+        // Always set, because the variable may exist in our own environment.
         self.launch.variables.push((IMPERSONATE, user.unwrap_or_default().into()));
     }
 
-    /// The arguments that it is given.
+    /// The arguments of the operator.
     pub(crate) fn arguments(&self) -> &[String] {
         &self.launch.arguments
     }
 
-    /// Whether it was started with a program that has the same bytes.
+    /// Whether the running binary has the same content.
     pub(crate) fn runs(&self, program: &Path) -> bool {
-        // What cannot be compared is another.
+        // On an error, assume that it differs.
         self.program.as_ref().is_some_and(|ours| ours.is(program).unwrap_or(false))
     }
 
-    /// Whether anything of it runs.
+    /// Whether it runs.
     pub(crate) fn is_running(&self) -> bool {
         self.running.is_some()
     }
 
-    /// Why it does not run, or ended last before it ran well.
+    /// Why it does not run, or exited last.
     pub(crate) fn trouble(&self) -> Option<&str> {
         self.trouble.as_deref()
     }
 
-    /// Ends the old program, and starts another.
+    /// Stops the old binary and starts another one.
     pub(crate) async fn replace(&mut self, program: &Path) -> Result<Started> {
         self.stop().await?;
         (self.failures, self.trouble) = (0, None);
@@ -147,7 +147,7 @@ impl Operator {
         self.start().await
     }
 
-    /// Starts the program.
+    /// Starts the binary.
     pub(crate) async fn start(&mut self) -> Result<Started> {
         self.again = None;
         let Some(program) = &self.program else { return Ok(Started::Ended) };
@@ -155,7 +155,7 @@ impl Operator {
         Ok(self.settle().await)
     }
 
-    /// Waits until it works, but not for long.
+    /// Waits a short time for cache sync.
     async fn settle(&mut self) -> Started {
         let Some(running) = &mut self.running else { return Started::Ended };
         let Some(health) = running.health else { return Started::Running };
@@ -171,7 +171,7 @@ impl Operator {
         }
     }
 
-    /// Waits for something to happen to it. Can be given up and called again.
+    /// Waits for a state change. Cancel-safe.
     pub(crate) async fn event(&mut self) -> Result<Event> {
         if let Some(running) = &mut self.running {
             let status = running.group.wait().await.context("cannot wait for the operator")?;
@@ -184,12 +184,12 @@ impl Operator {
         Ok(Event::Again)
     }
 
-    /// Plans the next start, and tells in a line what has happened. Can be given up and called again.
+    /// Schedules the restart and describes the exit. Cancel-safe.
     async fn ended(&mut self, status: ExitStatus) -> String {
         let Some(running) = &mut self.running else { return String::new() };
         let ran = running.started.elapsed();
         let tail = running.tail().await;
-        // Only now: given up before, this must be found again.
+        // Last, so that a canceled call can be repeated.
         self.running = None;
         if self.ui.is_quiet() {
             for line in &tail {
@@ -203,17 +203,17 @@ impl Operator {
         self.failures += 1;
         self.again = Some(Instant::now() + pause);
         let reason = reason(&tail).map(|reason| format!(": {reason}")).unwrap_or_default();
-        let trouble = format!("the operator ended by itself ({status}) after {}{reason}", shown(ran));
+        let trouble = format!("the operator exited ({status}) after {}{reason}", shown(ran));
         self.trouble = Some(trouble.clone());
-        let times = if self.failures > 1 { format!(", {} times now", self.failures) } else { String::new() };
-        format!("{trouble}{times}; it is started again in {}, or when it is rebuilt", shown(pause))
+        let times = if self.failures > 1 { format!(", {} times", self.failures) } else { String::new() };
+        format!("{trouble}{times}; restarting in {} or on the next build", shown(pause))
     }
 
-    /// Ends it and all that it has started: it is asked first. Given up in the middle, it is killed.
+    /// Stops the process group gracefully. If canceled, it is killed.
     pub(crate) async fn stop(&mut self) -> Result<()> {
         self.again = None;
         if let Some(mut running) = self.running.take() {
-            running.group.end(GRACE + LEEWAY).await.context("cannot end the operator")?;
+            running.group.end(GRACE + LEEWAY).await.context("failed to stop the operator")?;
             running.tail().await;
         }
         Ok(())
@@ -240,7 +240,7 @@ impl Operator {
         command.args(&self.launch.arguments);
         let mut group = Group::spawn(&mut command)
             .with_context(|| format!("cannot start {}", program.display()))
-            .hint("it was just built: has something removed it, or does its disk forbid programs?")?;
+            .hint("check that the file still exists and that its file system allows execution")?;
         let tail = Arc::default();
         let child = group.child();
         let (stdout, stderr) = (child.stdout.take(), child.stderr.take());
@@ -259,8 +259,8 @@ impl Operator {
 }
 
 impl Running {
-    /// Its last lines. It has ended, and with it what it writes to; whoever holds that open is not waited for long. Can
-    /// be given up and called again.
+    /// The last output lines. Waits only a short time, since a descendant may hold the pipe open.
+    /// Cancel-safe.
     async fn tail(&mut self) -> Vec<String> {
         while let Some(listener) = self.listeners.last_mut() {
             if tokio::time::timeout(DRAIN, &mut *listener).await.is_err() {
@@ -272,7 +272,7 @@ impl Running {
     }
 }
 
-/// Passes lines on, and keeps the last ones.
+/// Forwards lines and keeps the last ones.
 async fn listen(stream: impl AsyncRead + Unpin, tail: Arc<Mutex<VecDeque<String>>>, ui: Ui) {
     let mut stream = BufReader::new(stream);
     let mut bytes = Vec::new();
@@ -290,7 +290,7 @@ async fn listen(stream: impl AsyncRead + Unpin, tail: Arc<Mutex<VecDeque<String>
     }
 }
 
-/// How long to wait after so many failures.
+/// The backoff after a number of failures.
 fn pause(failures: u32) -> Duration {
     PAUSE.saturating_mul(1 << failures.min(16)).min(LONGEST_PAUSE)
 }
@@ -299,10 +299,10 @@ fn is_flag(argument: &str, flag: &str) -> bool {
     argument.strip_prefix(flag).is_some_and(|rest| rest.is_empty() || rest.starts_with('='))
 }
 
-/// The line among the last ones that says best why a program ended.
+/// The most relevant of the last lines.
 fn reason(tail: &[String]) -> Option<String> {
     if let Some(at) = tail.iter().rposition(|line| line.contains("panicked at")) {
-        // The message of a panic stands below its place.
+        // The panic message is on the line after its location.
         let message = tail.get(at + 1).map(|line| format!(" {line}")).unwrap_or_default();
         return Some(format!("{}{message}", tail[at]));
     }
@@ -311,13 +311,13 @@ fn reason(tail: &[String]) -> Option<String> {
     told.cloned()
 }
 
-/// An address that nobody has. Somebody may take it before the operator does, which then fails and is started again.
+/// A free address. If another process takes it first, the operator exits and is restarted.
 fn free_address() -> Result<SocketAddr> {
-    let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).context("no port is free on 127.0.0.1")?;
-    listener.local_addr().context("no port is free on 127.0.0.1")
+    let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).context("no free port on 127.0.0.1")?;
+    listener.local_addr().context("no free port on 127.0.0.1")
 }
 
-/// Whether an operator says that it may have work.
+/// Whether the operator's caches are synced.
 async fn is_ready(health: SocketAddr) -> std::io::Result<()> {
     let mut stream = TcpStream::connect(health).await?;
     let request =
@@ -325,7 +325,7 @@ async fn is_ready(health: SocketAddr) -> std::io::Result<()> {
     stream.write_all(request.as_bytes()).await?;
     let mut answer = [0; 12];
     stream.read_exact(&mut answer).await?;
-    if &answer == b"HTTP/1.1 200" { Ok(()) } else { Err(std::io::Error::other("its caches are not filled")) }
+    if &answer == b"HTTP/1.1 200" { Ok(()) } else { Err(std::io::Error::other("caches not synced")) }
 }
 
 #[cfg(test)]
@@ -337,10 +337,10 @@ mod tests {
     use crate::ui::Verbosity;
 
     #[tokio::test]
-    async fn an_end_is_told_however_often_the_wait_for_it_is_given_up() {
+    async fn an_exit_is_reported_after_canceled_waits() {
         let launch = Launch { folder: ".".into(), ..Launch::default() };
         let mut operator = Operator::new(launch, Ui::new(ColorChoice::Never, Verbosity::Quiet));
-        // A shell knows none of the flags.
+        // A shell does not know the flags and exits.
         operator.replace(Path::new("/bin/sh")).await.unwrap();
         let told = async {
             loop {
@@ -352,13 +352,13 @@ mod tests {
         };
         let told = tokio::time::timeout(Duration::from_secs(30), told).await.expect("it is told");
         let Ok(Event::Ended { told }) = told else { panic!("it has ended: {told:?}") };
-        assert!(told.starts_with("the operator ended by itself (exit status: 2)"), "{told}");
+        assert!(told.starts_with("the operator exited (exit status: 2)"), "{told}");
         assert!(!operator.is_running());
         assert!(operator.again.is_some(), "it is started again");
     }
 
     #[test]
-    fn the_pause_doubles_up_to_half_a_minute() {
+    fn the_backoff_doubles_up_to_30_seconds() {
         let seconds: Vec<u64> = (0..7).map(|failures| pause(failures).as_secs()).collect();
         assert_eq!(seconds, [1, 2, 4, 8, 16, 30, 30]);
         assert_eq!(pause(u32::MAX), LONGEST_PAUSE);
@@ -380,7 +380,7 @@ mod tests {
     }
 
     #[test]
-    fn a_flag_of_the_user_is_known_in_both_forms() {
+    fn user_flags_are_recognized_in_both_forms() {
         assert!(is_flag("--log-format", "--log-format"));
         assert!(is_flag("--log-format=json", "--log-format"));
         assert!(!is_flag("--log-format-x", "--log-format"));

@@ -1,23 +1,22 @@
-//! The live page: what is in the cluster and what the operator does, in a browser.
+//! The web UI: the objects of the cluster and the work of the operator, live in a browser.
 //!
-//! A [`Page`] watches the cluster through a client, reads the operator's [`journal`], and serves both to any number of
-//! browsers on this machine. It only looks: nothing that fails here, the cluster least of all, may end the loop that
-//! started it. What cannot be reached is told on the page and tried again.
+//! A [`Page`] watches the cluster, reads the operator's [`journal`], and serves both to local browsers. It is
+//! read-only, and no failure here ends the development loop. Errors are shown on the page and retried.
 //!
-//! - [`watch`] and [`journal`] bring what is shown, [`state`] and [`work`] keep it, bounded, and put it on the
-//!   [`board`], from which [`stream`] and [`http`] serve it;
-//! - [`readiness`], [`plumbing`], [`redact`] and [`detail`] say how, whether and how much of an object is shown;
+//! - [`watch`] and [`journal`] collect data, [`state`] and [`work`] keep a bounded amount of it and publish
+//! it on the [`board`], and [`stream`] and [`http`] serve it;
+//! - [`readiness`], [`system_objects`], [`redact`] and [`detail`] decide how an object is displayed;
 //! - `assets/` is the page itself: plain HTML, CSS and modules, without a build step.
 
 mod board;
 mod detail;
 mod http;
 mod journal;
-mod plumbing;
 mod readiness;
 mod redact;
 mod state;
 mod stream;
+mod system_objects;
 #[cfg(test)]
 mod tests;
 mod watch;
@@ -33,7 +32,7 @@ use tokio::task::JoinSet;
 use self::state::Shared;
 use crate::error::Hint as _;
 
-/// A page that is served. Dropping it ends it; so does [`Page::stop`], which waits.
+/// A running web UI. Dropping it stops it; [`Page::stop`] also waits.
 pub(crate) struct Page {
     address: SocketAddr,
     journal: SocketAddr,
@@ -41,18 +40,18 @@ pub(crate) struct Page {
 }
 
 impl Page {
-    /// Opens the page on a port of 127.0.0.1, any that is free if it is 0. Only a port that is taken is an error: a
-    /// cluster that does not answer is shown as that.
+    /// Serves the page on a port of 127.0.0.1; 0 picks a free port. Only a taken port is an error; an
+    /// unreachable cluster is shown on the page.
     pub(crate) async fn start(client: kube::Client, port: u16) -> Result<Self> {
         let page = TcpListener::bind((Ipv4Addr::LOCALHOST, port))
             .await
-            .with_context(|| format!("the page cannot be served on 127.0.0.1:{port}"))
-            .hint("choose another port with --page-port, or let the system choose one with --page-port 0")?;
+            .with_context(|| format!("cannot serve the web UI on 127.0.0.1:{port}"))
+            .hint("choose another --page-port, or use --page-port 0 for a free one")?;
         let records = TcpListener::bind((Ipv4Addr::LOCALHOST, 0))
             .await
-            .context("the page cannot listen for the operator's journal on 127.0.0.1")?;
-        let address = page.local_addr().context("the page does not know its address")?;
-        let journal = records.local_addr().context("the page does not know the address of its journal")?;
+            .context("cannot listen for the operator's journal on 127.0.0.1")?;
+        let address = page.local_addr().context("cannot read the address of the web UI")?;
+        let journal = records.local_addr().context("cannot read the address of the journal")?;
         let shared = Arc::new(Shared::new());
         let mut tasks = JoinSet::new();
         tasks.spawn(watch::follow(client, shared.clone()));
@@ -61,17 +60,17 @@ impl Page {
         Ok(Self { address, journal, tasks })
     }
 
-    /// Where to look at it.
+    /// URL of the page.
     pub(crate) fn url(&self) -> String {
         format!("http://{}/", self.address)
     }
 
-    /// Where the operator writes its journal: the value of `KUBEWRIGHT_JOURNAL`.
+    /// Address of the journal: the value of `KUBEWRIGHT_JOURNAL`.
     pub(crate) fn journal_address(&self) -> SocketAddr {
         self.journal
     }
 
-    /// Ends it, with every connection.
+    /// Stops the page and closes all connections.
     pub(crate) async fn stop(mut self) {
         self.tasks.shutdown().await;
     }

@@ -1,9 +1,9 @@
 //! The operator's permissions in the development loop.
 //!
-//! The operator runs as its ServiceAccount, with the roles that are generated for it, so that a permission that is
-//! missing fails here and not in production. On the cluster in this process, every request is seen: a call that was
-//! refused is reported with the `#[rbac]` attribute to add, and permissions that no call used are listed at the end.
-//! On an existing cluster requests are not seen; the operator's own log names what was refused.
+//! The operator runs as its ServiceAccount with its generated RBAC rules, so that a missing permission fails
+//! here and not in production. On the embedded cluster all requests are audited: forbidden calls are reported
+//! with the `#[rbac]` attribute to add, and unused permissions are listed at the end. On an existing cluster
+//! only the operator's own log shows forbidden calls.
 
 use std::collections::BTreeSet;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -21,18 +21,18 @@ use kubewright_manifests::rbac::{Account, Call, Unused, Usage, bound};
 use serde_json::Value;
 use tokio::sync::Notify;
 
-/// The field manager of what is applied.
+/// Field manager of applied objects.
 const MANAGER: &str = "kubewright-dev";
 
-/// What the operator may do, and what it did.
+/// The permissions of the operator, and their use.
 pub(crate) struct Permissions {
     account: Account,
     seen: Arc<Seen>,
-    /// What was applied last.
+    /// Objects applied last.
     applied: Vec<Value>,
 }
 
-/// The requests of the operator, as the API server sees them.
+/// The operator's requests, as audited by the API server.
 pub(crate) struct Seen {
     user: String,
     state: Mutex<State>,
@@ -43,7 +43,7 @@ pub(crate) struct Seen {
 struct State {
     calls: BTreeSet<Call>,
     usage: Option<Usage>,
-    /// The refused permissions that were reported already.
+    /// Forbidden permissions that were reported already.
     reported: BTreeSet<Permission>,
 }
 
@@ -81,7 +81,8 @@ impl Seen {
 }
 
 impl Permissions {
-    /// The permissions of an operator. On an existing cluster it may be deployed as well, under other names.
+    /// Permissions of an operator. On an existing cluster the objects get other names than those of a
+    /// deployed operator.
     pub(crate) fn new(operator: &str, is_existing: bool) -> Self {
         let account =
             if is_existing { Account::of(&format!("{operator}-dev")) } else { Account::of(operator) };
@@ -89,7 +90,7 @@ impl Permissions {
         Self { account, seen: Arc::new(seen), applied: Vec::new() }
     }
 
-    /// Receives the requests that the API server gets.
+    /// The audit sink for the API server.
     pub(crate) fn audit(&self) -> Arc<Seen> {
         self.seen.clone()
     }
@@ -99,7 +100,7 @@ impl Permissions {
         self.account.user()
     }
 
-    /// Applies the ServiceAccount, its roles and their bindings, where they changed. Returns whether they did.
+    /// Applies the ServiceAccount, its roles and bindings if they changed. Returns whether they did.
     pub(crate) async fn grant(&mut self, client: &kube::Client, declarations: &Declarations) -> Result<bool> {
         let objects = bound(declarations, &self.account);
         if objects == self.applied {
@@ -111,7 +112,7 @@ impl Permissions {
         self.applied = objects;
         let mut state = self.seen.state();
         let mut usage = Usage::new(declarations);
-        // A new program may be refused less: what matters is what it is refused from now on.
+        // Forget forbidden calls: the new binary may have more permissions.
         state.calls.retain(|call| call.code != Some(403));
         for call in &state.calls {
             usage.note(call);
@@ -121,7 +122,7 @@ impl Permissions {
         Ok(true)
     }
 
-    /// Whether the user of the kubeconfig may act as the ServiceAccount.
+    /// Whether the kubeconfig user may impersonate the ServiceAccount.
     pub(crate) async fn may_impersonate(&self, client: &kube::Client) -> Result<bool> {
         let review = SelfSubjectAccessReview {
             spec: SelfSubjectAccessReviewSpec {
@@ -139,11 +140,11 @@ impl Permissions {
         let reviews: Api<SelfSubjectAccessReview> = Api::all(client.clone());
         let answer = reviews.create(&PostParams::default(), &review).await;
         let answer =
-            answer.context("cannot ask whether you may impersonate the operator's ServiceAccount")?;
+            answer.context("cannot check whether you may impersonate the operator's ServiceAccount")?;
         Ok(answer.status.is_some_and(|status| status.allowed))
     }
 
-    /// Waits for calls that were refused, and returns the missing permissions. Each is returned once.
+    /// Waits for forbidden calls and returns the missing permissions, each once.
     pub(crate) async fn refused(&self) -> Vec<Permission> {
         loop {
             let fresh = self.fresh();
@@ -162,12 +163,12 @@ impl Permissions {
         fresh
     }
 
-    /// Everything that the operator was refused since its roles were applied.
+    /// All missing permissions since the roles were applied.
     pub(crate) fn all_refused(&self) -> Vec<Permission> {
         self.seen.state().usage.as_ref().map(Usage::refused).unwrap_or_default()
     }
 
-    /// The permissions that no call has used; none where requests are not seen.
+    /// Permissions that no call used; empty if requests are not audited.
     pub(crate) fn unused(&self) -> Vec<Unused> {
         let state = self.seen.state();
         if state.calls.is_empty() {
@@ -178,7 +179,7 @@ impl Permissions {
 }
 
 async fn apply(client: &kube::Client, object: &Value) -> Result<()> {
-    let object: DynamicObject = serde_json::from_value(object.clone()).context("a role is no object")?;
+    let object: DynamicObject = serde_json::from_value(object.clone()).context("invalid role object")?;
     let types = object.types.clone().unwrap_or_default();
     let name = object.metadata.name.clone().unwrap_or_default();
     let (group, version) = types.api_version.split_once('/').unwrap_or(("", &types.api_version));
@@ -194,7 +195,7 @@ async fn apply(client: &kube::Client, object: &Value) -> Result<()> {
     Ok(())
 }
 
-/// How a launch changes what the operator declares: which namespaces it watches, and where its Lease is.
+/// Applies launch arguments to the inventory: watched namespaces and the namespace of the Lease.
 pub(crate) fn as_launched(mut declarations: Declarations, arguments: &[String]) -> Declarations {
     let value = |flag: &str| {
         let mut given = arguments.iter().rev();
@@ -235,7 +236,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_refused_call_is_reported_once_and_a_granted_one_is_used() {
+    async fn a_forbidden_call_is_reported_once_and_a_granted_one_counts_as_used() {
         let mut permissions = Permissions::new("shop", false);
         let options = kubewright_apiserver::Options {
             audit: Some(permissions.audit()),
@@ -254,7 +255,7 @@ mod tests {
         assert_eq!(permissions.fresh(), []);
         assert_eq!(permissions.all_refused(), refused);
 
-        // A new program declares what was missing.
+        // A new binary declares the missing permission.
         assert!(permissions.grant(&client, &declarations(&["list", "get"])).await.unwrap());
         assert_eq!(permissions.all_refused(), []);
         assert_eq!(get_pod(&server, &user).await, 404);
@@ -264,7 +265,7 @@ mod tests {
     }
 
     #[test]
-    fn a_launch_says_which_namespaces_are_watched() {
+    fn launch_arguments_set_the_watched_namespaces() {
         let arguments = ["--namespace=a, b", "--leader-election-namespace=c"].map(str::to_owned);
         let launched = as_launched(declarations(&[]), &arguments);
         assert_eq!(launched.namespaces, ["a", "b"]);

@@ -1,7 +1,7 @@
-//! The program that runs, to tell whether another is the same.
+//! The running binary, to detect whether a new build is identical.
 //!
-//! The file is held open, so that it can be compared after cargo has put another in its place. A file that was written
-//! over instead is never the same.
+//! The file is held open, so it can be compared after cargo replaced it. A file that was overwritten in place
+//! counts as different.
 
 use std::fs::{File, Metadata};
 use std::io::{self, Seek as _};
@@ -12,7 +12,7 @@ use std::path::{Path, PathBuf};
 pub(crate) struct Program {
     path: PathBuf,
     file: File,
-    /// Which file it was, and when it was written.
+    /// Identity of the file and the time of its last change.
     version: Version,
 }
 
@@ -29,7 +29,7 @@ impl Program {
         &self.path
     }
 
-    /// Whether another program has the same bytes.
+    /// Whether another binary has the same content.
     pub(crate) fn is(&self, other: &Path) -> io::Result<bool> {
         let mut other = File::open(other)?;
         let (ours, theirs) = (version(&self.file.metadata()?), version(&other.metadata()?));
@@ -56,7 +56,7 @@ impl Program {
 
 const CHUNK: usize = 1 << 20;
 
-/// Reads until the buffer is full or the file has ended.
+/// Reads until the buffer is full or the file ends.
 fn fill(file: &mut impl io::Read, buffer: &mut [u8]) -> io::Result<usize> {
     let mut filled = 0;
     while filled < buffer.len() {
@@ -79,7 +79,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_program_is_the_same_by_its_bytes() {
+    fn binaries_are_compared_by_content() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("operator");
         let replace = |bytes: &[u8]| {
@@ -102,7 +102,7 @@ mod tests {
     }
 
     #[test]
-    fn a_program_that_was_written_over_is_another() {
+    fn an_overwritten_binary_is_different() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("operator");
         fs::write(&path, "one").unwrap();

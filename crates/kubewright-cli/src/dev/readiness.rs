@@ -1,32 +1,33 @@
-//! Whether an object is ready: what `kubectl wait` and kstatus would say.
+//! Whether an object is ready, by the rules of `kubectl wait` and kstatus.
 //!
-//! [`of`] is a pure function of the object. The built-in kinds with pods have rules of their own; all others are ready
-//! when their controller has seen what they are now, and none of the conditions `Ready` and `Available` that they have is
-//! anything but `True`. An object without any of that is ready because it is there.
+//! [`of`] is a pure function of the object. Built-in workloads have their own rules. Other objects are ready
+//! when their controller has observed the latest generation and none of their `Ready` and `Available`
+//! conditions is other than `True`. Objects without any of these are ready.
 
 pub(crate) mod tree;
 
 use serde_json::Value;
 
-/// What an object is, or what it waits for.
+/// The readiness of an object.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Readiness {
-    /// With the condition that says so, if one does.
+    /// Ready, by this condition if any.
     Ready(Option<&'static str>),
-    /// The reason, for people.
+    /// Not ready, with the reason.
     NotReady(String),
 }
 
 use Readiness::{NotReady, Ready};
 
-/// Whether an object is ready. One without a status is not as long as its controller `may_yet_speak`.
+/// Evaluates an object. Without a status it is not ready while `may_yet_speak`, because the controller may
+/// still set one.
 pub(crate) fn of(object: &Value, may_yet_speak: bool) -> Readiness {
     if !object["metadata"]["deletionTimestamp"].is_null() {
-        return NotReady("it is being deleted".to_owned());
+        return NotReady("being deleted".to_owned());
     }
     let generation = object["metadata"]["generation"].as_i64();
     if is_older(object["status"]["observedGeneration"].as_i64(), generation) {
-        return NotReady("its controller has not seen its last change".to_owned());
+        return NotReady("the controller has not observed the latest generation".to_owned());
     }
     let api_version = object["apiVersion"].as_str().unwrap_or_default();
     let verdict = match (api_version, object["kind"].as_str().unwrap_or_default()) {
@@ -41,7 +42,7 @@ pub(crate) fn of(object: &Value, may_yet_speak: bool) -> Readiness {
         ("apiextensions.k8s.io/v1", "CustomResourceDefinition") => {
             holds(object, "Established").map(|()| "Established")
         }
-        _ if object["status"].is_null() && may_yet_speak => Err("it has no status yet".to_owned()),
+        _ if object["status"].is_null() && may_yet_speak => Err("no status yet".to_owned()),
         _ => return conditions(object, generation),
     };
     match verdict {
@@ -50,10 +51,10 @@ pub(crate) fn of(object: &Value, may_yet_speak: bool) -> Readiness {
     }
 }
 
-/// Ready by something, or what is missing.
+/// What makes it ready, or the reason why it is not.
 type Verdict = Result<&'static str, String>;
 
-/// The rule for kinds that have none of their own.
+/// The rule for other kinds.
 fn conditions(object: &Value, generation: Option<i64>) -> Readiness {
     if let Some(stalled) = condition(object, "Stalled").filter(|condition| condition["status"] == "True") {
         return NotReady(why("Stalled", stalled));
@@ -65,7 +66,7 @@ fn conditions(object: &Value, generation: Option<i64>) -> Readiness {
             return NotReady(why(kind, condition));
         }
         if is_older(condition["observedGeneration"].as_i64(), generation) {
-            return NotReady(format!("its condition {kind} is about an older generation"));
+            return NotReady(format!("condition {kind} is from an older generation"));
         }
         ready = Some(kind);
     }
@@ -81,14 +82,14 @@ fn deployment(object: &Value) -> Verdict {
         return Err(why("Progressing", progress));
     }
     if object["status"]["observedGeneration"].is_null() {
-        return Err("its controller has not seen it".to_owned());
+        return Err("not observed by its controller yet".to_owned());
     }
-    enough("pods are up to date", number("updatedReplicas"), wanted)?;
+    enough("pods updated", number("updatedReplicas"), wanted)?;
     let old = number("replicas") - number("updatedReplicas");
     if old > 0 {
-        return Err(format!("{old} old pods are left"));
+        return Err(format!("{old} old pods remaining"));
     }
-    enough("pods are available", number("availableReplicas"), wanted)?;
+    enough("pods available", number("availableReplicas"), wanted)?;
     holds(object, "Available").map(|()| "Available")
 }
 
@@ -98,35 +99,35 @@ fn replica_set(object: &Value) -> Verdict {
     if let Some(failure) = condition(object, "ReplicaFailure").filter(|found| found["status"] == "True") {
         return Err(why("ReplicaFailure", failure));
     }
-    enough("pods are ready", number("readyReplicas"), wanted)?;
-    enough("pods are available", number("availableReplicas"), wanted)?;
+    enough("pods ready", number("readyReplicas"), wanted)?;
+    enough("pods available", number("availableReplicas"), wanted)?;
     Ok("all pods ready")
 }
 
 fn stateful_set(object: &Value) -> Verdict {
     let wanted = object["spec"]["replicas"].as_i64().unwrap_or(1);
     let number = |field: &str| object["status"][field].as_i64().unwrap_or(0);
-    enough("pods are ready", number("readyReplicas"), wanted)?;
+    enough("pods ready", number("readyReplicas"), wanted)?;
     if object["spec"]["updateStrategy"]["type"] != "OnDelete"
         && object["status"]["currentRevision"] != object["status"]["updateRevision"]
     {
-        return Err("not all pods are up to date".to_owned());
+        return Err("not all pods are updated".to_owned());
     }
     Ok("all pods ready")
 }
 
 fn daemon_set(object: &Value) -> Verdict {
     if object["status"]["observedGeneration"].is_null() {
-        return Err("its controller has not seen it".to_owned());
+        return Err("not observed by its controller yet".to_owned());
     }
     let number = |field: &str| object["status"][field].as_i64().unwrap_or(0);
     let wanted = number("desiredNumberScheduled");
-    enough("pods are up to date", number("updatedNumberScheduled"), wanted)?;
-    enough("pods are available", number("numberAvailable"), wanted)?;
+    enough("pods updated", number("updatedNumberScheduled"), wanted)?;
+    enough("pods available", number("numberAvailable"), wanted)?;
     Ok("all pods ready")
 }
 
-/// A Job is ready when it runs: it may take days to be done.
+/// A Job is ready when it has started, since it may run for days.
 fn job(object: &Value) -> Verdict {
     if let Some(failed) = condition(object, "Failed").filter(|found| found["status"] == "True") {
         return Err(why("Failed", failed));
@@ -134,7 +135,7 @@ fn job(object: &Value) -> Verdict {
     if holds(object, "Complete").is_ok() {
         return Ok("Complete");
     }
-    if object["status"]["startTime"].is_null() { Err("it has not started".to_owned()) } else { Ok("started") }
+    if object["status"]["startTime"].is_null() { Err("not started".to_owned()) } else { Ok("started") }
 }
 
 fn pod(object: &Value) -> Verdict {
@@ -147,19 +148,19 @@ fn pod(object: &Value) -> Verdict {
     let containers = status["containerStatuses"].as_array().into_iter().flatten();
     let waits = containers.map(|container| &container["state"]["waiting"]).find(|waiting| !waiting.is_null());
     if let Some(waiting) = waits {
-        return Err(why("a container waits", waiting));
+        return Err(why("container waiting", waiting));
     }
     match condition(object, "PodScheduled").filter(|found| found["status"] == "False") {
         Some(scheduled) => Err(why("PodScheduled", scheduled)),
-        None => Err(format!("its phase is {}", status["phase"].as_str().unwrap_or("not known yet"))),
+        None => Err(format!("phase is {}", status["phase"].as_str().unwrap_or("unknown"))),
     }
 }
 
 fn phase(object: &Value, wanted: &'static str) -> Verdict {
     match object["status"]["phase"].as_str() {
         Some(phase) if phase == wanted => Ok(wanted),
-        Some(phase) => Err(format!("its phase is {phase}")),
-        None => Err("it has no phase yet".to_owned()),
+        Some(phase) => Err(format!("phase is {phase}")),
+        None => Err("no phase yet".to_owned()),
     }
 }
 
@@ -167,12 +168,12 @@ fn enough(what: &str, have: i64, wanted: i64) -> Result<(), String> {
     if have < wanted { Err(format!("{have} of {wanted} {what}")) } else { Ok(()) }
 }
 
-/// Whether a condition is true.
+/// Whether a condition is True.
 fn holds(object: &Value, kind: &str) -> Result<(), String> {
     match condition(object, kind) {
         Some(condition) if condition["status"] == "True" => Ok(()),
         Some(condition) => Err(why(kind, condition)),
-        None => Err(format!("it has no condition {kind} yet")),
+        None => Err(format!("no condition {kind} yet")),
     }
 }
 
@@ -180,7 +181,7 @@ fn condition<'a>(object: &'a Value, kind: &str) -> Option<&'a Value> {
     object["status"]["conditions"].as_array()?.iter().find(|condition| condition["type"] == kind)
 }
 
-/// What a condition, or anything with a reason and a message, says.
+/// Describes a condition, or anything with a reason and a message.
 fn why(kind: &str, condition: &Value) -> String {
     let text = |field: &str| condition[field].as_str().filter(|text| !text.is_empty());
     let status = text("status").map(|status| format!(" is {status}")).unwrap_or_default();
@@ -191,7 +192,7 @@ fn why(kind: &str, condition: &Value) -> String {
     }
 }
 
-/// Whether what was observed is older than what is there.
+/// Whether the observed generation is outdated.
 fn is_older(observed: Option<i64>, generation: Option<i64>) -> bool {
     observed.zip(generation).is_some_and(|(observed, generation)| observed < generation)
 }

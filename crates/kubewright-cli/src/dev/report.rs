@@ -1,8 +1,8 @@
-//! The lines of the development loop: its own, and those of what runs in it, told apart.
+//! Output lines of the development loop, the operator and the cluster.
 //!
-//! What the loop itself says goes to standard output, a label before each line as cargo has it. What the operator and
-//! the cluster say goes to standard error, as cargo's own output does, each line behind the name of who said it.
-//! Between `--quiet` and a failure nobody but the summary speaks.
+//! The loop's own lines go to standard output, each with a label in cargo's style. Lines of the operator and
+//! the cluster go to standard error with a prefix, as does cargo's output. With `--quiet`, only the summary
+//! and failures are printed.
 
 use std::io;
 use std::time::Duration;
@@ -13,7 +13,7 @@ use anyhow::Result;
 use crate::error;
 use crate::ui::{Ui, escape, style};
 
-/// Says what the loop does.
+/// Prints the loop's lines.
 #[derive(Debug)]
 pub(crate) struct Report {
     ui: Ui,
@@ -24,22 +24,22 @@ impl Report {
         Self { ui }
     }
 
-    /// A step that was made.
+    /// Prints a completed step.
     pub(crate) fn step(&self, label: &str, text: &str) -> Result<()> {
         if self.ui.is_quiet() { Ok(()) } else { self.result(label, text) }
     }
 
-    /// A line of the summary.
+    /// Prints a line of the summary.
     pub(crate) fn result(&self, label: &str, text: &str) -> Result<()> {
         self.line(style::HEADER, label, text)
     }
 
-    /// A step that failed without ending the loop.
+    /// Prints a failed step that does not end the loop.
     pub(crate) fn failed(&self, label: &str, text: &str) -> Result<()> {
         self.line(style::ERROR, label, text)
     }
 
-    /// An error that does not end the loop, as it would be shown if it did.
+    /// Prints an error that does not end the loop.
     pub(crate) fn error(&self, error: &anyhow::Error) {
         self.ui.print_styled_error(&error::render(error));
     }
@@ -49,16 +49,16 @@ impl Report {
     }
 }
 
-/// Whose lines are passed on.
+/// The source of forwarded lines.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Voice {
     Operator,
-    /// The API server and the controllers in this process.
+    /// The embedded API server and controllers.
     Cluster,
 }
 
 impl Voice {
-    /// Passes a line on.
+    /// Prints a forwarded line.
     pub(crate) fn say(self, ui: &Ui, line: &str) {
         let (prefix, name) = match self {
             Self::Operator => (AnsiColor::Cyan.on_default(), "operator"),
@@ -68,14 +68,14 @@ impl Voice {
     }
 }
 
-/// Lines that are written to it are passed on.
+/// A writer that forwards lines.
 pub(crate) struct Lines {
     pub(crate) ui: Ui,
     pub(crate) voice: Voice,
 }
 
 impl io::Write for Lines {
-    /// Whoever logs here writes whole lines, each at once.
+    /// The logger writes whole lines.
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
         for line in String::from_utf8_lossy(bytes).lines() {
             self.voice.say(&self.ui, line);
@@ -88,7 +88,7 @@ impl io::Write for Lines {
     }
 }
 
-/// A duration for people: two digits that mean something.
+/// Formats a duration.
 pub(crate) fn shown(duration: Duration) -> String {
     let seconds = duration.as_secs();
     match duration.as_millis() {
@@ -99,7 +99,7 @@ pub(crate) fn shown(duration: Duration) -> String {
     }
 }
 
-/// So many of something.
+/// A number with a noun.
 pub(crate) fn count(number: usize, one: &str) -> String {
     if number == 1 { format!("1 {one}") } else { format!("{number} {one}s") }
 }

@@ -1,7 +1,7 @@
-//! The samples of a project: the objects in config/samples, and how they get into a cluster.
+//! The samples in config/samples, and how they are applied.
 //!
-//! They are applied as `kubectl apply --server-side` does it, under a name of our own, and take over fields that others
-//! have written. What is taken out of a file stays in the cluster.
+//! They are applied like `kubectl apply --server-side --force-conflicts`, with our own field manager. Objects
+//! removed from a file stay in the cluster.
 
 use std::fs;
 use std::io::ErrorKind;
@@ -19,12 +19,12 @@ use super::answer::told;
 use super::watcher::SAMPLES;
 use crate::error::Hint as _;
 
-/// Who writes, in managedFields.
+/// Field manager.
 pub(crate) const MANAGER: &str = "kubewright-dev";
-/// How long a kind that was just installed may take to be served.
+/// How long a newly installed kind may take to appear in discovery.
 const PATIENCE: Duration = Duration::from_secs(2);
 
-/// An object of a file.
+/// An object in a sample file.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct Sample {
     /// The name of its file.
@@ -35,7 +35,7 @@ pub(crate) struct Sample {
     object: Value,
 }
 
-/// A sample with the resource that its kind is.
+/// A sample with its resource.
 #[derive(Clone, Debug)]
 pub(crate) struct Placed {
     pub(crate) kind: String,
@@ -44,7 +44,7 @@ pub(crate) struct Placed {
     pub(crate) resource: ApiResource,
 }
 
-/// The samples of a project, those first that others are in: namespaces.
+/// Reads the samples, Namespaces first.
 pub(crate) fn read(root: &Path) -> Result<Vec<Sample>> {
     let entries = match fs::read_dir(root.join(SAMPLES)) {
         Ok(entries) => entries,
@@ -71,12 +71,12 @@ pub(crate) fn read(root: &Path) -> Result<Vec<Sample>> {
     Ok(samples)
 }
 
-/// The objects of a file.
+/// Parses the objects of a file.
 fn parse(file: &str, text: &str) -> Result<Vec<Sample>> {
     let documents: Vec<Value> = serde_saphyr::from_multiple(text)
         .map_err(|error| anyhow!("{error}"))
-        .with_context(|| format!("{SAMPLES}/{file} is no YAML"))
-        .hint("correct it; it is applied when it is saved")?;
+        .with_context(|| format!("{SAMPLES}/{file} is not valid YAML"))
+        .hint("fix the file; it is applied on save")?;
     let mut samples = Vec::new();
     for document in documents {
         match (&document["kind"], &document["items"]) {
@@ -99,16 +99,16 @@ impl Sample {
             (text("/apiVersion"), text("/kind"), text("/metadata/name"))
         else {
             return Err(anyhow!("an object in {SAMPLES}/{file} lacks apiVersion, kind or metadata.name"))
-                .hint("all three are needed to apply it");
+                .hint("set all three fields");
         };
         let (group, version) = api_version.split_once('/').unwrap_or(("", &api_version));
         let kind = GroupVersionKind::gvk(group, version, &kind);
         Ok(Self { file: file.to_owned(), kind, name, namespace: text("/metadata/namespace"), object })
     }
 
-    /// Finds out which resource it is, and where. A kind that is not served may be about to be.
+    /// Finds the resource of the sample. Retries, since a new kind may not be served yet.
     pub(crate) async fn place(&self, client: &kube::Client) -> Result<Placed> {
-        // What else goes wrong is no reason to ask again.
+        // Other errors are not retried.
         let found = eventually(PATIENCE, async || match discovery::pinned_kind(client, &self.kind).await {
             Err(error) if is_unknown(&error) => Err(format!("{:#}", told(error))),
             answer => Ok(answer),
@@ -117,7 +117,7 @@ impl Sample {
             Ok(answer) => answer.map_err(|error| told(error).context(self.failed()))?,
             Err(never) => {
                 return Err(anyhow::Error::new(never).context(self.failed()))
-                    .hint("the cluster knows no such kind: correct the file, or install its CRD");
+                    .hint("the cluster does not serve this kind: fix the file, or install its CRD");
             }
         };
         let namespace = (capabilities.scope == Scope::Namespaced)
@@ -125,7 +125,7 @@ impl Sample {
         Ok(Placed { kind: self.kind.kind.clone(), namespace, name: self.name.clone(), resource })
     }
 
-    /// Applies it.
+    /// Applies the sample.
     pub(crate) async fn apply(&self, client: &kube::Client) -> Result<Placed> {
         let placed = self.place(client).await?;
         let parameters = PatchParams::apply(MANAGER).force();
@@ -139,7 +139,7 @@ impl Sample {
     }
 
     fn failed(&self) -> String {
-        format!("cannot apply {} {} of {SAMPLES}/{}", self.kind.kind, self.name, self.file)
+        format!("cannot apply {} {} from {SAMPLES}/{}", self.kind.kind, self.name, self.file)
     }
 }
 
@@ -151,11 +151,11 @@ impl Placed {
     /// Whether the cluster has it.
     pub(crate) async fn exists(&self, client: &kube::Client) -> Result<bool> {
         let found = self.api(client).get_metadata_opt(&self.name).await;
-        Ok(found.map_err(told).with_context(|| format!("cannot look for {self}"))?.is_some())
+        Ok(found.map_err(told).with_context(|| format!("cannot read {self}"))?.is_some())
     }
 }
 
-/// The objects of a resource in a namespace, or in all.
+/// The API of a resource in a namespace, or in all.
 pub(crate) fn api(
     client: &kube::Client,
     namespace: Option<&str>,
@@ -177,7 +177,7 @@ impl std::fmt::Display for Placed {
     }
 }
 
-/// Whether the answer is that there is no such kind.
+/// Whether the error means that the kind is not served.
 fn is_unknown(error: &kube::Error) -> bool {
     match error {
         kube::Error::Discovery(_) => true,
@@ -191,7 +191,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn samples_are_the_objects_of_all_files_but_the_kustomization_with_namespaces_first() {
+    fn samples_are_the_objects_of_all_files_except_the_kustomization() {
         let folder = tempfile::tempdir().unwrap();
         let samples = folder.path().join(SAMPLES);
         assert_eq!(read(folder.path()).unwrap(), []);
@@ -214,12 +214,12 @@ mod tests {
     }
 
     #[test]
-    fn what_cannot_be_applied_is_told_with_its_file() {
+    fn invalid_samples_are_reported_with_their_file() {
         let refused = |text| parse("a.yaml", text).unwrap_err().to_string();
         assert_eq!(
             refused("kind: Order"),
             "an object in config/samples/a.yaml lacks apiVersion, kind or metadata.name"
         );
-        assert_eq!(refused("a: [b"), "config/samples/a.yaml is no YAML");
+        assert_eq!(refused("a: [b"), "config/samples/a.yaml is not valid YAML");
     }
 }

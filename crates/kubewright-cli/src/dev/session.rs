@@ -1,6 +1,6 @@
-//! The loop: what happens when something is saved, built, ended or ready.
+//! The event loop: saves, builds, exits and readiness.
 //!
-//! One event is handled at a time, and everything that waits can be given up, so that an end may come at any moment.
+//! Events are handled one at a time, and all waits are cancel-safe, so the loop can end at any time.
 
 mod deploy;
 mod role;
@@ -20,8 +20,8 @@ use super::operator::{self, Launch, Operator};
 use super::page::Page;
 use super::permissions::Permissions;
 use super::readiness::tree::Standing;
+use super::readiness_watch::Waiting;
 use super::report::{Report, count, shown};
-use super::waiting::Waiting;
 use super::watcher::{Change, Watcher};
 use super::webhooks::{Host, Webhooks};
 use crate::error::Hint as _;
@@ -29,7 +29,7 @@ use crate::project::Project;
 use crate::signals::Signals;
 use crate::ui::{OutputClosed, Ui};
 
-const SAMPLES_STAY: &str = "they are applied again when something is saved";
+const SAMPLES_STAY: &str = "they are applied again on the next save";
 
 pub(crate) struct Session {
     ui: Ui,
@@ -38,47 +38,47 @@ pub(crate) struct Session {
     started: Instant,
     builder: Builder,
     cluster: Cluster,
-    /// None if it is to be done once.
+    /// `None` with `--once`.
     page: Option<Page>,
-    /// None if it is to be done once.
+    /// `None` with `--once`.
     watcher: Option<Watcher>,
     operator: Operator,
     definitions: Definitions,
-    /// None if the operator runs as the user of the kubeconfig.
+    /// `None` if the operator runs as the kubeconfig user.
     permissions: Option<Permissions>,
-    /// None if the cluster cannot reach this machine.
+    /// `None` if the cluster cannot reach this machine.
     webhooks: Option<Webhooks>,
     waiting: Waiting,
-    /// The build that is under way, and since when it is called for.
+    /// The running build, and when it was requested.
     build: Option<Build>,
     since: Instant,
-    /// Whether to build again after it.
+    /// Whether to build again afterwards.
     repeat: Repeat,
     /// Whether an operator was deployed already.
     is_deployed: bool,
-    /// Whether a Cargo.toml has changed since the sources were last looked for.
+    /// Whether a Cargo.toml changed since sources were last read.
     is_moved: bool,
-    /// Whether samples were saved that are not applied yet.
+    /// Whether saved samples are not applied yet.
     is_sample_saved: bool,
-    /// Whether the samples are to be applied, if somebody said.
+    /// The `--samples` flag.
     samples: Option<bool>,
-    /// What was last found to be wrong with the manifests.
+    /// The last findings about the manifests.
     findings: String,
-    /// What the summary was last.
+    /// The last summary.
     told: Option<bool>,
-    /// To end when the samples are ready, which may take so long after the build.
+    /// Timeout of `--once`, counted from the end of the build.
     once: Option<Duration>,
     built: Option<Instant>,
-    /// How the samples were last.
+    /// The last states of the samples.
     standings: Vec<Standing>,
 }
 
-/// Whether a build is to be made again, because cargo may not have seen all.
+/// Whether to repeat a build, because cargo may have missed a change.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Repeat {
     No,
     Wanted,
-    /// This is the second one: there is nothing to tell if nothing comes of it.
+    /// The repeated build. Nothing is printed if it changes nothing.
     Running,
 }
 
@@ -93,13 +93,13 @@ enum Event {
 }
 
 impl Session {
-    /// Starts all that is there before the operator. The project is looked at first, as most goes wrong there.
+    /// Starts everything except the operator. The project is checked first, since most errors are there.
     pub(crate) async fn start(options: Options, ui: Ui) -> Result<Self> {
         let started = Instant::now();
         let report = Report::new(ui.clone());
         let project = Project::find(&options.project)?;
         let metadata = project.metadata(options.bin.as_deref())?;
-        // Before the build, so that what is saved during it is not lost.
+        // Before the build, so that saves during it are not lost.
         let watcher = match options.once {
             Some(_) => None,
             None => Some(Watcher::start(project.root(), metadata.sources.clone())?),
@@ -129,7 +129,7 @@ impl Session {
             launch.variables.push(("KUBEWRIGHT_JOURNAL", page.journal_address().to_string().into()));
         }
         if project.watched_namespace().is_some() {
-            // In a cluster it is the operator's own, here that of the samples.
+            // A namespaced operator watches its own namespace in a cluster, and that of the samples here.
             launch.arguments.push(format!("--namespace={}", cluster.client().default_namespace()));
         }
         launch.arguments.extend(options.operator_args);
@@ -167,7 +167,7 @@ impl Session {
         })
     }
 
-    /// Runs until something fails, or until all is done that was to be done once.
+    /// Runs until an error or, with `--once`, until done.
     pub(crate) async fn run(&mut self) -> Result<()> {
         self.report.step("kubectl", &self.cluster.kubectl(&[]))?;
         if let Some(page) = &self.page {
@@ -193,7 +193,7 @@ impl Session {
                     let began = Instant::now();
                     let started = self.operator.start().await?;
                     self.waiting.look();
-                    self.tell_start("started again", started, began)?;
+                    self.tell_start("restarted", started, began)?;
                 }
                 Event::Standings(standings) => {
                     if self.stand(standings)? && self.once.is_some() {
@@ -206,9 +206,9 @@ impl Session {
         }
     }
 
-    /// Ends all that was started. A signal meanwhile ends it at once.
+    /// Stops everything. Another signal skips the graceful shutdown.
     pub(crate) async fn end(mut self, signals: &mut Signals) -> Result<()> {
-        // cargo goes with it.
+        // Dropping it kills cargo.
         drop(self.build.take());
         let stopped = tokio::select! {
             biased;
@@ -216,7 +216,7 @@ impl Session {
             stopped = self.operator.stop() => stopped,
         };
         let reported = self.report_unused();
-        // Nothing answers them from now on.
+        // The operator no longer serves the webhooks.
         let removed = match &mut self.webhooks {
             Some(webhooks) if self.is_deployed => webhooks.remove(self.cluster.client()).await,
             _ => Ok(()),
@@ -234,7 +234,7 @@ impl Session {
         Ok(())
     }
 
-    /// Something was saved.
+    /// Handles a save.
     async fn saved(&mut self) -> Result<()> {
         let change: Change = self.watcher.as_mut().map(Watcher::take).unwrap_or_default();
         self.is_moved |= change.manifest;
@@ -242,14 +242,14 @@ impl Session {
         if change.code || (change.lock && self.build.is_none()) {
             if let Some(build) = self.build.take() {
                 build.abandon().await?;
-                self.report.step("saved", "while it was being built; that is begun again")?;
+                self.report.step("saved", "during the build; restarting it")?;
             }
             self.since = change.since.unwrap_or_else(Instant::now);
             self.repeat = Repeat::No;
             return self.begin();
         }
         if change.lock {
-            // cargo writes it itself; who knows whether it was cargo.
+            // cargo writes Cargo.lock too, so this may not be the user's change.
             self.repeat = Repeat::Wanted;
         }
         if self.is_sample_saved && self.is_deployed && self.build.is_none() {
@@ -266,18 +266,15 @@ impl Session {
         Ok(())
     }
 
-    /// A build has ended.
+    /// Handles the end of a build.
     async fn built(&mut self, built: Built) -> Result<()> {
         self.build = None;
         self.built = Some(Instant::now());
-        let goes_on = if self.operator.is_running() {
-            "the old operator goes on"
-        } else {
-            "nothing runs until something is saved"
-        };
+        let goes_on =
+            if self.operator.is_running() { "the old operator keeps running" } else { "waiting for changes" };
         match built.program {
             None if self.once.is_some() => {
-                return Err(anyhow!("the operator does not build")).hint("cargo has told above why");
+                return Err(anyhow!("failed to build the operator")).hint("see the compiler errors above");
             }
             None => self.report.failed("build", &format!("failed in {}; {goes_on}", shown(built.took)))?,
             Some(program) => {
@@ -297,17 +294,17 @@ impl Session {
         Ok(())
     }
 
-    /// Tells of an error that does not end the loop; it does where it is to be done once, or nobody listens.
+    /// Prints an error that does not end the loop. With `--once` the error is returned.
     fn survive(&self, error: anyhow::Error, label: &str, goes_on: &str) -> Result<()> {
         if self.once.is_some() || error.is::<OutputClosed>() {
             return Err(error);
         }
         self.report.error(&error);
-        self.report.failed(label, &format!("without success; {goes_on}"))
+        self.report.failed(label, &format!("failed; {goes_on}"))
     }
 }
 
-/// Waits for a save, if anybody looks.
+/// Waits for a save, if there is a watcher.
 async fn changed(watcher: &mut Option<Watcher>) -> Result<()> {
     match watcher {
         Some(watcher) => watcher.changed().await,
@@ -315,7 +312,7 @@ async fn changed(watcher: &mut Option<Watcher>) -> Result<()> {
     }
 }
 
-/// Waits for refused calls, if the operator runs under its generated role.
+/// Waits for forbidden calls, if the operator runs with its generated RBAC rules.
 async fn refused(permissions: Option<&Permissions>) -> Vec<Permission> {
     match permissions {
         Some(permissions) => permissions.refused().await,
@@ -323,7 +320,7 @@ async fn refused(permissions: Option<&Permissions>) -> Vec<Permission> {
     }
 }
 
-/// Waits for the end of a build, if there is one.
+/// Waits for a running build.
 async fn finished(build: &mut Option<Build>) -> Result<Built> {
     match build {
         Some(build) => build.finish().await,
@@ -331,7 +328,7 @@ async fn finished(build: &mut Option<Build>) -> Result<Built> {
     }
 }
 
-/// Waits for as long as it may take, from when it begins to count.
+/// Waits for the deadline, if there is one.
 async fn deadline(limit: Option<(Duration, Instant)>) {
     match limit {
         Some((patience, since)) => tokio::time::sleep_until(since + patience).await,

@@ -1,8 +1,8 @@
-//! The files that an operator is made from, and when they were saved.
+//! Watches the operator's sources and samples.
 //!
-//! Events of the file system become a [`Change`] once it has been quiet for a moment, as editors write a file in several
-//! steps. A file counts as changed when its bytes did, so that neither an editor's touch nor a generator that writes the
-//! same again starts a build. No change is lost: what is not taken stays.
+//! File system events become a [`Change`] after a short quiet period, since editors write files in several
+//! steps. A file counts as changed if its content did, so touching a file or writing the same content starts
+//! no build. Changes accumulate until they are taken.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
@@ -19,21 +19,21 @@ use tokio::time::Instant;
 use crate::error::Hint as _;
 use crate::project::Sources;
 
-/// How long nothing must happen before a change is told.
+/// Quiet period before a change is reported.
 const QUIET: Duration = Duration::from_millis(50);
-/// Where samples are, from the root of a project.
+/// Samples directory, relative to the project root.
 pub(crate) const SAMPLES: &str = "config/samples";
 
 /// What was saved.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Change {
-    /// When the first of it was seen.
+    /// When the first event was seen.
     pub(crate) since: Option<Instant>,
-    /// Something that the program is built from.
+    /// A source file of the binary.
     pub(crate) code: bool,
-    /// A Cargo.toml: there may be other sources now.
+    /// A Cargo.toml: the set of sources may have changed.
     pub(crate) manifest: bool,
-    /// Cargo.lock, which cargo also writes itself.
+    /// Cargo.lock, which cargo also writes.
     pub(crate) lock: bool,
     pub(crate) samples: bool,
 }
@@ -48,23 +48,23 @@ impl Change {
 pub(crate) struct Watcher {
     notify: RecommendedWatcher,
     events: mpsc::UnboundedReceiver<notify::Result<Event>>,
-    /// Folders, and whether with all that is below.
+    /// Watched directories and modes.
     watched: BTreeMap<PathBuf, RecursiveMode>,
     sources: Sources,
     samples: PathBuf,
-    /// What is in the files that were seen to change; none for those that are gone.
+    /// Content hashes of known files; `None` if removed.
     seen: BTreeMap<PathBuf, Option<u64>>,
     pending: Change,
-    /// When something happened last.
+    /// Time of the last event.
     last: Instant,
 }
 
 impl Watcher {
-    /// Watches the sources of the project in a folder, and its samples, from now on.
+    /// Starts watching the sources and samples of a project.
     pub(crate) fn start(root: &Path, sources: Sources) -> Result<Self> {
         let (sender, events) = mpsc::unbounded_channel();
         let notify = notify::recommended_watcher(move |event| {
-            // Whoever listened has ended.
+            // The receiver may be gone.
             let _ = sender.send(event);
         })
         .context("cannot watch files")?;
@@ -83,7 +83,7 @@ impl Watcher {
         Ok(watcher)
     }
 
-    /// Watches other sources.
+    /// Replaces the watched sources.
     pub(crate) fn watch(&mut self, sources: Sources) -> Result<()> {
         if sources != self.sources {
             self.sources = sources;
@@ -93,7 +93,7 @@ impl Watcher {
         Ok(())
     }
 
-    /// Waits for a change, which [`Watcher::take`] has then. Can be given up and called again.
+    /// Waits for a change, to be read with [`Watcher::take`]. Cancel-safe.
     pub(crate) async fn changed(&mut self) -> Result<()> {
         loop {
             let event = if self.pending.is_any() {
@@ -106,21 +106,21 @@ impl Watcher {
                 self.events.recv().await
             };
             let Some(event) = event else {
-                // The watcher of the file system has ended, which it does only with us.
+                // The notify watcher only ends together with this one.
                 return std::future::pending().await;
             };
-            self.saw(event.context("cannot watch files any more")?)?;
+            self.saw(event.context("file watcher failed")?)?;
         }
     }
 
-    /// What changed since the last time.
+    /// Takes the accumulated changes.
     pub(crate) fn take(&mut self) -> Change {
         std::mem::take(&mut self.pending)
     }
 
     fn saw(&mut self, event: Event) -> Result<()> {
         if event.need_rescan() {
-            // Events were lost: anything may have changed.
+            // Events were lost: assume that everything changed.
             self.add(Change { code: true, manifest: true, samples: true, ..Change::default() });
             return Ok(());
         }
@@ -133,7 +133,7 @@ impl Watcher {
         }
         for path in event.paths {
             if names && (path.is_dir() || self.watched.contains_key(&path)) {
-                // A folder came, or went: with all that is in it, and perhaps one that was missing.
+                // A directory was created or removed, possibly one that should be watched.
                 self.watch_all()?;
                 self.came(&path);
             } else {
@@ -143,23 +143,23 @@ impl Watcher {
         Ok(())
     }
 
-    /// Looks at all files of a folder that is new.
+    /// Checks all files of a new directory.
     fn came(&mut self, folder: &Path) {
         for path in files(folder) {
             self.look_at(path);
         }
     }
 
-    /// Whether a file that something happened to has changed.
+    /// Checks whether a file changed.
     fn look_at(&mut self, path: PathBuf) {
         let change = self.meaning(&path);
         if !change.is_any() {
             return;
         }
-        // A save that goes on keeps everybody waiting, whatever the file has meanwhile.
+        // Any event extends the quiet period, even without a change of content.
         self.last = Instant::now();
         let now = fingerprint(&path);
-        // A file that nobody knows was not there before.
+        // An unknown file is new.
         if self.seen.insert(path, now).flatten() != now {
             self.add(change);
         }
@@ -175,11 +175,11 @@ impl Watcher {
         pending.samples |= change.samples;
     }
 
-    /// What it means if a file has changed.
+    /// Classifies a change of a file.
     fn meaning(&self, path: &Path) -> Change {
         let nothing = Change::default();
         let Some(name) = path.file_name().and_then(|name| name.to_str()) else { return nothing };
-        // Editors keep their own files beside ours.
+        // Ignore temporary files of editors.
         if name.starts_with(['.', '#'])
             || name.ends_with(['~', '#'])
             || path.extension().is_some_and(|kind| kind == "swp")
@@ -204,7 +204,7 @@ impl Watcher {
         }
     }
 
-    /// Knows what is in all files now, so that what is written the same again is no change.
+    /// Hashes all files, so that rewriting the same content is not a change.
     fn read_all(&mut self) {
         let folders = self.sources.code.iter().chain([&self.samples]);
         let mut paths: Vec<PathBuf> = folders.flat_map(|folder| files(folder)).collect();
@@ -220,10 +220,10 @@ impl Watcher {
         }
     }
 
-    /// Watches what is there of all that should be watched, and no more.
+    /// Updates the file system watches.
     fn watch_all(&mut self) -> Result<()> {
         let mut wanted = BTreeMap::new();
-        // Of the folders above samples it is only of interest that they come.
+        // Parents of the samples directory are watched for its creation.
         let above = self.samples.ancestors().skip(1).take(2).map(Path::to_owned);
         for folder in self.sources.roots.iter().cloned().chain(above) {
             wanted.insert(folder, RecursiveMode::NonRecursive);
@@ -235,7 +235,7 @@ impl Watcher {
         let gone: BTreeSet<PathBuf> =
             self.watched.keys().filter(|folder| !wanted.contains_key(*folder)).cloned().collect();
         for folder in gone {
-            // With the folder, its watch has gone.
+            // The watch may be gone with the directory.
             let _ = self.notify.unwatch(&folder);
             self.watched.remove(&folder);
         }
@@ -244,7 +244,7 @@ impl Watcher {
                 self.notify
                     .watch(&folder, mode)
                     .with_context(|| format!("cannot watch {}", folder.display()))
-                    .hint("where the system's limit is reached, raise it: `sysctl fs.inotify.max_user_watches=524288`")?;
+                    .hint("if the inotify limit is reached, raise it: `sysctl fs.inotify.max_user_watches=524288`")?;
                 self.watched.insert(folder, mode);
             }
         }
@@ -252,7 +252,7 @@ impl Watcher {
     }
 }
 
-/// All files below a folder. What cannot be read is not there.
+/// All files below a directory. Unreadable entries are skipped.
 fn files(folder: &Path) -> Vec<PathBuf> {
     let mut found = Vec::new();
     let mut folders = vec![folder.to_owned()];
@@ -268,7 +268,7 @@ fn files(folder: &Path) -> Vec<PathBuf> {
     found
 }
 
-/// Tells the bytes of a file from others; none if there is no such file.
+/// The hash of a file's content, or `None` if it does not exist.
 fn fingerprint(path: &Path) -> Option<u64> {
     let bytes = fs::read(path).ok()?;
     let mut hasher = DefaultHasher::new();
@@ -321,7 +321,7 @@ mod tests {
     const SAMPLE: Change = Change { samples: true, ..NOTHING };
 
     #[tokio::test]
-    async fn saved_files_are_told_by_what_they_are() {
+    async fn changes_are_classified_by_file() {
         let project = Project::new();
         let mut watcher = project.watcher();
         project.write("src/main.rs", "fn main() { work() }");
@@ -335,7 +335,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn what_is_saved_without_a_change_or_by_an_editor_for_itself_is_passed_over() {
+    async fn unchanged_and_temporary_files_are_ignored() {
         let project = Project::new();
         let mut watcher = project.watcher();
         project.write("src/main.rs", "fn main() {}");
@@ -344,13 +344,13 @@ mod tests {
         project.write("README.md", "1");
         project.write("src/sedx1y2z3", "1");
         fs::remove_file(project.path("src/sedx1y2z3")).unwrap();
-        // All that came before this is told with it, if it is told at all.
+        // Earlier events would be reported together with this one.
         project.write("Cargo.lock", "version = 4");
         assert_eq!(next(&mut watcher).await, Change { lock: true, ..NOTHING });
     }
 
     #[tokio::test]
-    async fn a_file_that_takes_the_place_of_another_is_a_save_and_so_is_one_that_goes() {
+    async fn renames_and_removals_are_changes() {
         let project = Project::new();
         let mut watcher = project.watcher();
         project.write(".new", "fn main() { work() }");
@@ -361,7 +361,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn folders_that_come_later_are_watched_too() {
+    async fn new_directories_are_watched() {
         let project = Project::new();
         let mut watcher = project.watcher();
         fs::create_dir_all(project.path("config/samples")).unwrap();
@@ -375,7 +375,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_change_that_nobody_took_stays() {
+    async fn changes_accumulate_until_taken() {
         let project = Project::new();
         let mut watcher = project.watcher();
         project.write("src/main.rs", "fn main() { work() }");

@@ -1,8 +1,8 @@
 //! The operator's webhooks in the development loop.
 //!
-//! The operator serves them on this machine with a certificate that is created here, and the API server is configured to
-//! call that address. Owns the certificate, the port and the configurations, and deletes the configurations at the end.
-//! The objects have the prefix of the development loop, so those of a deployed operator stay as they are.
+//! The operator serves them locally with a certificate created here, and the API server is configured to call
+//! that address. Owns the certificate, the port and the configurations, and deletes the configurations at the
+//! end. Object names have a prefix, so those of a deployed operator are unaffected.
 
 use std::ffi::OsString;
 use std::net::{Ipv4Addr, TcpListener};
@@ -24,9 +24,9 @@ use tempfile::TempDir;
 use super::answer::told;
 use super::samples::MANAGER;
 use crate::error::Hint as _;
-use crate::private;
+use crate::secret_file;
 
-/// Marks the configurations of the loop, so that the next run finds those of a run that crashed.
+/// Label of the loop's configurations, to find those of a crashed run.
 const LABEL: &str = "kubewright.dev/dev";
 const PREFIX: &str = "kubewright-dev-";
 
@@ -52,7 +52,7 @@ pub(crate) enum Host {
 }
 
 impl Host {
-    /// The host of an existing cluster: as the user says, or as the tool behind the context sets it up.
+    /// The host for an existing cluster: given by the user, or derived from the context of a local cluster.
     pub(crate) fn of_existing(given: Option<&str>, context: Option<&str>) -> Option<Self> {
         if let Some(given) = given {
             return Some(Self::Named(given.to_owned()));
@@ -71,7 +71,7 @@ impl Host {
     }
 }
 
-/// The address of this machine in a network of Docker.
+/// The gateway address of a Docker network.
 fn docker_gateway(network: &str) -> Option<String> {
     let format = "{{range .IPAM.Config}}{{.Gateway}} {{end}}";
     let output = Command::new("docker")
@@ -85,7 +85,7 @@ fn docker_gateway(network: &str) -> Option<String> {
 }
 
 impl Webhooks {
-    /// Creates a certificate, and finds a free port.
+    /// Creates a certificate and picks a free port.
     pub(crate) fn new(project: &str, host: &Host) -> Result<Self> {
         let (interface, name) = match host {
             Host::Loopback => (Ipv4Addr::LOCALHOST, "127.0.0.1".to_owned()),
@@ -102,9 +102,9 @@ impl Webhooks {
         let certificates = tempfile::Builder::new().prefix("kubewright-webhook-").tempdir();
         let certificates = certificates
             .context("cannot create a directory for the webhook certificate")
-            .hint("set TMPDIR to a directory that you may write")?;
+            .hint("set TMPDIR to a writable directory")?;
         for (file, text) in [("tls.crt", &material.leaf.certificate), ("tls.key", &material.leaf.key)] {
-            private::write(&certificates.path().join(file), text)
+            secret_file::write(&certificates.path().join(file), text)
                 .with_context(|| format!("cannot write {file} of the webhook certificate"))
                 .hint("check that the disk is not full, or set TMPDIR to another directory")?;
         }
@@ -118,7 +118,7 @@ impl Webhooks {
         })
     }
 
-    /// The variables that have the operator serve its webhooks at this endpoint.
+    /// Environment variables that configure the operator's webhook server.
     pub(crate) fn variables(&self) -> [(&'static str, OsString); 2] {
         [
             ("KUBEWRIGHT_WEBHOOK_ADDRESS", self.listen.clone().into()),
@@ -130,7 +130,7 @@ impl Webhooks {
         Endpoint::Url { base: &self.base, ca: &self.ca }
     }
 
-    /// Points the conversions of CRDs at this endpoint.
+    /// Points the conversion webhooks of CRDs at this endpoint.
     pub(crate) fn convert_here(&self, crds: &mut [(String, Value)]) {
         for (_, crd) in crds {
             if crd.pointer("/spec/conversion/strategy").is_some_and(|strategy| strategy == "Webhook") {
@@ -139,8 +139,8 @@ impl Webhooks {
         }
     }
 
-    /// Applies the configurations of what the operator registered, and deletes those that it no longer has. Returns how
-    /// many webhooks there are.
+    /// Applies the configurations of the registered webhooks and deletes stale ones. Returns the number of
+    /// webhooks.
     pub(crate) async fn apply(
         &mut self,
         client: &kube::Client,
@@ -162,16 +162,16 @@ impl Webhooks {
         Ok(declarations.webhooks.len() + declarations.conversions.len())
     }
 
-    /// Deletes the configurations, also those of a run that crashed. Kinds and objects stay.
+    /// Deletes the configurations, including those of a crashed run. CRDs and objects stay.
     pub(crate) async fn remove(&mut self, client: &kube::Client) -> Result<()> {
         self.applied.clear();
         self.delete(client, &[]).await
     }
 
-    /// Deletes the configurations of this project except for those named.
+    /// Deletes the configurations of this project except the given ones.
     async fn delete(&self, client: &kube::Client, except: &[&str]) -> Result<()> {
         let of_project = ListParams::default().labels(&format!("{LABEL}={}", self.project));
-        let failed = "cannot delete the webhook configurations of an earlier run";
+        let failed = "cannot delete webhook configurations";
         let mutating: Api<MutatingWebhookConfiguration> = Api::all(client.clone());
         for found in mutating.list_metadata(&of_project).await.map_err(told).context(failed)? {
             delete(&mutating, found.metadata.name.as_deref(), except).await.context(failed)?;
@@ -215,7 +215,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_host_of_local_clusters_follows_from_their_context() {
+    fn the_host_of_local_clusters_is_derived_from_the_context() {
         let host = |context| Host::of_existing(None, Some(context));
         let named = |name: &str| Some(Host::Named(name.to_owned()));
         assert_eq!(host("minikube"), named("host.minikube.internal"));

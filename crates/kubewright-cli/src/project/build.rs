@@ -1,7 +1,7 @@
-//! Building an operator, and asking its program what it declares.
+//! Builds an operator and asks its binary for the inventory of what it declares.
 //!
-//! cargo says itself what it does, on standard error. Of what it says to programs, only the paths of executables are
-//! read. The operator's program is given no cluster, no input and little time.
+//! cargo prints its own progress to standard error. Of its JSON messages, only the executable paths are read.
+//! The operator's binary runs without a cluster or input, and with a timeout.
 
 use std::collections::BTreeMap;
 use std::ffi::OsString;
@@ -23,10 +23,10 @@ use crate::error::Hint as _;
 use crate::scaffold;
 use crate::ui::Ui;
 
-/// How long a program may take to say what it declares.
+/// Timeout for printing the inventory.
 const PATIENCE: Duration = Duration::from_mins(1);
 
-/// A line of what cargo says to programs.
+/// A JSON message of cargo.
 #[derive(Deserialize)]
 struct Message {
     reason: String,
@@ -41,13 +41,13 @@ struct Target {
 }
 
 impl Project {
-    /// Builds the operator, and has its program say what it declares.
+    /// Builds the operator and reads its inventory.
     pub(crate) fn declarations(&self, bin: Option<&str>, cargo: &[String], ui: &Ui) -> Result<Declarations> {
         let program = self.build(bin, cargo, ui)?;
         self.declared_by(&program)
     }
 
-    /// What a program of the operator declares.
+    /// Reads the inventory of an operator binary.
     pub(crate) fn declared_by(&self, program: &Path) -> Result<Declarations> {
         let kept = Kept::of(program, self.watched_namespace().as_deref());
         if let Some(declarations) = kept.as_ref().and_then(Kept::read) {
@@ -55,15 +55,15 @@ impl Project {
         }
         let text = self.ask(program)?;
         let declarations = Declarations::read(&text)
-            .with_context(|| format!("cannot read what {} declares", shown(program)))?;
+            .with_context(|| format!("cannot read the inventory of {}", shown(program)))?;
         if let Some(kept) = kept {
             kept.write(&text);
         }
         Ok(declarations)
     }
 
-    /// Has cargo build the programs of the package: its standard output is what [`Programs`] reads, its standard error
-    /// is for people.
+    /// The command that builds the package's binaries. [`Programs`] reads its standard output; its standard
+    /// error goes to the user.
     pub(crate) fn build_command(&self, bin: Option<&str>, arguments: &[String], ui: &Ui) -> Command {
         let mut command = Command::new(cargo());
         for (name, _) in std::env::vars_os() {
@@ -83,25 +83,25 @@ impl Project {
         command
     }
 
-    /// Builds the programs of the package, and tells where the operator's is.
+    /// Builds the package and returns the path of the operator binary.
     fn build(&self, bin: Option<&str>, arguments: &[String], ui: &Ui) -> Result<PathBuf> {
         let mut child = self.build_command(bin, arguments, ui).spawn().map_err(not_started)?;
         let mut programs = Programs::default();
         let stdout = child.stdout.take().context("cargo has no standard output")?;
         for line in BufReader::new(stdout).lines() {
-            programs.read(&line.context("cannot read what cargo says")?);
+            programs.read(&line.context("cannot read the output of cargo")?);
         }
         let status = child.wait().context("cannot wait for cargo")?;
         if !status.success() {
-            bail!("the operator does not build");
+            bail!("failed to build the operator");
         }
         programs.operator(self)
     }
 
-    /// What a program prints of itself.
+    /// Runs the binary and returns the inventory that it prints.
     fn ask(&self, program: &Path) -> Result<String> {
         let mut command = Command::new(program);
-        // An operator for its own namespace is told so in its pod; its roles depend on it.
+        // A namespaced operator gets its namespace from its Pod spec, and its RBAC rules depend on it.
         if let Some(namespace) = self.watched_namespace() {
             command.args(["--namespace", &namespace]);
         }
@@ -114,62 +114,62 @@ impl Project {
             .spawn()
             .with_context(|| format!("cannot start {}", shown(program)))?;
         let (stdout, stderr) = (reader(child.stdout.take()), reader(child.stderr.take()));
-        // Both ends are closed when the program has ended, or closed them itself.
+        // The pipes close when the program exits or closes them.
         let Ok(printed) = stdout.recv_timeout(PATIENCE) else {
             end(&mut child);
-            return Err(anyhow!("{} did not say within {PATIENCE:?} what it declares", shown(program)))
-                .hint("does its `main` wait for something before `manager.run()`?");
+            return Err(anyhow!("{} did not print its inventory within {PATIENCE:?}", shown(program)))
+                .hint("check that `main` does not block before `manager.run()`");
         };
         let said = stderr.recv_timeout(PATIENCE).unwrap_or_default();
         let status = child.wait().with_context(|| format!("cannot wait for {}", shown(program)))?;
         if !status.success() {
             let said = String::from_utf8_lossy(&said).trim().to_owned();
-            let failed = anyhow!("{} cannot say what it declares ({status})", shown(program));
+            let failed = anyhow!("{} failed to print its inventory ({status})", shown(program));
             let failed = if said.is_empty() { failed } else { anyhow!(said).context(failed) };
-            return Err(failed)
-                .hint("an operator has `#[kubewright::main]`, or calls `kubewright::operator!().run(...)`");
+            return Err(failed).hint(
+                "the operator must use `#[kubewright::main]` or call `kubewright::operator!().run(...)`",
+            );
         }
-        String::from_utf8(printed)
-            .with_context(|| format!("{} printed something that is no text", shown(program)))
+        String::from_utf8(printed).with_context(|| format!("{} printed invalid UTF-8", shown(program)))
     }
 }
 
 impl Project {
-    /// The namespace that PROJECT has the operator watch, if it is not for all.
+    /// The namespace that PROJECT restricts the operator to, if any.
     pub(crate) fn watched_namespace(&self) -> Option<String> {
         let file = ProjectFile::load(self.root()).ok()?;
         scaffold::watched(&file)
     }
 }
 
-/// Whether a cargo that has started this program has said something of it in a variable. Build scripts look at these:
-/// ring's, and all that depends on it, would be built again whenever one builds with and without them in turn.
+/// Whether a variable was set by a cargo that started this process. Build scripts read these: ring and its
+/// dependents would be rebuilt whenever builds with and without them alternate.
 fn is_of_another_cargo(name: &str) -> bool {
     let prefixes = ["CARGO_PKG_", "CARGO_MANIFEST_", "CARGO_BIN_"];
     let names = ["CARGO_CRATE_NAME", "CARGO_PRIMARY_PACKAGE", "OUT_DIR"];
     prefixes.iter().any(|prefix| name.starts_with(prefix)) || names.contains(&name)
 }
 
-/// The cargo to call.
+/// The cargo executable.
 pub(super) fn cargo() -> OsString {
     std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into())
 }
 
-/// Why cargo did not start, and what to do.
+/// The error for a cargo that did not start.
 pub(crate) fn not_started(error: std::io::Error) -> anyhow::Error {
     let missing = error.kind() == ErrorKind::NotFound;
     let error = anyhow!(error).context(format!("cannot start {}", Path::new(&cargo()).display()));
     if missing { error.hint("install Rust, or set CARGO to the path of cargo") } else { error }
 }
 
-/// The programs that a build made, as cargo tells of them.
+/// The binaries of a build, from cargo's messages.
 #[derive(Debug, Default)]
 pub(crate) struct Programs(BTreeMap<String, PathBuf>);
 
 impl Programs {
-    /// Takes a line of cargo's standard output.
+    /// Reads a line of cargo's standard output.
     pub(crate) fn read(&mut self, line: &str) {
-        // Build scripts and wrappers may print lines of their own.
+        // Build scripts and wrappers may print other lines.
         let Ok(message) = serde_json::from_str::<Message>(line) else { return };
         if let (true, Some(target), Some(executable)) =
             (message.reason == "compiler-artifact", message.target, message.executable)
@@ -179,32 +179,32 @@ impl Programs {
         }
     }
 
-    /// The operator's: the only one.
+    /// The operator: the only binary.
     pub(crate) fn operator(self, project: &Project) -> Result<PathBuf> {
         let names: Vec<&str> = self.0.keys().map(String::as_str).collect();
         match names[..] {
             [] => Err(no_program(project)),
-            [_] => self.0.into_values().next().context("a program was found"),
+            [_] => self.0.into_values().next().context("no binary found"),
             _ => Err(several_programs(&names)),
         }
     }
 }
 
-/// A package that is no operator's.
+/// The error for a package without binaries.
 pub(super) fn no_program(project: &Project) -> anyhow::Error {
-    anyhow!("the package in {} has no program", project.root().display())
-        .hint("an operator has a src/main.rs with `#[kubewright::main]`")
+    anyhow!("the package in {} has no binary", project.root().display())
+        .hint("add a src/main.rs with `#[kubewright::main]`")
 }
 
 pub(super) fn several_programs(names: &[&str]) -> anyhow::Error {
-    anyhow!("the package has several programs: {}", names.join(", ")).hint("choose the operator's with --bin")
+    anyhow!("the package has several binaries: {}", names.join(", ")).hint("select the operator with --bin")
 }
 
-/// What a program said of itself, kept beside it: the same program says the same again, and definitions with a whole
-/// pod in them take it a second.
+/// The inventory of a binary, cached beside it. The same binary prints the same inventory, which takes a
+/// second for CRDs with embedded Pod templates.
 struct Kept {
     file: PathBuf,
-    /// Tells one build of the program from another.
+    /// Identifies the build of the binary.
     build: String,
 }
 
@@ -230,19 +230,19 @@ impl Kept {
         (build == self.build).then(|| Declarations::read(text).ok()).flatten()
     }
 
-    /// It is a favour to the next run, and no harm if it fails.
+    /// Failures are ignored: the cache is optional.
     fn write(&self, text: &str) {
         let _ = fs::write(&self.file, format!("{}\n{text}", self.build));
     }
 }
 
-/// Reads to the end, beside whoever waits for it.
+/// Reads to the end on another thread.
 fn reader(pipe: Option<impl std::io::Read + Send + 'static>) -> mpsc::Receiver<Vec<u8>> {
     let (sender, receiver) = mpsc::channel();
     thread::spawn(move || {
         let mut bytes = Vec::new();
         if let Some(mut pipe) = pipe {
-            // What was read before an error is all there is.
+            // On an error, keep what was read.
             let _ = pipe.read_to_end(&mut bytes);
         }
         let _ = sender.send(bytes);
@@ -251,7 +251,7 @@ fn reader(pipe: Option<impl std::io::Read + Send + 'static>) -> mpsc::Receiver<V
 }
 
 fn end(child: &mut Child) {
-    // It may have ended meanwhile.
+    // It may have exited already.
     let _ = child.kill();
     let _ = child.wait();
 }
@@ -265,7 +265,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn settings_of_cargo_are_kept_and_what_it_says_of_a_package_is_not() {
+    fn cargo_settings_are_kept_and_package_variables_are_removed() {
         for kept in
             ["CARGO", "CARGO_TARGET_DIR", "CARGO_HOME", "CARGO_NET_OFFLINE", "CARGO_BUILD_JOBS", "PATH"]
         {

@@ -1,7 +1,7 @@
-//! The manifests of an operator: what it declares, as files, beside those that are on disk.
+//! The generated manifests of an operator, compared with the files on disk.
 //!
-//! Making them changes nothing; [`Manifests::write`] writes what changed, all of it or nothing, and never where something
-//! is wrong with what the operator declares.
+//! Generating changes nothing. [`Manifests::write`] writes the changed files, all or none, and only if there
+//! are no errors.
 
 use std::fs;
 use std::io::ErrorKind;
@@ -17,36 +17,36 @@ use serde_json::Value;
 use super::{Project, Writes};
 use crate::ui::{Ui, escape, style};
 
-/// How manifests are made.
+/// Generation options.
 #[derive(Debug, Default)]
 pub(crate) struct Options<'a> {
-    /// Descriptions in CRDs are cut after so many characters.
+    /// Truncate CRD descriptions to this length.
     pub(crate) max_description_length: Option<usize>,
-    /// A text that each file begins with, as comments.
+    /// Comment header of each file.
     pub(crate) header: &'a str,
-    /// Whether files that nothing produces any more are removed, and so no finding.
+    /// Whether stale files are removed instead of reported.
     pub(crate) prune: bool,
 }
 
-/// The manifests of an operator, and what was found while they were made.
+/// The manifests of an operator, with findings.
 #[derive(Debug)]
 pub(crate) struct Manifests {
     /// CustomResourceDefinitions, each with its file.
     pub(crate) definitions: Vec<(String, Value)>,
     pub(crate) changes: Changes,
-    /// What they were made from.
+    /// The inventory that they were generated from.
     pub(crate) declarations: Declarations,
     findings: Vec<Finding>,
 }
 
 impl Project {
-    /// The manifests that what an operator declares asks for.
+    /// Generates the manifests for an inventory.
     pub(crate) fn manifests(&self, declarations: &Declarations, options: &Options<'_>) -> Result<Manifests> {
         let (definitions, mut findings) = definitions(declarations, options.max_description_length);
         let changes = Plan::new(declarations, &definitions, options.header).against(&disk(self.root())?);
         findings.extend(lint::check(declarations, &definitions));
         for (file, source) in self.sources()? {
-            // What cargo has compiled can be read; a file that it has not is nobody's.
+            // Compiled sources parse; files that do not parse are not part of the build.
             findings.extend(crd::dropped_validators(&file, &source).unwrap_or_default());
         }
         if !options.prune {
@@ -58,28 +58,28 @@ impl Project {
 }
 
 impl Manifests {
-    /// What was found, as it is shown; empty if nothing was.
+    /// The findings as text; empty if there are none.
     pub(crate) fn findings(&self) -> String {
         self.findings.iter().map(shown).collect()
     }
 
-    /// Shows what was found. It is a failure if there is an error among it.
+    /// Prints the findings. Fails if one is an error.
     pub(crate) fn tell(&self, ui: &Ui) -> Result<()> {
         ui.print_styled_error(&self.findings());
         self.check()
     }
 
-    /// Whether something is wrong with what the operator declares.
+    /// Fails if a finding is an error.
     pub(crate) fn check(&self) -> Result<()> {
         let errors = self.findings.iter().filter(|finding| finding.level == Level::Error).count();
         if errors > 0 {
-            let what = if errors == 1 { "an error".to_owned() } else { format!("{errors} errors") };
-            bail!("{what} in what the operator declares; nothing was written");
+            let what = if errors == 1 { "1 error".to_owned() } else { format!("{errors} errors") };
+            bail!("{what} in the operator's inventory; nothing was written");
         }
         Ok(())
     }
 
-    /// Writes the files that changed. With `prune`, those that nothing produces any more are removed.
+    /// Writes the changed files. With `prune`, removes stale ones.
     pub(crate) fn write(&self, project: &Project, prune: bool) -> Result<()> {
         self.check()?;
         let mut writes = Writes::new(project.root());
@@ -93,7 +93,7 @@ impl Manifests {
     }
 }
 
-/// The definitions of all kinds with their files, and what was found while they were made.
+/// The CRDs with their files, and the findings.
 fn definitions(declarations: &Declarations, longest: Option<usize>) -> (Vec<(String, Value)>, Vec<Finding>) {
     let crd::Merged { definitions, findings } = crd::merge_all(declarations);
     let definitions = definitions.into_iter().map(|mut made| {
@@ -105,7 +105,7 @@ fn definitions(declarations: &Declarations, longest: Option<usize>) -> (Vec<(Str
     (definitions.collect(), findings)
 }
 
-/// The files that could have come from an earlier run.
+/// The files on disk that may come from an earlier run.
 fn disk(root: &Path) -> Result<Files> {
     let mut found = Files::new();
     let mut paths: Vec<String> = files::FIXED.iter().map(ToString::to_string).collect();
@@ -126,7 +126,7 @@ fn disk(root: &Path) -> Result<Files> {
             Ok(text) => {
                 found.insert(path, text);
             }
-            // What is no text is not ours, and is written over where it stands in our way.
+            // Binary files are not ours, and are overwritten.
             Err(error) if matches!(error.kind(), ErrorKind::NotFound | ErrorKind::InvalidData) => {}
             Err(error) => return Err(error).with_context(|| format!("cannot read {path}")),
         }

@@ -1,8 +1,8 @@
-//! What cargo knows of a project without building it: its package, its programs, where it builds to, and which files it
-//! is built from.
+//! What cargo knows about a project without building it: package, binaries, target directory and source
+//! files.
 //!
-//! Dependencies are not resolved, so that this needs no network and little time; packages of the same workspace are
-//! known all the same.
+//! Dependencies are not resolved, so this is fast and needs no network. Packages of the same workspace are
+//! still known.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
@@ -15,26 +15,26 @@ use super::Project;
 use super::build::{cargo, no_program, not_started, several_programs};
 use crate::error::Hint as _;
 
-/// What cargo says of a package and its workspace.
+/// Metadata of a package and its workspace.
 #[derive(Debug)]
 pub(crate) struct Metadata {
     /// The name of the package.
     pub(crate) name: String,
-    /// The folder that cargo builds into.
+    /// The target directory.
     pub(crate) target: PathBuf,
     pub(crate) sources: Sources,
 }
 
-/// Where the files are that an operator is built from.
+/// The source locations of an operator.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Sources {
-    /// Folders of Cargo.toml, Cargo.lock and build.rs; what is below is not meant.
+    /// Directories of Cargo.toml, Cargo.lock and build.rs, without subdirectories.
     pub(crate) roots: BTreeSet<PathBuf>,
-    /// Folders of code, with everything below.
+    /// Source directories, with subdirectories.
     pub(crate) code: BTreeSet<PathBuf>,
 }
 
-/// The part of cargo's answer that is used here.
+/// The used part of `cargo metadata`.
 #[derive(Deserialize)]
 struct Answer {
     packages: Vec<Package>,
@@ -59,14 +59,14 @@ struct Target {
 
 #[derive(Deserialize)]
 struct Dependency {
-    /// Of a dependency that is a folder.
+    /// Set for path dependencies.
     path: Option<PathBuf>,
-    /// None for those that are built into the program.
+    /// Absent for normal dependencies.
     kind: Option<String>,
 }
 
 impl Project {
-    /// Asks cargo. A package without a program, or with several of which none was chosen, is a failure.
+    /// Runs `cargo metadata`. Fails if the package has no binary, or several and `bin` is not set.
     pub(crate) fn metadata(&self, bin: Option<&str>) -> Result<Metadata> {
         let output = Command::new(cargo())
             .current_dir(self.root())
@@ -78,9 +78,10 @@ impl Project {
             let said = String::from_utf8_lossy(&output.stderr).trim().to_owned();
             return Err(anyhow!(said))
                 .with_context(|| format!("cargo cannot read the project in {}", self.root().display()))
-                .hint("correct its Cargo.toml");
+                .hint("fix Cargo.toml");
         }
-        let answer: Answer = serde_json::from_slice(&output.stdout).context("cannot read what cargo says")?;
+        let answer: Answer =
+            serde_json::from_slice(&output.stdout).context("cannot read the output of cargo")?;
         answer.of(self, bin)
     }
 }
@@ -97,17 +98,18 @@ impl Answer {
                 .map(|package| package.folder().strip_prefix(project.root()).unwrap_or(package.folder()))
                 .map(|folder| folder.display().to_string())
                 .collect();
-            return Err(anyhow!("{} is a workspace, and no package", project.root().display())).hint(
-                format!("name the folder of the operator; these have programs: {}", with_programs.join(", ")),
-            );
+            return Err(anyhow!("{} is a workspace, not a package", project.root().display())).hint(format!(
+                "pass the directory of the operator; packages with binaries: {}",
+                with_programs.join(", ")
+            ));
         };
         let programs = package.programs();
         let names: Vec<&str> = programs.iter().map(String::as_str).collect();
         match (bin, &names[..]) {
             (_, []) => return Err(no_program(project)),
             (Some(bin), names) if !names.contains(&bin) => {
-                return Err(anyhow!("the package has no program {bin}"))
-                    .hint(format!("it has {}", names.join(", ")));
+                return Err(anyhow!("the package has no binary {bin}"))
+                    .hint(format!("available: {}", names.join(", ")));
             }
             (None, [_, _, ..]) => return Err(several_programs(&names)),
             _ => {}
@@ -131,7 +133,7 @@ impl Package {
     }
 }
 
-/// The files of a package, and of all packages of its workspace that are built into it.
+/// The sources of a package and of its dependencies in the same workspace.
 fn sources(workspace: &Path, package: &Package, packages: &BTreeMap<&Path, &Package>) -> Sources {
     let mut sources = Sources { roots: BTreeSet::from([workspace.to_owned()]), ..Sources::default() };
     let mut seen = BTreeSet::new();
@@ -142,7 +144,7 @@ fn sources(workspace: &Path, package: &Package, packages: &BTreeMap<&Path, &Pack
         }
         sources.roots.insert(package.folder().to_owned());
         for target in &package.targets {
-            // Tests, benchmarks and examples are not in the program.
+            // Tests, benchmarks and examples are not part of the binary.
             let built = !target.kind.iter().any(|kind| matches!(kind.as_str(), "test" | "bench" | "example"));
             match target.src_path.parent() {
                 Some(folder) if built && folder != package.folder() => {
@@ -155,7 +157,7 @@ fn sources(workspace: &Path, package: &Package, packages: &BTreeMap<&Path, &Pack
             package.dependencies.iter().filter(|dependency| dependency.kind.as_deref() != Some("dev"));
         left.extend(built_in.filter_map(|dependency| packages.get(dependency.path.as_deref()?)));
     }
-    // A folder within another is watched with it.
+    // Drop directories that are inside another one.
     let all = sources.code.clone();
     sources.code.retain(|folder| !folder.ancestors().skip(1).any(|above| all.contains(above)));
     sources
@@ -204,7 +206,7 @@ mod tests {
     }
 
     #[test]
-    fn sources_are_those_of_the_package_and_of_what_is_built_into_it_from_the_workspace() {
+    fn sources_include_workspace_dependencies() {
         let found = of("/w/operator", None).unwrap();
         let folders = |paths: &[&str]| paths.iter().map(PathBuf::from).collect::<BTreeSet<_>>();
         assert_eq!(found.sources.roots, folders(&["/w", "/w/api", "/w/operator"]));
@@ -213,17 +215,17 @@ mod tests {
     }
 
     #[test]
-    fn a_folder_within_another_is_watched_once() {
+    fn nested_source_directories_are_watched_once() {
         let found = of("/w/two", Some("a")).unwrap();
         assert_eq!(found.sources.code, BTreeSet::from([PathBuf::from("/w/two/src")]));
     }
 
     #[test]
-    fn what_is_no_operator_is_refused_with_what_to_do() {
+    fn packages_without_an_operator_are_rejected() {
         let refused = |folder: &str, bin| of(folder, bin).unwrap_err().to_string();
-        assert_eq!(refused("/w/api", None), "the package in /w/api has no program");
-        assert_eq!(refused("/w/two", None), "the package has several programs: a, b");
-        assert_eq!(refused("/w/two", Some("c")), "the package has no program c");
-        assert_eq!(refused("/w", None), "/w is a workspace, and no package");
+        assert_eq!(refused("/w/api", None), "the package in /w/api has no binary");
+        assert_eq!(refused("/w/two", None), "the package has several binaries: a, b");
+        assert_eq!(refused("/w/two", Some("c")), "the package has no binary c");
+        assert_eq!(refused("/w", None), "/w is a workspace, not a package");
     }
 }

@@ -1,7 +1,7 @@
-//! The file PROJECT: what the tool knows of a project.
+//! The PROJECT file: project metadata.
 //!
-//! It has the form that kubebuilder's has in its version 3, so that either tool can read the other's. What is not ours
-//! to understand is kept as it is. The same project is always the same text.
+//! The format is version 3 of kubebuilder's, so each tool can read the other's file. Unknown fields are
+//! preserved. Serialization is deterministic.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -15,26 +15,26 @@ use serde_json::{Map, Value};
 
 use crate::error::Hint as _;
 
-/// Where it is, from the root of the project.
+/// Path relative to the project root.
 pub(crate) const PATH: &str = "PROJECT";
-/// How projects of ours are laid out.
+/// Layout of kubewright projects.
 pub(crate) const LAYOUT: &str = "kubewright.dev/v1";
-/// The form of the file that this release reads and writes.
+/// Supported version of the file format.
 const VERSION: &str = "3";
-/// The setting that lists kinds which were made from definitions.
+/// Setting that lists kinds imported from CRDs.
 const IMPORTED: &str = "imported";
-/// The setting with the storage versions of kinds that have several versions.
+/// Setting with the storage versions of kinds that have several versions.
 const STORAGE_VERSIONS: &str = "storageVersions";
-/// The setting with the source of the webhook server's certificate.
+/// Setting with the source of the webhook serving certificate.
 const WEBHOOK_CERTS: &str = "webhookCerts";
-/// The version of the tool whose scaffold the project has, as in kubebuilder's file.
+/// Field with the version of the tool that scaffolded the project, as in kubebuilder.
 const CLI_VERSION: &str = "cliVersion";
 const HEADER: &str = "\
-# What `kubewright` knows of this project. It writes this file; do not edit it.
-# The form is kubebuilder's: https://book.kubebuilder.io/reference/project-config.html
+# Project metadata, managed by `kubewright`. Do not edit it.
+# The format is kubebuilder's: https://book.kubebuilder.io/reference/project-config.html
 ";
 
-/// A project, as its file has it.
+/// The content of PROJECT.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub(crate) struct ProjectFile {
@@ -54,23 +54,23 @@ pub(crate) struct ProjectFile {
     pub(crate) plugins: Map<String, Value>,
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub(crate) resources: Vec<Resource>,
-    /// What other tools, or later releases, have to say.
+    /// Unknown fields of other tools or later releases.
     #[serde(flatten)]
     pub(crate) other: Map<String, Value>,
-    /// Definitions that kinds were made from, by the kinds' ids. They are in files of their own.
+    /// CRDs of imported kinds, by kind ID. They are stored in separate files.
     #[serde(skip)]
     pub(crate) imported: BTreeMap<String, Value>,
 }
 
-/// A kind that the project defines, follows, or both.
+/// A kind that the project defines, reconciles, or both.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub(crate) struct Resource {
-    /// Absent in kinds that the project defines, and present in others.
+    /// Set for kinds that the project defines.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) api: Option<Api>,
     #[serde(default, skip_serializing_if = "is_false")]
     pub(crate) controller: bool,
-    /// Where there are several, or one with a name of its own.
+    /// Set if there are several controllers, or one with a custom name.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub(crate) controllers: Vec<Controller>,
     #[serde(default, skip_serializing_if = "is_false")]
@@ -82,10 +82,10 @@ pub(crate) struct Resource {
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub(crate) group: String,
     pub(crate) kind: String,
-    /// The crate of an external kind, with its version behind `@`.
+    /// Crate of an external kind, as `name@version`.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub(crate) module: String,
-    /// Where the type is: a path of Rust's.
+    /// Rust module of the type.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub(crate) path: String,
     #[serde(default, skip_serializing_if = "String::is_empty")]
@@ -101,20 +101,20 @@ pub(crate) struct Resource {
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub(crate) struct Webhooks {
-    /// This version is the hub of a conversion.
+    /// Whether this version is the conversion hub.
     #[serde(default, skip_serializing_if = "is_false")]
     pub(crate) conversion: bool,
     #[serde(default, skip_serializing_if = "is_false")]
     pub(crate) defaulting: bool,
-    /// Path of the defaulting webhook, if it is not the usual one.
+    /// Path of the defaulting webhook, if not the default.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub(crate) defaulting_path: String,
-    /// Versions that are converted to the hub and back.
+    /// Versions converted to and from the hub.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub(crate) spoke: Vec<String>,
     #[serde(default, skip_serializing_if = "is_false")]
     pub(crate) validation: bool,
-    /// Path of the validating webhook, if it is not the usual one.
+    /// Path of the validating webhook, if not the default.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub(crate) validation_path: String,
     #[serde(default, skip_serializing_if = "String::is_empty")]
@@ -135,14 +135,14 @@ pub(crate) struct Api {
     pub(crate) other: Map<String, Value>,
 }
 
-/// A controller by its name.
+/// A named controller.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub(crate) struct Controller {
     pub(crate) name: String,
 }
 
 impl ProjectFile {
-    /// A project of ours, without kinds.
+    /// Creates a project without kinds.
     pub(crate) fn new(domain: &str, name: &str) -> Self {
         Self {
             version: VERSION.to_owned(),
@@ -154,33 +154,35 @@ impl ProjectFile {
         }
     }
 
-    /// Records the version of kubewright whose scaffold the project has.
+    /// Records the kubewright version of the scaffold.
     pub(crate) fn set_cli_version(&mut self, version: &str) {
         self.other.insert(CLI_VERSION.to_owned(), version.into());
     }
 
-    /// Reads the file of the project in a folder.
+    /// Reads the PROJECT file in a directory.
     pub(crate) fn load(root: &Path) -> Result<Self> {
         let text = match fs::read_to_string(root.join(PATH)) {
             Ok(text) => text,
             Err(error) if error.kind() == ErrorKind::NotFound => {
-                return Err(anyhow!("{} is no project of kubewright's: it has no PROJECT", root.display()))
-                    .hint("run `kubewright init` first, or run this in the folder of a project");
+                return Err(anyhow!(
+                    "{} is not a kubewright project: it has no PROJECT file",
+                    root.display()
+                ))
+                .hint("run `kubewright init` first, or run this in a project directory");
             }
             Err(error) => return Err(error).context("cannot read PROJECT"),
         };
         let mut file = Self::read(&text)?;
         if !file.layout.iter().any(|layout| layout == LAYOUT) {
             let layout = file.layout.join(", ");
-            return Err(anyhow!("the project is laid out as {layout}, and not as {LAYOUT}")).hint(
-                "carry it over into a folder of its own: `kubewright init --from PROJECT ../another-folder`",
-            );
+            return Err(anyhow!("the project layout is {layout}, not {LAYOUT}"))
+                .hint("import it into a new directory: `kubewright init --from PROJECT ../new-directory`");
         }
         file.load_imported(root)?;
         Ok(file)
     }
 
-    /// Reads the definitions that kinds were made from: what was made of them is made again to be merged with.
+    /// Reads the CRDs of imported kinds. Their generated files are needed for merging.
     fn load_imported(&mut self, root: &Path) -> Result<()> {
         let ids = self.setting(IMPORTED).and_then(Value::as_array).cloned().unwrap_or_default();
         for resource in self.resources.iter().filter(|resource| ids.contains(&resource.id().into())) {
@@ -188,14 +190,14 @@ impl ProjectFile {
             let read =
                 || -> Result<Value> { Ok(serde_saphyr::from_str(&fs::read_to_string(root.join(&path))?)?) };
             let definition = read()
-                .with_context(|| format!("cannot read {path}, which {} was made from", resource.shown()))
-                .hint("bring it back from version control")?;
+                .with_context(|| format!("cannot read {path}, the CRD of {}", resource.shown()))
+                .hint("restore it from version control")?;
             self.imported.insert(resource.id(), definition);
         }
         Ok(())
     }
 
-    /// Says of a kind that it was made from a definition, or that it was not.
+    /// Records the CRD that a kind was imported from, or removes the record.
     pub(crate) fn import(&mut self, id: &str, definition: Option<&Value>) {
         match definition {
             Some(definition) => _ = self.imported.insert(id.to_owned(), definition.clone()),
@@ -206,7 +208,7 @@ impl ProjectFile {
         self.set(IMPORTED, ids);
     }
 
-    /// Reads the text of a file.
+    /// Parses a PROJECT file.
     pub(crate) fn read(text: &str) -> Result<Self> {
         #[derive(Deserialize)]
         struct Numbered {
@@ -214,38 +216,38 @@ impl ProjectFile {
             version: String,
         }
         let broken = |error: &serde_saphyr::Error| {
-            // Where it is broken stands in the first line of the message; the rest is for those who see the file.
+            // The first line of the message has the location; the rest quotes the file.
             let said = error.to_string();
             let said = said.lines().next().unwrap_or_default().trim_start_matches("error: ").to_owned();
             let at = error.location().map(|at| format!(" at line {}", at.line())).unwrap_or_default();
             anyhow!(said)
-                .context(format!("PROJECT is broken{at}"))
-                .hint("bring it back from version control; `kubewright` writes this file, people do not")
+                .context(format!("PROJECT is invalid{at}"))
+                .hint("restore it from version control; do not edit this file")
         };
         let numbered: Numbered = serde_saphyr::from_str(text).map_err(|error| broken(&error))?;
         match numbered.version.as_str() {
             VERSION => {}
             newer if newer.parse::<u32>().is_ok_and(|newer| newer > 3) => {
-                return Err(anyhow!("PROJECT has version {newer}, and this kubewright knows {VERSION}"))
+                return Err(anyhow!("PROJECT has version {newer}, but this kubewright supports {VERSION}"))
                     .hint("use a newer kubewright");
             }
-            other => bail!("PROJECT has version {other}, and this kubewright knows {VERSION}"),
+            other => bail!("PROJECT has version {other}, but this kubewright supports {VERSION}"),
         }
         serde_saphyr::from_str(text).map_err(|error| broken(&error))
     }
 
-    /// The text of the file.
+    /// Serializes the file.
     pub(crate) fn to_text(&self) -> String {
         let value = serde_json::to_value(self).expect("a project is data");
         format!("{HEADER}{}", yaml::document(&value).trim_start_matches("---\n"))
     }
 
-    /// A setting of ours that kubebuilder has no field for.
+    /// A kubewright setting that kubebuilder has no field for.
     pub(crate) fn setting(&self, name: &str) -> Option<&Value> {
         self.plugins.get(LAYOUT)?.get(name)
     }
 
-    /// Sets one; null takes it away.
+    /// Sets a setting; null removes it.
     pub(crate) fn set(&mut self, name: &str, value: Value) {
         let ours = self.plugins.entry(LAYOUT).or_insert_with(|| Value::Object(Map::new()));
         let Value::Object(ours) = ours else { return };
@@ -259,7 +261,7 @@ impl ProjectFile {
         }
     }
 
-    /// The recorded storage version of a kind. Kinds with one version have none recorded.
+    /// The recorded storage version of a kind. Kinds with one version have no record.
     pub(crate) fn storage_version(&self, of: &Resource) -> Option<&str> {
         self.setting(STORAGE_VERSIONS)?.get(of.kind_id())?.as_str()
     }
@@ -275,48 +277,48 @@ impl ProjectFile {
         self.set(STORAGE_VERSIONS, if versions.is_empty() { Value::Null } else { versions.into() });
     }
 
-    /// Where the certificate of the webhook server comes from.
+    /// Source of the webhook serving certificate.
     pub(crate) fn webhook_certs(&self) -> WebhookCerts {
         let named = self.setting(WEBHOOK_CERTS).and_then(Value::as_str);
         let all = [WebhookCerts::CertManager, WebhookCerts::Files, WebhookCerts::None];
         all.into_iter().find(|certs| named == Some(certs.name())).unwrap_or_default()
     }
 
-    /// Sets where the certificate of the webhook server comes from.
+    /// Sets the source of the webhook serving certificate.
     pub(crate) fn set_webhook_certs(&mut self, certs: WebhookCerts) {
         let is_default = certs == WebhookCerts::default();
         self.set(WEBHOOK_CERTS, if is_default { Value::Null } else { certs.name().into() });
     }
 
-    /// Whether a setting is on.
+    /// Whether a boolean setting is true.
     pub(crate) fn is_on(&self, name: &str) -> bool {
         self.setting(name).and_then(Value::as_bool).unwrap_or_default()
     }
 }
 
 impl Webhooks {
-    /// Whether there is a webhook.
+    /// Whether there is any webhook.
     pub(crate) fn any(&self) -> bool {
         self.defaulting || self.validation || self.conversion
     }
 }
 
-/// Where the certificate of the webhook server comes from.
+/// Source of the webhook serving certificate.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, clap::ValueEnum)]
 pub(crate) enum WebhookCerts {
-    /// The manager issues it and injects its CA
+    /// Issued by the manager, which injects its CA
     #[default]
     SelfSigned,
-    /// cert-manager issues it and injects its CA
+    /// Issued by cert-manager, which injects its CA
     CertManager,
-    /// The Secret webhook-server-cert, which you provide
+    /// Mounted from the Secret webhook-server-cert, which you create
     Files,
-    /// None: webhooks are served without TLS, behind a proxy
+    /// No TLS; webhooks are served behind a proxy
     None,
 }
 
 impl WebhookCerts {
-    /// The setting in PROJECT, and the value of the flag.
+    /// The value of the setting and the flag.
     pub(crate) fn name(self) -> &'static str {
         match self {
             Self::SelfSigned => "self-signed",
@@ -328,12 +330,12 @@ impl WebhookCerts {
 }
 
 impl Resource {
-    /// The webhooks, if there are some.
+    /// The webhooks, if any.
     pub(crate) fn webhooks(&self) -> Option<&Webhooks> {
         self.webhooks.as_ref().filter(|webhooks| webhooks.any())
     }
 
-    /// The group as the API has it: with its domain.
+    /// The full API group, including the domain.
     pub(crate) fn full_group(&self) -> String {
         match (self.group.as_str(), self.domain.as_str()) {
             ("core", "") if self.core => String::new(),
@@ -343,17 +345,17 @@ impl Resource {
         }
     }
 
-    /// Group, version and kind, for machines.
+    /// Group, version and kind as an ID.
     pub(crate) fn id(&self) -> String {
         format!("{}/{}/{}", self.full_group(), self.version, self.kind)
     }
 
-    /// Group and kind, which all versions share: `Order.sales.example.com`.
+    /// Group and kind as an ID shared by all versions: `Order.sales.example.com`.
     pub(crate) fn kind_id(&self) -> String {
         format!("{}.{}", self.kind, self.full_group())
     }
 
-    /// Where the definition is kept that it was made from.
+    /// Path of the imported CRD.
     pub(crate) fn imported_path(&self) -> String {
         format!(
             "config/crd/imported/{}_{}_{}.yaml",
@@ -363,14 +365,14 @@ impl Resource {
         )
     }
 
-    /// Group, version and kind, for people.
+    /// Group, version and kind for display.
     pub(crate) fn shown(&self) -> String {
         let group = self.full_group();
         let slash = if group.is_empty() { "" } else { "/" };
         format!("{group}{slash}{}, {}", self.version, self.kind)
     }
 
-    /// The names of its controllers.
+    /// The names of the controllers.
     pub(crate) fn controller_names(&self) -> Vec<String> {
         let named = self.controllers.iter().map(|controller| controller.name.clone());
         let plain = (self.controller && self.controllers.is_empty()).then(|| self.kind.to_lowercase());
@@ -404,7 +406,7 @@ fn one_or_several<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Vec<Stri
         Several(Vec<String>),
     }
     Ok(match Written::deserialize(deserializer)? {
-        // Plugins of one chain stand in one text, with commas between them.
+        // Chained plugins are comma-separated.
         Written::One(text) => text.split(',').map(str::to_owned).collect(),
         Written::Several(several) => several,
     })

@@ -1,7 +1,7 @@
-//! Files that are written all or not at all.
+//! Writes several files atomically.
 //!
-//! Each text is first put beside the file that it is for, with everything that can fail because of the disk; only when
-//! all of them are there, they take their places. Whoever reads a file sees the old text or the new one.
+//! Each text is first staged beside its target, where disk errors surface. Only when all are staged are they
+//! renamed into place. Readers see the old or the new text.
 
 use std::ffi::OsString;
 use std::fs::{self, File};
@@ -12,13 +12,13 @@ use anyhow::{Context as _, Result};
 
 use crate::error::Hint as _;
 
-/// Changes to the files of a project that wait for [`Writes::commit`]. Dropped before that, nothing has changed.
+/// Pending file changes until [`Writes::commit`]. Dropping it discards them.
 #[derive(Debug)]
 pub(crate) struct Writes {
     root: PathBuf,
     staged: Vec<Staged>,
     removed: Vec<PathBuf>,
-    /// Folders that were made for staged files, the outermost first.
+    /// Directories created for staged files, outermost first.
     folders: Vec<PathBuf>,
     committed: bool,
 }
@@ -40,10 +40,10 @@ impl Writes {
         }
     }
 
-    /// Puts the text of a file beside it.
+    /// Stages the new text of a file.
     pub(crate) fn write(&mut self, path: &str, text: &str) -> Result<()> {
         let place = self.root.join(path);
-        // Through a link the file is written, and the link stays.
+        // Write through a symlink and keep the link.
         let place = fs::canonicalize(&place).unwrap_or(place);
         let mut name = OsString::from(".");
         name.push(place.file_name().unwrap_or_default());
@@ -51,7 +51,7 @@ impl Writes {
         let beside = place.with_file_name(name);
         self.stage(&place, &beside, text)
             .with_context(|| format!("cannot write {path}"))
-            .hint("nothing was changed; see whether the disk is full and the folder writable")
+            .hint("nothing was changed; check free disk space and permissions")
     }
 
     fn stage(&mut self, place: &Path, beside: &Path, text: &str) -> std::io::Result<()> {
@@ -70,7 +70,7 @@ impl Writes {
         file.write_all(text.as_bytes())?;
         match fs::metadata(place) {
             Ok(old) => {
-                // What replaces something must outlive a power cut; what is new can be made again, and waits for no disk.
+                // A replacement must survive a power failure; a new file can be written again.
                 file.sync_all()?;
                 fs::set_permissions(beside, old.permissions())
             }
@@ -79,12 +79,12 @@ impl Writes {
         }
     }
 
-    /// Has a file removed.
+    /// Schedules the removal of a file.
     pub(crate) fn remove(&mut self, path: &str) {
         self.removed.push(self.root.join(path));
     }
 
-    /// Puts everything in its place.
+    /// Applies all changes.
     pub(crate) fn commit(mut self) -> Result<()> {
         self.committed = true;
         for Staged { beside, place } in &self.staged {
@@ -97,7 +97,7 @@ impl Writes {
                 }
                 _ => {}
             }
-            // A folder with nothing left in it goes too; one with something cannot.
+            // Remove directories that are empty now; others fail to be removed.
             let above = path.ancestors().skip(1).take_while(|folder| **folder != self.root);
             for folder in above {
                 if fs::remove_dir(folder).is_err() {
@@ -112,7 +112,7 @@ impl Writes {
 impl Drop for Writes {
     fn drop(&mut self) {
         for staged in &self.staged {
-            // What was put in its place is not beside it any more.
+            // Already renamed files are no longer staged.
             let _ = fs::remove_file(&staged.beside);
         }
         if !self.committed {
@@ -136,7 +136,7 @@ mod tests {
     }
 
     #[test]
-    fn nothing_changes_before_the_commit() {
+    fn nothing_changes_before_commit() {
         let folder = tempfile::tempdir().unwrap();
         fs::write(folder.path().join("PROJECT"), "old").unwrap();
         let mut writes = Writes::new(folder.path());
@@ -149,7 +149,7 @@ mod tests {
     }
 
     #[test]
-    fn a_commit_writes_and_removes_and_leaves_nothing_beside() {
+    fn a_commit_leaves_no_staged_files() {
         let folder = tempfile::tempdir().unwrap();
         fs::write(folder.path().join("stale.yaml"), "old").unwrap();
         let mut writes = Writes::new(folder.path());
@@ -161,7 +161,7 @@ mod tests {
     }
 
     #[test]
-    fn one_file_that_cannot_be_written_leaves_all_of_them_as_they_were() {
+    fn a_failed_write_leaves_all_files_unchanged() {
         let folder = tempfile::tempdir().unwrap();
         fs::write(folder.path().join("config"), "in the way").unwrap();
         let mut writes = Writes::new(folder.path());

@@ -1,6 +1,6 @@
-//! Adding kinds, versions and controllers to a project, and taking them away.
+//! Adds kinds, versions and controllers to a project, and removes them.
 //!
-//! Whatever is wrong is said here, before anything is written.
+//! Invalid requests are rejected here, before anything is written.
 
 use std::collections::BTreeMap;
 
@@ -13,28 +13,28 @@ use crate::error::Hint as _;
 use crate::project::project_file::{Api, Controller, ProjectFile, Resource};
 use crate::scaffold::{Options, render};
 
-/// What a user asks for.
+/// What to add.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Request {
     pub(crate) group: String,
     pub(crate) version: String,
     pub(crate) kind: String,
     pub(crate) plural: Option<String>,
-    /// The project defines the kind; nothing where that follows.
+    /// Whether the project defines the kind; `None` derives it.
     pub(crate) resource: Option<bool>,
-    /// It has a controller; nothing where that follows.
+    /// Whether to add a controller; `None` derives it.
     pub(crate) controller: Option<bool>,
     pub(crate) controller_name: Option<String>,
-    /// Nothing where that follows.
+    /// Scope of the kind; `None` derives it.
     pub(crate) namespaced: Option<bool>,
     pub(crate) external: Option<External>,
-    /// The definition that the kind is made from; the other fields say the same.
+    /// The CRD to import; the other fields match it.
     pub(crate) definition: Option<Value>,
-    /// What is there already is made again.
+    /// Recreate existing files.
     pub(crate) force: bool,
 }
 
-/// A kind that a crate defines.
+/// A kind defined in another crate.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct External {
     pub(crate) path: String,
@@ -43,7 +43,7 @@ pub(crate) struct External {
 }
 
 impl External {
-    /// The entry of PROJECT.
+    /// The PROJECT entry.
     pub(super) fn entry(&self, group: &str, version: &str, kind: &str) -> Result<Resource> {
         names::check_domain("external domain", &self.domain)?;
         Ok(Resource {
@@ -59,12 +59,12 @@ impl External {
     }
 }
 
-/// The project before and after; before lacks what is to be made again.
+/// The project before and after. With `force`, `before` lacks the recreated parts.
 #[derive(Debug)]
 pub(crate) struct Changed {
     pub(crate) before: ProjectFile,
     pub(crate) after: ProjectFile,
-    /// The version that was added, if it starts as a copy of another one.
+    /// The added version, if it starts as a copy of another one.
     pub(crate) copied: Option<Copied>,
 }
 
@@ -75,7 +75,7 @@ pub(crate) struct Copied {
     pub(crate) to: Resource,
 }
 
-/// Adds what is asked for.
+/// Adds a kind, a version or a controller.
 pub(crate) fn add(project: &ProjectFile, request: &Request) -> Result<Changed> {
     check(request)?;
     let mut changed = Changed { before: project.clone(), after: project.clone(), copied: None };
@@ -93,9 +93,9 @@ pub(crate) fn add(project: &ProjectFile, request: &Request) -> Result<Changed> {
     if let Some(at) = at {
         let known = &project.resources[at];
         if !request.force {
-            let error = anyhow!("{} is in this project already", known.shown());
+            let error = anyhow!("{} already exists in this project", known.shown());
             return Err(error)
-                .hint("--force makes its files again; --controller-name adds a second controller");
+                .hint("use --force to recreate its files, or --controller-name to add a second controller");
         }
         entry.other.clone_from(&known.other);
         entry.webhooks.clone_from(&known.webhooks);
@@ -104,7 +104,7 @@ pub(crate) fn add(project: &ProjectFile, request: &Request) -> Result<Changed> {
     }
     let mut definition = request.definition.clone();
     if let Some(stored) = stored_sibling(project, &entry) {
-        // Objects stay in the version that they are stored in, unless the CRD on the cluster stores the new one.
+        // The storage version stays, unless the imported CRD stores the new version.
         let stores_new = request.definition.as_ref().is_some_and(from_crd::is_stored);
         let version = if stores_new { &entry.version } else { &stored.version };
         changed.after.set_storage_version(&entry, Some(version));
@@ -123,26 +123,26 @@ pub(crate) fn add(project: &ProjectFile, request: &Request) -> Result<Changed> {
     Ok(changed)
 }
 
-/// The version of a kind that is stored while the project gets another one.
+/// The current storage version of the entry's kind, if it is another version.
 fn stored_sibling<'a>(project: &'a ProjectFile, entry: &Resource) -> Option<&'a Resource> {
     entry.api.as_ref()?;
     let stored = kinds::storage_version(project, entry).filter(|stored| *stored != entry.version)?;
     siblings(project, entry).into_iter().find(|known| known.api.is_some() && known.version == stored)
 }
 
-/// Makes another version of a kind the one that is stored.
+/// Changes the storage version of a kind.
 pub(crate) fn store(project: &ProjectFile, group: &str, kind: &str, version: &str) -> Result<Changed> {
     let known = project.resources.iter().filter(|known| {
         known.api.is_some() && known.kind == kind && is_called(known, group, &known.version, kind)
     });
     let known: Vec<&Resource> = known.collect();
     let Some(first) = known.first() else {
-        return Err(anyhow!("this project does not define a kind {kind} in the group {group}"));
+        return Err(anyhow!("this project does not define the kind {kind} in the group {group}"));
     };
     if !known.iter().any(|known| known.version == version) {
         let versions: Vec<&str> = known.iter().map(|known| known.version.as_str()).collect();
         return Err(anyhow!("{kind} has no version {version}"))
-            .hint(format!("it has {}", versions.join(", ")));
+            .hint(format!("available: {}", versions.join(", ")));
     }
     let mut after = project.clone();
     if known.len() > 1 {
@@ -151,7 +151,7 @@ pub(crate) fn store(project: &ProjectFile, group: &str, kind: &str, version: &st
     Ok(Changed { before: project.clone(), after, copied: None })
 }
 
-/// Adds several kinds at once: all of them or none.
+/// Adds several kinds: all or none.
 pub(crate) fn add_all(project: &ProjectFile, requests: &[Request]) -> Result<Changed> {
     let mut all = Changed { before: project.clone(), after: project.clone(), copied: None };
     for request in requests {
@@ -166,7 +166,7 @@ pub(crate) fn add_all(project: &ProjectFile, requests: &[Request]) -> Result<Cha
     Ok(all)
 }
 
-/// What is to be added for a kind that a file defines.
+/// The request for an imported kind.
 pub(crate) fn imported(chosen: from_crd::Chosen) -> Request {
     Request {
         group: chosen.group,
@@ -180,15 +180,15 @@ pub(crate) fn imported(chosen: from_crd::Chosen) -> Request {
     }
 }
 
-/// Takes a version of a kind away.
+/// Removes a version of a kind.
 pub(crate) fn remove(project: &ProjectFile, group: &str, version: &str, kind: &str) -> Result<Changed> {
     let at = project.resources.iter().position(|known| is_called(known, group, version, kind));
     let Some(at) = at else {
         let known: Vec<String> = project.resources.iter().map(Resource::shown).collect();
         let known = if known.is_empty() {
-            "it has no kinds".to_owned()
+            "the project has no kinds".to_owned()
         } else {
-            format!("it has {}", known.join("; "))
+            format!("the project has {}", known.join("; "))
         };
         return Err(anyhow!("{group}/{version}, {kind} is not in this project")).hint(known);
     };
@@ -202,7 +202,7 @@ pub(crate) fn remove(project: &ProjectFile, group: &str, version: &str, kind: &s
     }
     if let Some(hub) = webhooks::hub_of(project, gone) {
         return Err(anyhow!("{} is a spoke of the conversion of {}", gone.shown(), hub.version))
-            .hint(format!("delete that first: `{} --conversion --spoke {version}`", delete(&hub.version)));
+            .hint(format!("remove it first: `{} --conversion --spoke {version}`", delete(&hub.version)));
     }
     let mut after = project.clone();
     let gone = after.resources.remove(at);
@@ -214,7 +214,7 @@ pub(crate) fn remove(project: &ProjectFile, group: &str, version: &str, kind: &s
         (Some(other), _) if kinds::storage_version(project, &gone) == Some(version) => {
             let edit = format!("kubewright edit api --group {group} --kind {kind}");
             return Err(anyhow!("{} is the storage version of {kind}", gone.shown())).hint(format!(
-                "store another one first: `{edit} --storage-version {}`, then migrate the stored objects",
+                "change the storage version first: `{edit} --storage-version {}`, then migrate the stored objects",
                 other.version
             ));
         }
@@ -237,16 +237,14 @@ fn check(request: &Request) -> Result<()> {
     if let Some(name) = &request.controller_name {
         names::check_controller(name)?;
         if request.controller == Some(false) {
-            bail!("--controller-name names a controller, and --controller=false wants none");
+            bail!("--controller-name cannot be used with --controller=false");
         }
     }
     if request.resource == Some(false) && request.controller == Some(false) {
-        bail!("with --resource=false and --controller=false there is nothing to do");
+        bail!("nothing to do: --resource=false and --controller=false");
     }
     if request.external.is_some() && request.resource == Some(true) {
-        bail!(
-            "--external-api-path says that a crate defines the kind, and --resource that this project does"
-        );
+        bail!("--external-api-path cannot be used with --resource");
     }
     Ok(())
 }
@@ -260,8 +258,8 @@ fn entry(project: &ProjectFile, request: &Request) -> Result<Resource> {
     } else if request.resource == Some(false) {
         let error = anyhow!("{group}/{version}, {kind} is not a built-in kind of Kubernetes v1.36");
         return Err(error).hint(
-            "a kind of a crate is named with --external-api-path and --external-api-domain; leave out \
-             --resource=false for a kind of your own",
+            "for an external kind, set --external-api-path and --external-api-domain; for your own kind, omit \
+             --resource=false",
         );
     } else {
         own_entry(project, request)?
@@ -281,9 +279,9 @@ fn entry(project: &ProjectFile, request: &Request) -> Result<Resource> {
 
 fn own_entry(project: &ProjectFile, request: &Request) -> Result<Resource> {
     if is_builtin_group(&request.group) && request.group.contains('.') || request.group == "core" {
-        return Err(anyhow!("the group {} belongs to Kubernetes", request.group)).hint(
-            "--resource=false adds a controller for a built-in kind; a kind of your own needs another group, to which \
-             the domain of the project is added",
+        return Err(anyhow!("the group {} is reserved for Kubernetes", request.group)).hint(
+            "use --resource=false to add a controller for a built-in kind, or choose another group; the project's \
+             domain is appended to it",
         );
     }
     let (group, domain) = if request.definition.is_some() {
@@ -304,9 +302,9 @@ fn own_entry(project: &ProjectFile, request: &Request) -> Result<Resource> {
         request.namespaced.unwrap_or_else(|| sibling.as_ref().is_none_or(|(_, api)| api.namespaced));
     if let Some((known, api)) = sibling {
         if api.namespaced != namespaced {
-            let scope = if api.namespaced { "in namespaces" } else { "of the cluster" };
-            return Err(anyhow!("{} has objects {scope}, and all versions share that", known.shown()))
-                .hint("leave out --namespaced");
+            let scope = if api.namespaced { "namespaced" } else { "cluster-scoped" };
+            return Err(anyhow!("{} is {scope}; all versions of a kind have the same scope", known.shown()))
+                .hint("omit --namespaced");
         }
         entry.plural.clone_from(&known.plural);
     }
@@ -314,8 +312,8 @@ fn own_entry(project: &ProjectFile, request: &Request) -> Result<Resource> {
     Ok(entry)
 }
 
-/// A whole group as PROJECT has it: without the domain, which is that of the project or, in a group of somebody else's,
-/// what follows the first dot.
+/// Splits a full group into PROJECT's group and domain. The domain is that of the project or, in other
+/// groups, the part after the first dot.
 fn split<'a>(group: &'a str, domain: &'a str) -> (&'a str, &'a str) {
     if group == domain {
         return ("", domain);
@@ -324,7 +322,7 @@ fn split<'a>(group: &'a str, domain: &'a str) -> (&'a str, &'a str) {
     own.map(|own| (own, domain)).or_else(|| group.split_once('.')).unwrap_or((group, ""))
 }
 
-/// Whether nothing but a controller is to be added to a kind that is there.
+/// Whether the request only adds a controller to an existing kind.
 fn wants_a_controller(request: &Request, known: &Resource) -> bool {
     let said = request.controller == Some(true) || request.resource == Some(false);
     let first = known.controller_names().is_empty() && said;
@@ -336,7 +334,7 @@ fn add_controller(entry: &mut Resource, request: &Request) -> Result<()> {
     entry.controller = true;
     if let Some(name) = &request.controller_name {
         if names.contains(name) {
-            bail!("{} has a controller {name} already", entry.shown());
+            bail!("{} already has a controller {name}", entry.shown());
         }
         entry.controllers =
             names.iter().chain([name]).map(|name| Controller { name: name.clone() }).collect();
@@ -344,7 +342,7 @@ fn add_controller(entry: &mut Resource, request: &Request) -> Result<()> {
     Ok(())
 }
 
-/// Whether a user who says this means that entry.
+/// Whether group, version and kind, as a user writes them, refer to the entry.
 pub(super) fn is_called(known: &Resource, group: &str, version: &str, kind: &str) -> bool {
     let is_group = known.group == group
         || known.full_group() == group
@@ -356,14 +354,14 @@ fn is_same(one: &Resource, other: &Resource) -> bool {
     kinds::is_same_kind(one, other) && one.version == other.version
 }
 
-/// Other versions of a kind, the newest first.
+/// Other versions of a kind, newest first.
 pub(super) fn siblings<'a>(project: &'a ProjectFile, entry: &Resource) -> Vec<&'a Resource> {
     let others =
         project.resources.iter().filter(|known| kinds::is_same_kind(known, entry) && !is_same(known, entry));
     kinds::newest_first(others.collect())
 }
 
-/// What does not go together in a project as a whole.
+/// Checks the consistency of the whole project.
 pub(crate) fn check_project(project: &ProjectFile) -> Result<()> {
     let kinds = kinds::kinds(project);
     let mut own = kinds.iter().filter(|kind| kind.own);
@@ -372,11 +370,11 @@ pub(crate) fn check_project(project: &ProjectFile) -> Result<()> {
         && let Some(other) = own.find(|kind| kind.group != first.group)
     {
         return Err(anyhow!(
-            "the project has the group {}, and {} would be a second one",
+            "the project uses the group {}; adding {} requires the multigroup layout",
             first.group,
             other.group
         ))
-        .hint("`kubewright edit --multigroup` gives each group a folder of its own");
+        .hint("switch with `kubewright edit --multigroup`");
     }
     for kind in kinds.iter().filter(|kind| kind.own) {
         let others =
@@ -385,10 +383,7 @@ pub(crate) fn check_project(project: &ProjectFile) -> Result<()> {
             let name = &other.resource.kind;
             let stem = name.strip_suffix("Spec").or_else(|| name.strip_suffix("Status"));
             if stem == Some(&kind.resource.kind) && kind.group == other.group {
-                bail!(
-                    "{name} is a type of the kind {stem} already, and cannot be a kind",
-                    stem = kind.resource.kind
-                );
+                bail!("{name} is already a type of the kind {stem}", stem = kind.resource.kind);
             }
         }
     }
@@ -399,22 +394,22 @@ pub(crate) fn check_project(project: &ProjectFile) -> Result<()> {
             && *other != kind.resource.kind
         {
             return Err(anyhow!("{other} and {} have the same plural {}", kind.resource.kind, kind.plural))
-                .hint("choose another with --plural");
+                .hint("choose another --plural");
         }
         let watched = kind.own || !kind.controllers.is_empty();
         if project.namespaced && watched && !kind.namespaced() {
             return Err(anyhow!(
-                "the operator is for its own namespace, and {} has objects that are in none",
+                "the operator is namespaced, but {} is cluster-scoped",
                 kind.resource.shown()
             ))
-            .hint("`kubewright edit --namespaced=false` lets the operator watch everything");
+            .hint("use `kubewright edit --namespaced=false` to watch all namespaces");
         }
     }
     webhooks::check(&kinds)?;
     let mut paths = BTreeMap::new();
     for (id, file) in render(project, &Options::default()) {
         if let Some(other) = paths.insert(file.path.clone(), id.clone()) {
-            return Err(anyhow!("two things would be in {}: {other} and {id}", file.path))
+            return Err(anyhow!("conflicting files at {}: {other} and {id}", file.path))
                 .hint("choose another --kind, or another --controller-name");
         }
     }

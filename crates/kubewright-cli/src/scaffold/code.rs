@@ -1,20 +1,20 @@
-//! Pieces of Rust whose form depends on how long names are: rustfmt has nothing to change in what is made.
+//! Rust snippets whose layout depends on name lengths, so that rustfmt has nothing to change.
 
 use super::kinds::{Admission, Controller, Kind};
 
-/// A method chain as rustfmt formats it: on one line if that is short. `indent` is that of the statement.
+/// Formats a method chain as rustfmt does, on one line if short. `indent` is the statement's indentation.
 fn chain(parts: &[&str], indent: usize) -> String {
     let line = parts.concat();
-    // rustfmt's `chain_width`; a final `?` takes part, and leaves less room.
+    // rustfmt's `chain_width`; a trailing `?` counts and reduces it by one.
     let width = if line.ends_with('?') { 59 } else { 60 };
     if line.len() <= width {
         return line;
     }
-    // `Environment::builder()` and `manager` alone stay on the first line.
+    // `Environment::builder()` and `manager` stay on the first line.
     parts.join(&format!("\n{}", " ".repeat(indent + 4)))
 }
 
-/// How a controller is given to the manager.
+/// The expression that registers a controller with the manager.
 pub(super) fn registration(controller: &Controller) -> String {
     let of = format!(".controller({})", controller.reconciler);
     let named = controller.named.as_ref().map(|name| format!(".named(\"{name}\")"));
@@ -22,7 +22,7 @@ pub(super) fn registration(controller: &Controller) -> String {
     chain(&parts.collect::<Vec<_>>(), 4)
 }
 
-/// How a test starts its control plane, with the CRDs of the types `kinds`.
+/// The expression that starts a test environment with the CRDs of `kinds`.
 pub(super) fn environment(kinds: &[String]) -> String {
     if kinds.is_empty() {
         return "Environment::start().await?".to_owned();
@@ -36,29 +36,29 @@ pub(super) fn environment(kinds: &[String]) -> String {
     chain(&parts.chain([".start()", ".await?"]).collect::<Vec<_>>(), 4)
 }
 
-/// How a test reads an object, in a statement with this indentation.
+/// The expression that reads an object in a test.
 pub(super) fn get(kind: &Kind<'_>, indent: usize) -> String {
     chain(&["client", &format!(".get::<{}>(&key)", kind.object_name()), ".await?"], indent)
 }
 
-/// The head of a function in an impl, in as many lines as rustfmt gives it.
+/// A function signature in an impl, wrapped as rustfmt does.
 fn function(name: &str, parameters: &[&str], result: &str) -> String {
     let line = format!("async fn {name}({}) -> {result}", parameters.join(", "));
-    // With its indentation and the brace.
+    // Plus indentation and brace.
     if line.len() + 6 <= 100 {
         return line;
     }
     format!("async fn {name}(\n        {},\n    ) -> {result}", parameters.join(",\n        "))
 }
 
-/// The head of a reconciler's function.
+/// The signature of `reconcile`.
 pub(super) fn signature(kind: &Kind<'_>) -> String {
     let reports = kind.own && kind.imported.as_ref().is_none_or(|imported| imported.has_conditions);
     let (object, cx) = (format!("object: &{}", kind.object_name()), if reports { "cx" } else { "_cx" });
     function("reconcile", &["&self", &object, &format!("{cx}: &Context")], "Result<Outcome>")
 }
 
-/// The head of a webhook's function.
+/// The signature of a webhook handler method.
 pub(super) fn handler(kind: &Kind<'_>, webhook: &Admission) -> String {
     let (name, object, with) = if webhook.mutating {
         ("default", format!("_object: &mut {}", kind.object_name()), "_request: &AdmissionRequest")
@@ -68,7 +68,7 @@ pub(super) fn handler(kind: &Kind<'_>, webhook: &Admission) -> String {
     function(name, &["&self", &object, with], "Result<(), Rejection>")
 }
 
-/// The attribute of a webhook: what is not as usual.
+/// The `#[webhook]` attribute with non-default arguments.
 pub(super) fn attribute(kind: &Kind<'_>, webhook: &Admission) -> String {
     let mut arguments = Vec::new();
     if let Some(name) = &webhook.named {
@@ -90,7 +90,7 @@ pub(super) fn attribute(kind: &Kind<'_>, webhook: &Admission) -> String {
     }
 }
 
-/// The conversion of a kind, with its hub and its spokes.
+/// The expression for a kind's conversion with its hub and spokes.
 pub(super) fn conversion(kind: &Kind<'_>) -> String {
     let name = kind.struct_name();
     let hub = format!("Conversion::hub::<{}::{name}>()", kind.resource.version);
@@ -98,12 +98,12 @@ pub(super) fn conversion(kind: &Kind<'_>) -> String {
         kind.spokes().iter().map(|spoke| format!(".spoke::<{spoke}::{name}>()")).collect();
     let parts = [hub.as_str()].into_iter().chain(spokes.iter().map(String::as_str));
     let parts: Vec<&str> = parts.collect();
-    // rustfmt breaks a chain of one call only where the line is too long.
+    // rustfmt breaks a single call only if the line is too long.
     let line = parts.concat();
     if parts.len() == 2 && line.len() + 4 <= 100 { line } else { chain(&parts, 4) }
 }
 
-/// A statement of the test of a conversion.
+/// The round-trip statement of a conversion test.
 pub(super) fn round_trip(object: &str, sample: &str) -> String {
     let line = format!("is_unchanged::<{object}>({sample})?;");
     if line.len() + 4 <= 100 {
@@ -112,7 +112,7 @@ pub(super) fn round_trip(object: &str, sample: &str) -> String {
     format!("is_unchanged::<{object}>(\n        {sample},\n    )?;")
 }
 
-/// A statement that registers a controller, in a function.
+/// The statement that registers a controller or webhook.
 pub(super) fn register(module: &str, manager: &str) -> String {
     let line = format!("{module}::register({manager})?;");
     if line.len() + 4 <= 100 {
@@ -121,7 +121,7 @@ pub(super) fn register(module: &str, manager: &str) -> String {
     format!("{module}::register(\n        {manager},\n    )?;")
 }
 
-/// A constant with a text.
+/// A string constant.
 pub(super) fn text_constant(name: &str, text: &str) -> String {
     let (name, text) = (format!("const {name}: &str ="), format!("\"{text}\";"));
     // rustfmt leaves a text in the first line if it is too long for the second one, too.
@@ -132,7 +132,7 @@ pub(super) fn text_constant(name: &str, text: &str) -> String {
     }
 }
 
-/// A constant with the text of a sample.
+/// A constant with the content of a sample file.
 pub(super) fn sample_text(name: &str, file: &str) -> String {
     let name = format!("const {name}: &str =");
     let path = format!("\"../../config/samples/{file}\"");

@@ -1,15 +1,15 @@
-//! Where a project has kubewright from.
+//! The kubewright dependency of a project.
 
 use std::path::Path;
 
 use serde_json::{Value, json};
 
-/// Where a project has kubewright from.
+/// The kubewright dependency of a project.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Dependency {
     Version(String),
     Git(String),
-    /// A checkout.
+    /// A local checkout.
     Path(String),
 }
 
@@ -20,7 +20,7 @@ impl Default for Dependency {
 }
 
 impl Dependency {
-    /// The checkout that this program was built from, while it is there.
+    /// The checkout that this binary was built from, if it still exists.
     pub(crate) fn of_this_build() -> Self {
         let crates = Path::new(env!("CARGO_MANIFEST_DIR")).parent();
         let checkout =
@@ -28,7 +28,7 @@ impl Dependency {
         checkout.map_or_else(Self::default, |root| Self::Path(root.display().to_string()))
     }
 
-    /// What templates fill in.
+    /// Values for the templates.
     pub(super) fn values(&self) -> Value {
         let quoted = |text: &str| Value::from(text).to_string();
         let source = |name: &str| match self {
@@ -45,7 +45,7 @@ impl Dependency {
             Self::Version(version) => quoted(version),
             _ => format!("{{ {} }}", source("kubewright")),
         };
-        // `cluster`: Deployments get Pods in tests.
+        // With `cluster`, Deployments create Pods in tests.
         let envtest = format!("{{ {}, features = [\"cluster\"] }}", source("kubewright-envtest"));
         json!({ "kubewright": kubewright, "envtest": envtest, "path": path, "install": install })
     }

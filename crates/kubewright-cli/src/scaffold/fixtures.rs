@@ -1,6 +1,6 @@
-//! Fixtures of generated webhooks: the sample of the kind, and the object that the API server makes of it.
+//! Fixtures of scaffolded webhooks: the kind's sample, and the object that the API server returns for it.
 //!
-//! They match while the handlers are as generated. A sample that the user changed is taken as it is on disk.
+//! They match the scaffolded handlers. If the user changed the sample, the version on disk is used.
 
 use kubewright_apiextensions::custom::{self, Definition};
 use kubewright_manifests::files::DEFINITIONS;
@@ -11,18 +11,18 @@ use super::kinds::Kind;
 use super::render::Rendering;
 use super::samples;
 
-/// Objects of built-in kinds as the API server returns them for [`samples::fixture`]. A test compares.
+/// The API server's responses for [`samples::fixture`] of built-in kinds. A test compares them.
 const BUILTIN: &str = include_str!("../../templates/tests/builtin.yaml");
 
 /// The files of a fixture.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) struct Fixture {
     pub(super) object: String,
-    /// The answer of the API server.
+    /// The API server's response.
     pub(super) expected: String,
 }
 
-/// The fixture of a kind. Nothing if no valid object is known.
+/// The fixture of a kind, or `None` if no valid object is known.
 pub(super) fn of(kind: &Kind<'_>) -> Option<Fixture> {
     let (object, expected) = if kind.own { own(kind)? } else { builtin(kind)? };
     Some(Fixture { object: text(&object), expected: text(&expected) })
@@ -61,7 +61,7 @@ fn builtin(kind: &Kind<'_>) -> Option<(Value, Value)> {
     Some((object, expected))
 }
 
-/// The object that the API server makes of another: with the defaults of the CRD, and without a status.
+/// The object that the API server returns: with CRD defaults and without status.
 fn answer(crd: &Value, version: &str, object: &Value) -> Option<Value> {
     let definition = Definition::compile(crd).ok()?;
     let version = definition.versions.get(version)?;
@@ -77,7 +77,7 @@ fn text(object: &Value) -> String {
     yaml::document(object).trim_start_matches("---\n").to_owned()
 }
 
-/// Replaces new fixtures in the rendering `after` by the samples of their kinds, where the user changed these.
+/// Replaces new fixtures in `after` with samples that the user changed.
 pub(super) fn copy<E>(
     before: &Rendering,
     after: &mut Rendering,
@@ -104,7 +104,7 @@ pub(super) fn copy<E>(
     Ok(())
 }
 
-/// The object of a sample, if it is one of this group, version and kind.
+/// The object in a sample, if it has this group, version and kind.
 fn single(sample: &str, kind: &str) -> Option<Value> {
     let mut objects: Vec<Value> = serde_saphyr::from_multiple(sample).ok()?;
     let object = objects.pop().filter(|_| objects.is_empty())?;
@@ -112,7 +112,7 @@ fn single(sample: &str, kind: &str) -> Option<Value> {
     (id == kind).then_some(object)
 }
 
-/// The CRD of a kind: the one on disk, otherwise as it is rendered.
+/// The CRD of a kind: from disk, or as rendered.
 fn crd<E>(
     after: &Rendering,
     kind: &str,

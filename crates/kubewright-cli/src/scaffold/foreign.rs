@@ -1,4 +1,4 @@
-//! What others define: kinds of Kubernetes itself, and projects of kubebuilder's.
+//! Kinds and projects defined elsewhere: built-in kinds and kubebuilder projects.
 
 use kubewright_apis::facts;
 use serde_json::Value;
@@ -7,14 +7,14 @@ use super::from_crd::{self, Wanted};
 use super::{kinds, names, webhooks};
 use crate::project::project_file::{ProjectFile, Resource};
 
-/// A kind of Kubernetes itself. Its group may be given as people say it: `core`, `apps`, `networking`.
+/// Finds a built-in kind. The group may be abbreviated: `core`, `apps`, `networking`.
 pub(crate) fn builtin(group: &str, version: &str, kind: &str) -> Option<&'static facts::Resource> {
     facts::resources()
         .iter()
         .find(|known| is_group(group, known.group) && known.version == version && known.kind == kind)
 }
 
-/// Whether a group is one of Kubernetes itself.
+/// Whether a group is built in.
 pub(super) fn is_builtin_group(group: &str) -> bool {
     facts::resources().iter().any(|known| is_group(group, known.group))
 }
@@ -27,14 +27,14 @@ fn is_group(said: &str, known: &str) -> bool {
     }
 }
 
-/// An entry of PROJECT for a kind of Kubernetes itself.
+/// The PROJECT entry of a built-in kind.
 pub(super) fn builtin_entry(known: &facts::Resource) -> Resource {
     let (group, domain) = match known.group.strip_suffix(".k8s.io") {
         Some(group) => (group, "k8s.io"),
         None if known.group.is_empty() => ("core", ""),
         None => (known.group, ""),
     };
-    // The modules of k8s-openapi are those of Go's packages.
+    // k8s-openapi's modules are named after Go's packages.
     let module = match known.group {
         "" => "api::core".to_owned(),
         "rbac.authorization.k8s.io" => "api::rbac".to_owned(),
@@ -59,18 +59,18 @@ pub(super) fn builtin_entry(known: &facts::Resource) -> Resource {
     }
 }
 
-/// A kubebuilder project as one of ours, and what of it is not carried over. `crds` are the CRDs of that project: the
-/// types are made from them, so that no field of an existing object is pruned.
+/// Converts a kubebuilder project, and lists what is not imported. The types are generated from the project's
+/// `crds`, so that no field of existing objects is pruned.
 pub(crate) fn adopt(theirs: &ProjectFile, crds: &[Value]) -> (ProjectFile, Vec<String>) {
     let mut ours = ProjectFile::new(&theirs.domain, &theirs.project_name);
     ours.multigroup = theirs.multigroup;
     ours.namespaced = theirs.namespaced;
     let mut left = Vec::new();
     for plugin in theirs.plugins.keys() {
-        left.push(format!("the plugin {plugin}: kubewright has no such plugin"));
+        left.push(format!("plugin {plugin}: not supported"));
     }
     for name in theirs.other.keys().filter(|name| !["repo", "cliVersion"].contains(&name.as_str())) {
-        left.push(format!("`{name}`, which kubewright does not know"));
+        left.push(format!("`{name}`: unknown setting"));
     }
     for resource in &theirs.resources {
         let shown = resource.shown();
@@ -79,7 +79,7 @@ pub(crate) fn adopt(theirs: &ProjectFile, crds: &[Value]) -> (ProjectFile, Vec<S
         }
         if resource.external {
             left.push(format!(
-                "{shown}, which {} defines: add it with `create api --external-api-path` and a Rust crate",
+                "{shown} of {}: add it with `create api --external-api-path` and a Rust crate",
                 resource.path
             ));
             continue;
@@ -88,7 +88,7 @@ pub(crate) fn adopt(theirs: &ProjectFile, crds: &[Value]) -> (ProjectFile, Vec<S
         let mut entry = match builtin(&resource.group, &resource.version, &resource.kind) {
             Some(known) if resource.core || resource.api.is_none() => builtin_entry(known),
             _ if resource.api.is_none() => {
-                left.push(format!("{shown}, which nobody defines that kubewright knows"));
+                left.push(format!("{shown}: unknown kind"));
                 continue;
             }
             _ => Resource {
@@ -110,7 +110,7 @@ pub(crate) fn adopt(theirs: &ProjectFile, crds: &[Value]) -> (ProjectFile, Vec<S
             match version_of(crds, &entry) {
                 Some(crd) => ours.import(&entry.id(), Some(&crd)),
                 None => left.push(format!(
-                    "the types of {shown}: they start as a template, since config/crd/bases has no CRD of it"
+                    "types of {shown}: config/crd/bases has no CRD for it, so they start from a template"
                 )),
             }
         }
@@ -126,7 +126,7 @@ pub(crate) fn adopt(theirs: &ProjectFile, crds: &[Value]) -> (ProjectFile, Vec<S
     (ours, left)
 }
 
-/// The CRD of a kind with one of its versions.
+/// The CRD of a kind, reduced to one version.
 fn version_of(crds: &[Value], entry: &Resource) -> Option<Value> {
     let wanted = Wanted {
         group: Some(entry.full_group()),
@@ -138,7 +138,7 @@ fn version_of(crds: &[Value], entry: &Resource) -> Option<Value> {
     chosen.into_iter().find(|chosen| chosen.group == entry.full_group()).map(|chosen| chosen.definition)
 }
 
-/// The storage version of a kind: that of its CRD, otherwise the hub of its conversion, otherwise the first in PROJECT.
+/// The storage version of a kind: from its CRD, else the conversion hub, else the first in PROJECT.
 fn stored(theirs: &ProjectFile, crds: &[Value], versions: &[Resource]) -> String {
     let in_crd = |one: &&Resource| version_of(crds, one).as_ref().is_some_and(from_crd::is_stored);
     let is_hub = |one: &&Resource| {

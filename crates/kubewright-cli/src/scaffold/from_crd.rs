@@ -1,8 +1,8 @@
-//! Kinds of definitions that exist already: what a CustomResourceDefinition says, as types, a sample and a definition.
+//! Imports kinds from existing CRDs: generates types, a sample and the resulting CRD.
 //!
-//! [`definitions`] finds them in a file, [`choose`] those that are meant, and [`generate`] makes the files' contents.
-//! The types are such that `kubewright manifests` makes the same definition of them again; what Rust cannot say is
-//! told. A project keeps the definition as it was given, since later commands merge with what was made of it.
+//! [`definitions`] parses a file, [`choose`] selects CRDs and versions, and [`generate`] creates the file
+//! contents. `kubewright manifests` regenerates the same CRD from the types; what Rust types cannot express
+//! is reported. The project keeps the original CRD for later merges.
 
 mod code;
 mod idents;
@@ -20,7 +20,7 @@ use serde_json::{Map, Value, json};
 pub(crate) use self::kind::{generate, name_attributes};
 use crate::error::Hint as _;
 
-/// A version of a kind in a file.
+/// A selected version of a CRD.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct Chosen {
     pub(crate) group: String,
@@ -28,14 +28,14 @@ pub(crate) struct Chosen {
     pub(crate) kind: String,
     pub(crate) plural: String,
     pub(crate) namespaced: bool,
-    /// The definition with this version alone.
+    /// The CRD with only this version.
     pub(crate) definition: Value,
 }
 
-/// What a user says beside the file. It may choose, and must not contradict.
+/// The user's selection. It must not contradict the CRDs.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Wanted {
-    /// With its domain or without it.
+    /// With or without the domain.
     pub(crate) group: Option<String>,
     pub(crate) version: Option<String>,
     pub(crate) kind: Option<String>,
@@ -43,28 +43,28 @@ pub(crate) struct Wanted {
     pub(crate) namespaced: Option<bool>,
 }
 
-/// What is made of a definition.
+/// The generated content.
 #[derive(Clone, Debug)]
 pub(crate) struct Generated {
-    /// The file of the types.
+    /// The Rust source.
     pub(crate) code: String,
-    /// What `kubewright manifests` will write.
+    /// The CRD that `kubewright manifests` will generate.
     pub(crate) definition: Value,
-    /// The fields of an object beside its kind and its metadata.
+    /// The fields of a sample, without apiVersion, kind and metadata.
     pub(crate) sample: Map<String, Value>,
-    /// The API server takes the sample.
+    /// Whether the sample matches the schema.
     pub(crate) is_sample_taken: bool,
-    /// The status has conditions, as controllers write them.
+    /// Whether the status has standard conditions.
     pub(crate) has_conditions: bool,
-    /// What the types cannot say.
+    /// What the types cannot express.
     pub(crate) lost: Vec<String>,
 }
 
-/// All definitions in a text of YAML.
+/// Parses all CRDs in a YAML text.
 pub(crate) fn definitions(text: &str) -> Result<Vec<Value>> {
     let documents: Vec<Value> = serde_saphyr::from_multiple(text).map_err(|error| {
         let said = error.to_string();
-        anyhow!("it is no YAML: {}", said.lines().next().unwrap_or_default().trim_start_matches("error: "))
+        anyhow!("invalid YAML: {}", said.lines().next().unwrap_or_default().trim_start_matches("error: "))
     })?;
     let lists = documents.into_iter().flat_map(|mut document| {
         let is_list = document["kind"] == "List";
@@ -75,20 +75,18 @@ pub(crate) fn definitions(text: &str) -> Result<Vec<Value>> {
     });
     let found: Vec<Value> = lists.filter(|document| document["kind"] == "CustomResourceDefinition").collect();
     if found.is_empty() {
-        return Err(anyhow!("there is no CustomResourceDefinition in it"))
-            .hint("`kubectl get crd NAME -o yaml` prints one");
+        return Err(anyhow!("no CustomResourceDefinition found"))
+            .hint("export one with `kubectl get crd NAME -o yaml`");
     }
     if let Some(old) = found.iter().find(|found| found["apiVersion"] != "apiextensions.k8s.io/v1") {
         let (name, version) = (&old["metadata"]["name"], &old["apiVersion"]);
-        return Err(anyhow!(
-            "the definition {name} is of {version}, and only apiextensions.k8s.io/v1 is known"
-        ))
-        .hint("a cluster gives it in the other version: `kubectl get crd NAME -o yaml`");
+        return Err(anyhow!("the CRD {name} uses {version}; only apiextensions.k8s.io/v1 is supported"))
+            .hint("convert it with a cluster: `kubectl get crd NAME -o yaml`");
     }
     Ok(found)
 }
 
-/// Those of the definitions that a user means: all, or the one that is named; of each the stored version, or the named.
+/// Selects CRDs: all, or the named one; of each, the storage version or the named one.
 pub(crate) fn choose(definitions: &[Value], wanted: &Wanted) -> Result<Vec<Chosen>> {
     let said = |definition: &Value, pointer: &str| {
         definition.pointer(pointer).and_then(Value::as_str).unwrap_or_default().to_owned()
@@ -100,7 +98,7 @@ pub(crate) fn choose(definitions: &[Value], wanted: &Wanted) -> Result<Vec<Chose
         .iter()
         .filter(|definition| {
             let group = said(definition, "/spec/group");
-            // With its domain or without.
+            // With or without the domain.
             let is_group = |wanted: &String| {
                 group.strip_prefix(wanted).is_some_and(|rest| rest.is_empty() || rest.starts_with('.'))
             };
@@ -112,7 +110,7 @@ pub(crate) fn choose(definitions: &[Value], wanted: &Wanted) -> Result<Vec<Chose
         let there: Vec<String> = definitions.iter().map(shown).collect();
         let asked: Vec<&str> = wanted.group.iter().chain(&wanted.kind).map(String::as_str).collect();
         return Err(anyhow!("the file does not define {}", asked.join(", ")))
-            .hint(format!("it defines {}; leave out --group and --kind", there.join("; ")));
+            .hint(format!("it defines {}; omit --group and --kind", there.join("; ")));
     }
     let mut chosen = Vec::new();
     for definition in meant {
@@ -125,23 +123,22 @@ pub(crate) fn choose(definitions: &[Value], wanted: &Wanted) -> Result<Vec<Chose
         });
         let Some(version) = version else {
             let there: Vec<String> = versions.iter().map(name).collect();
-            let wanted = wanted.version.as_deref().unwrap_or("that is stored");
+            let wanted = wanted.version.as_deref().unwrap_or("with storage: true");
             return Err(anyhow!("{} has no version {wanted}", shown(definition)))
-                .hint(format!("it has {}", there.join(", ")));
+                .hint(format!("available: {}", there.join(", ")));
         };
         let plural = said(definition, "/spec/names/plural");
         if let Some(wanted) = wanted.plural.as_ref().filter(|wanted| **wanted != plural) {
-            return Err(anyhow!("the plural of {} is {plural}, and not {wanted}", shown(definition)))
-                .hint("leave out --plural");
+            return Err(anyhow!("the plural of {} is {plural}, not {wanted}", shown(definition)))
+                .hint("omit --plural");
         }
         let namespaced = said(definition, "/spec/scope") == "Namespaced";
         if wanted.namespaced.is_some_and(|wanted| wanted != namespaced) {
-            let scope = if namespaced { "in namespaces" } else { "of the cluster" };
-            return Err(anyhow!("objects of {} are {scope}", shown(definition)))
-                .hint("leave out --namespaced");
+            let scope = if namespaced { "namespaced" } else { "cluster-scoped" };
+            return Err(anyhow!("{} is {scope}", shown(definition))).hint("omit --namespaced");
         }
         if version.pointer("/schema/openAPIV3Schema").is_none_or(|schema| !schema.is_object()) {
-            bail!("{} has no schema in its version {}", shown(definition), name(version));
+            bail!("version {1} of {0} has no schema", shown(definition), name(version));
         }
         let mut spec = definition["spec"].clone();
         spec["versions"] = json!([version]);
@@ -167,7 +164,7 @@ pub(crate) fn is_stored(definition: &Value) -> bool {
     definition.pointer("/spec/versions/0/storage") == Some(&Value::Bool(true))
 }
 
-/// A CRD with one version under the name of another version, which is not stored.
+/// Copies a CRD's only version under another name, not stored.
 pub(crate) fn as_version(definition: &Value, name: &str) -> Value {
     let mut definition = definition.clone();
     if let Some(version) = definition.pointer_mut("/spec/versions/0") {
@@ -183,7 +180,7 @@ pub(crate) fn as_version(definition: &Value, name: &str) -> Value {
     definition
 }
 
-/// What is kept of the metadata: who does not belong to the group must not use it without this.
+/// The metadata to keep: protected API groups require the approval annotation.
 fn metadata(definition: &Value) -> Value {
     const APPROVED: &str = "api-approved.kubernetes.io";
     let mut metadata = json!({ "name": definition["metadata"]["name"] });

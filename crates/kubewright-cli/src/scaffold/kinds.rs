@@ -1,4 +1,4 @@
-//! The kinds of a project, with all names that follow from what PROJECT says of them.
+//! The kinds of a project, with all names derived from PROJECT.
 
 use std::cmp::Reverse;
 
@@ -12,9 +12,9 @@ use crate::project::project_file::{ProjectFile, Resource};
 #[derive(Clone, Debug)]
 pub(super) struct Kind<'a> {
     pub(super) resource: &'a Resource,
-    /// The project defines it.
+    /// Whether the project defines it.
     pub(super) own: bool,
-    /// It is the version that is stored.
+    /// Whether it is the storage version.
     pub(super) stored: bool,
     pub(super) group: String,
     pub(super) plural: String,
@@ -22,13 +22,13 @@ pub(super) struct Kind<'a> {
     pub(super) module: String,
     pub(super) group_module: String,
     pub(super) controllers: Vec<Controller>,
-    /// What was made of its definition, where it came from one.
+    /// The generated content, if it was imported from a CRD.
     pub(super) imported: Option<Generated>,
-    /// The names in the definition that another version came from: all versions have the same.
+    /// `spec.names` of the imported CRD of another version, shared by all versions.
     pub(super) names: Option<&'a Value>,
-    /// The label of objects that webhooks are called for, where they are not called for all.
+    /// Label that selects the objects for webhooks; `None` matches all objects.
     pub(super) selected: Option<String>,
-    /// Another group has webhooks of the same name.
+    /// Whether another group has webhooks with the same name.
     is_name_taken: bool,
 }
 
@@ -38,10 +38,10 @@ pub(super) struct Admission {
     pub(super) mutating: bool,
     /// The Rust type.
     pub(super) handler: String,
-    /// Its name, where it is not the usual one.
+    /// Its name, if not the default.
     pub(super) named: Option<String>,
     pub(super) path: String,
-    /// The path is not the usual one.
+    /// Whether the path is not the default.
     pub(super) is_path_custom: bool,
 }
 
@@ -50,13 +50,13 @@ pub(super) struct Admission {
 pub(super) struct Controller {
     pub(super) module: String,
     pub(super) reconciler: String,
-    /// Its name, where it is not that of its kind.
+    /// Its name, if not that of the kind.
     pub(super) named: Option<String>,
-    /// The condition that it sets.
+    /// The condition type that it sets.
     pub(super) condition: String,
 }
 
-/// All kinds, in the order of PROJECT.
+/// All kinds, in PROJECT order.
 pub(super) fn kinds(project: &ProjectFile) -> Vec<Kind<'_>> {
     project.resources.iter().map(|resource| kind(project, resource)).collect()
 }
@@ -73,7 +73,7 @@ fn kind<'a>(project: &'a ProjectFile, resource: &'a Resource) -> Kind<'a> {
                 && other.version == resource.version
                 && other.kind.eq_ignore_ascii_case(&resource.kind)
         });
-    // A webhook that fails must not stop the objects that the cluster itself needs.
+    // A failing webhook must not block objects that the cluster itself needs.
     let selected = resource.core.then(|| format!("{}/{}", project.domain, project.project_name));
     Kind {
         selected,
@@ -123,7 +123,7 @@ fn controller(resource: &Resource, singular: &str, name: String) -> Controller {
     }
 }
 
-/// The storage version of a kind that the project defines: the recorded one, otherwise the newest.
+/// The storage version of a kind that the project defines: the recorded one, else the newest.
 pub(super) fn storage_version<'a>(project: &'a ProjectFile, of: &Resource) -> Option<&'a str> {
     let versions = || {
         let own = project.resources.iter().filter(|other| other.api.is_some() && is_same_kind(other, of));
@@ -133,12 +133,12 @@ pub(super) fn storage_version<'a>(project: &'a ProjectFile, of: &Resource) -> Op
     recorded.or_else(|| versions().max_by_key(|version| priority(version)))
 }
 
-/// Whether two entries are versions of one kind.
+/// Whether two entries are versions of the same kind.
 pub(super) fn is_same_kind(one: &Resource, other: &Resource) -> bool {
     one.kind == other.kind && one.full_group() == other.full_group()
 }
 
-/// How Kubernetes orders versions: v2 before v1, v1 before v1beta2, that before v1beta1 and v1alpha1.
+/// Kubernetes version priority: v2, v1, v1beta2, v1beta1, v1alpha1.
 pub(super) fn priority(version: &str) -> (u8, u32, u32) {
     let number = |text: &str| text.parse().unwrap_or_default();
     let rest = version.trim_start_matches('v');
@@ -151,13 +151,13 @@ pub(super) fn priority(version: &str) -> (u8, u32, u32) {
 }
 
 impl Kind<'_> {
-    /// Where its types are in the crate: `api::v1`.
+    /// The module of its types: `api::v1`.
     pub(super) fn api(&self, multigroup: bool) -> String {
         let version = &self.resource.version;
         if multigroup { format!("api::{}::{version}", self.group_module) } else { format!("api::{version}") }
     }
 
-    /// What a controller or a test imports; `root` is the path of the crate.
+    /// The path that a controller or test imports; `root` is the crate's path.
     pub(super) fn type_path(&self, root: &str, multigroup: bool) -> String {
         let module =
             if self.own { format!("{root}::{}", self.api(multigroup)) } else { self.resource.path.clone() };
@@ -170,17 +170,17 @@ impl Kind<'_> {
         if self.own { names::struct_name(&self.resource.kind) } else { self.resource.kind.clone() }
     }
 
-    /// Its Rust type, as its controllers and tests call it.
+    /// The name of its Rust type in controllers and tests.
     pub(super) fn object_name(&self) -> String {
         names::object_name(&self.resource.kind)
     }
 
-    /// Where its controllers are in the crate.
+    /// The module of its controllers.
     pub(super) fn controllers_module(&self, multigroup: bool) -> String {
         if multigroup { format!("controllers::{}", self.group_module) } else { "controllers".to_owned() }
     }
 
-    /// Where its webhooks are in the crate.
+    /// The module of its webhooks.
     pub(super) fn webhooks_module(&self, multigroup: bool) -> String {
         let version = &self.resource.version;
         if multigroup {
@@ -190,7 +190,7 @@ impl Kind<'_> {
         }
     }
 
-    /// Its admission webhooks: the defaulting one first.
+    /// Its admission webhooks, defaulting first.
     pub(super) fn admission(&self) -> Vec<Admission> {
         let Some(webhooks) = self.resource.webhooks() else { return Vec::new() };
         let (singular, version) = (&self.singular, &self.resource.version);
@@ -219,7 +219,7 @@ impl Kind<'_> {
         .collect()
     }
 
-    /// The versions that are converted to this one, if it is a hub.
+    /// The spoke versions, if it is a conversion hub.
     pub(super) fn spokes(&self) -> &[String] {
         self.resource
             .webhooks()
@@ -227,12 +227,12 @@ impl Kind<'_> {
             .map_or(&[], |webhooks| &webhooks.spoke)
     }
 
-    /// Group, version and kind as an identity that no layout changes.
+    /// Group, version and kind as an ID, independent of the layout.
     pub(super) fn id(&self) -> String {
         self.resource.id()
     }
 
-    /// Whether its objects are in namespaces.
+    /// Whether it is namespaced.
     pub(super) fn namespaced(&self) -> bool {
         match &self.resource.api {
             Some(api) => api.namespaced,
@@ -242,7 +242,7 @@ impl Kind<'_> {
     }
 }
 
-/// Versions of a kind, the one that counts first.
+/// Versions of a kind by priority.
 pub(super) fn newest_first(mut resources: Vec<&Resource>) -> Vec<&Resource> {
     resources.sort_by_key(|resource| Reverse(priority(&resource.version)));
     resources
@@ -253,7 +253,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn versions_are_in_the_order_of_kubernetes() {
+    fn versions_are_in_kubernetes_priority_order() {
         let mut versions = ["v1alpha1", "v2", "v1beta10", "v1", "v1beta2", "v10"];
         versions.sort_by_key(|version| Reverse(priority(version)));
         assert_eq!(versions, ["v10", "v2", "v1", "v1beta10", "v1beta2", "v1alpha1"]);

@@ -1,7 +1,7 @@
-//! Definitions and roles of kinds that are as the templates make them.
+//! CRDs and RBAC rules of scaffolded kinds.
 //!
-//! They are what `kubewright manifests` would write for the same project, byte for byte, without a compiler: the same
-//! code makes files of them, and a test compares.
+//! They equal the output of `kubewright manifests` for the unmodified project, without compiling it: the same
+//! code generates the files, and a test compares them.
 
 use kubewright_apimachinery::gvk::Gvk;
 use kubewright_manifests::crd;
@@ -14,7 +14,7 @@ use super::kinds::{Admission, Kind};
 use super::template::fill;
 use crate::project::project_file::ProjectFile;
 
-/// The files.
+/// The generated files.
 pub(super) fn files(project: &ProjectFile, kinds: &[Kind<'_>]) -> Files {
     let declarations = declarations(project, kinds);
     let merged = crd::merge_all(&declarations);
@@ -23,7 +23,7 @@ pub(super) fn files(project: &ProjectFile, kinds: &[Kind<'_>]) -> Files {
     Plan::new(&declarations, &definitions, "").files().clone()
 }
 
-/// What the program of the project would declare.
+/// The inventory that the project's binary would print.
 pub(super) fn declarations(project: &ProjectFile, kinds: &[Kind<'_>]) -> Declarations {
     let controllers = kinds.iter().flat_map(|kind| {
         kind.controllers.iter().map(|controller| ControllerDeclared {
@@ -57,7 +57,7 @@ pub(super) fn declarations(project: &ProjectFile, kinds: &[Kind<'_>]) -> Declara
     }
 }
 
-/// What `#[webhook]` declares for the handlers of a kind.
+/// The `#[webhook]` declarations of a kind.
 fn webhooks(kind: &Kind<'_>) -> Vec<Webhook> {
     let (version, name) = (&kind.resource.version, &kind.resource.kind);
     let gvk = Gvk { group: &kind.group, version, kind: name };
@@ -77,12 +77,12 @@ fn webhooks(kind: &Kind<'_>) -> Vec<Webhook> {
     kind.admission().into_iter().map(webhook).collect()
 }
 
-/// The namespace of an operator that watches its own alone, under the name that config/default gives it.
+/// The namespace of a namespaced operator, as config/default names it.
 pub(crate) fn watched(project: &ProjectFile) -> Option<String> {
     project.namespaced.then(|| format!("{}-system", project.project_name))
 }
 
-/// What every object has beside its spec and its status.
+/// Fields of every object besides spec and status.
 pub(super) fn common() -> Map<String, Value> {
     serde_json::from_str(include_str!("../../templates/config/crd/common.json"))
         .expect("the template is JSON")

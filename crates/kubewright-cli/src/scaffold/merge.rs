@@ -1,12 +1,11 @@
-//! Three texts become one: what we wrote, what became of it, and what we would write now.
+//! Three-way merge of the old scaffold, the user's file and the new scaffold.
 //!
-//! A line that only one side touched is taken from that side. Where both inserted something at the same place, both
-//! have it there. Where both changed the same lines to something different, there is no merge, and the tool says so
-//! rather than guess.
+//! A line that only one side changed is taken from that side. Insertions of both sides at the same position
+//! are both kept. If both sides changed the same lines differently, the merge fails.
 
 use similar::{Algorithm, DiffOp, capture_diff_slices};
 
-/// A stretch of the base's lines, and what a side has instead.
+/// A range of base lines, with the replacement of one side.
 #[derive(Clone, Debug, PartialEq, Eq)]
 struct Hunk<'a> {
     start: usize,
@@ -14,7 +13,7 @@ struct Hunk<'a> {
     lines: Vec<&'a str>,
 }
 
-/// Merges what the user has with what the tool would write, or tells the first line of the user's that is in the way.
+/// Merges both sides, or returns the user's line number of the first conflict.
 pub(crate) fn merge(base: &str, user: &str, tool: &str) -> Result<String, usize> {
     if base == user {
         return Ok(tool.to_owned());
@@ -34,7 +33,8 @@ pub(crate) fn merge(base: &str, user: &str, tool: &str) -> Result<String, usize>
             (Some(one), Some(other)) if one.start.max(other.start) < one.end.min(other.end) => {
                 return Err(one.start + 1);
             }
-            // An insertion comes before what stands at its place; of two, the user's is first.
+            // Insertions come before replacements at the same position; of two insertions, the user's is
+            // first.
             (Some(one), Some(other)) if (one.start, one.end) > (other.start, other.end) => ours.next(),
             (Some(_), _) => theirs.next(),
             (None, Some(_)) => ours.next(),
@@ -48,7 +48,7 @@ pub(crate) fn merge(base: &str, user: &str, tool: &str) -> Result<String, usize>
     Ok(text)
 }
 
-/// Merges as [`merge`] does, and marks lines that both sides changed as git does. Tells how many places it marked.
+/// Like [`merge`], but writes git conflict markers. Returns the number of conflicts.
 pub(crate) fn merge_marked(base: &str, user: &str, tool: &str, label: &str) -> (String, usize) {
     if let Ok(text) = merge(base, user, tool) {
         return (text, 0);
@@ -57,7 +57,7 @@ pub(crate) fn merge_marked(base: &str, user: &str, tool: &str, label: &str) -> (
     let (theirs, ours) = (hunks(&lines, user), hunks(&lines, tool));
     let (mut text, mut marked, mut at) = (String::new(), 0, 0);
     for (start, end) in regions(&theirs, &ours).into_iter().chain([(lines.len(), lines.len() + 1)]) {
-        // Up to the next conflict, both sides' changes go together.
+        // Merge both sides up to the next conflict.
         let [base, user, tool] = [&[], theirs.as_slice(), &ours].map(|side| applied(&lines, side, at, start));
         match merge(&base, &user, &tool) {
             Ok(merged) => text.push_str(&merged),
@@ -67,7 +67,7 @@ pub(crate) fn merge_marked(base: &str, user: &str, tool: &str, label: &str) -> (
         if start < lines.len() {
             marked += mark(&mut text, &user, &tool, label);
         } else {
-            // Both sides' additions at the end.
+            // Additions of both sides at the end.
             match merge("", &user, &tool) {
                 Ok(merged) => text.push_str(&merged),
                 Err(_) => marked += mark(&mut text, &user, &tool, label),
@@ -78,7 +78,7 @@ pub(crate) fn merge_marked(base: &str, user: &str, tool: &str, label: &str) -> (
     (text, marked)
 }
 
-/// Writes both sides between the markers of git.
+/// Writes both sides between git conflict markers.
 fn mark(text: &mut String, user: &str, tool: &str, label: &str) -> usize {
     let line = |side: &str| if side.is_empty() || side.ends_with('\n') { "" } else { "\n" };
     if !text.is_empty() && !text.ends_with('\n') {
@@ -91,7 +91,7 @@ fn mark(text: &mut String, user: &str, tool: &str, label: &str) -> usize {
     1
 }
 
-/// Stretches of the base that both sides changed differently, each as wide as the changes that reach into it.
+/// Base ranges that both sides changed differently, extended to the overlapping hunks.
 fn regions(theirs: &[Hunk<'_>], ours: &[Hunk<'_>]) -> Vec<(usize, usize)> {
     let overlap = |(start, end): (usize, usize), hunk: &Hunk<'_>| start.max(hunk.start) < end.min(hunk.end);
     let mut regions: Vec<(usize, usize)> = Vec::new();
@@ -120,7 +120,7 @@ fn regions(theirs: &[Hunk<'_>], ours: &[Hunk<'_>]) -> Vec<(usize, usize)> {
     joined
 }
 
-/// Lines `start..end` of the base with the changes of one side that begin there.
+/// Base lines `start..end` with the changes of one side.
 fn applied(lines: &[&str], side: &[Hunk<'_>], start: usize, end: usize) -> String {
     let mut text = String::new();
     let mut at = start;
@@ -153,8 +153,8 @@ fn hunks<'a>(base: &[&str], side: &'a str) -> Vec<Hunk<'a>> {
 }
 
 impl Hunk<'_> {
-    /// Moves a removal or an insertion down as far as that means the same, as git does. Of two blocks that end with the
-    /// same lines, the one that was removed is then the second one as a whole.
+    /// Moves a removal or insertion down as far as the result stays the same, as git does. Of two blocks with
+    /// the same ending, the second one is then removed as a whole.
     fn slide(&mut self, base: &[&str], bound: usize) {
         let can_slide = |hunk: &Self| {
             let first = if hunk.lines.is_empty() { base.get(hunk.start) } else { hunk.lines.first() };
@@ -175,20 +175,20 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_only_one_side_changed_is_taken() {
+    fn changes_of_one_side_are_taken() {
         let merged = merge("a\nb\nc\nd\n", "a\nB\nc\nd\n", "a\nb\nc\nd\ne\n");
         assert_eq!(merged.as_deref(), Ok("a\nB\nc\nd\ne\n"));
         assert_eq!(merge("a\nb\n", "a\nb\n", "x\n").as_deref(), Ok("x\n"));
     }
 
     #[test]
-    fn insertions_at_one_place_are_both_kept_and_the_same_one_is_kept_once() {
+    fn both_insertions_are_kept_and_equal_ones_once() {
         assert_eq!(merge("a\n", "a\nuser\n", "a\ntool\n").as_deref(), Ok("a\nuser\ntool\n"));
         assert_eq!(merge("a\n", "a\ntool\n", "a\ntool\n").as_deref(), Ok("a\ntool\n"));
     }
 
     #[test]
-    fn lines_that_both_changed_are_told_and_not_guessed() {
+    fn conflicting_lines_are_reported() {
         assert_eq!(merge("a\nb\nc\n", "a\nuser\nc\n", "a\ntool\nc\n"), Err(2));
         assert_eq!(merge("a\nb\nc\n", "a\n", "a\nb\ntool\n"), Err(2));
     }
@@ -228,12 +228,12 @@ mod tests {
     }
 
     #[test]
-    fn a_line_that_the_user_added_beside_one_that_the_tool_takes_away_stays() {
+    fn a_user_line_beside_a_removed_line_stays() {
         assert_eq!(merge("a\nb\nc\n", "a\nb\nuser\nc\n", "a\nc\n").as_deref(), Ok("a\nuser\nc\n"));
     }
 
     #[test]
-    fn a_block_that_is_removed_does_not_take_the_end_of_an_equal_one() {
+    fn a_removed_block_does_not_take_the_end_of_an_equal_one() {
         let block = |name: &str, body: &str| format!("\nimpl {name} {{\n    {body}\n}}\n");
         let (base, tool) = (block("A", "Ok") + &block("B", "Ok"), block("A", "Ok"));
         let user = block("A", "Mine") + &block("B", "Ok");

@@ -1,8 +1,8 @@
-//! Names: which ones Kubernetes and Rust accept, and how one becomes another.
+//! Name validation and conversion for Kubernetes and Rust.
 
 use std::fmt::Display;
 
-/// Why a name cannot be used.
+/// Why a name is invalid.
 #[derive(Debug, thiserror::Error, PartialEq, Eq)]
 #[error("the {what} `{name}` {why}")]
 pub(crate) struct InvalidName {
@@ -15,7 +15,7 @@ fn refuse(what: &'static str, name: &str, why: impl Display) -> Result<(), Inval
     Err(InvalidName { what, name: name.to_owned(), why: why.to_string() })
 }
 
-/// A DNS subdomain, as domains and groups are.
+/// Validates a DNS subdomain, such as a domain or group.
 pub(crate) fn check_domain(what: &'static str, name: &str) -> Result<(), InvalidName> {
     if name.len() > 253 {
         return refuse(what, name, "is longer than 253 characters");
@@ -23,38 +23,42 @@ pub(crate) fn check_domain(what: &'static str, name: &str) -> Result<(), Invalid
     if name.split('.').all(is_label) {
         return Ok(());
     }
-    refuse(what, name, "is not a DNS name such as example.com: use lower-case letters, digits, `-` and dots")
+    refuse(what, name, "is not a DNS name such as example.com: use lowercase letters, digits, `-` and dots")
 }
 
-/// `v1`, `v1beta2`, `v2alpha1`.
+/// Validates a version: `v1`, `v1beta2`, `v2alpha1`.
 pub(crate) fn check_version(name: &str) -> Result<(), InvalidName> {
     let number = |text: &str| !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit());
     let is_version = name.strip_prefix('v').is_some_and(|rest| {
         let stage = ["alpha", "beta"].iter().find_map(|stage| rest.split_once(stage));
         stage.map_or(number(rest), |(major, minor)| number(major) && number(minor))
     });
-    if is_version { Ok(()) } else { refuse("version", name, "is not like v1, v1beta1 or v2alpha1") }
+    if is_version { Ok(()) } else { refuse("version", name, "must look like v1, v1beta1 or v2alpha1") }
 }
 
-/// A kind: `MarkdownView`.
+/// Validates a kind: `MarkdownView`.
 pub(crate) fn check_kind(name: &str) -> Result<(), InvalidName> {
     if !name.starts_with(|first: char| first.is_ascii_uppercase())
         || !name.bytes().all(|byte| byte.is_ascii_alphanumeric())
     {
-        return refuse("kind", name, "is not like MarkdownView: a capital letter, then letters and digits");
+        return refuse(
+            "kind",
+            name,
+            "must look like MarkdownView: an uppercase letter, then letters and digits",
+        );
     }
     if name.len() > 63 {
         return refuse("kind", name, "is longer than 63 characters");
     }
     if name == "Self" {
-        return refuse("kind", name, "is a word of the language Rust");
+        return refuse("kind", name, "is a Rust keyword");
     }
     Ok(())
 }
 
-/// The Rust type of a kind: its name, unless a type of that name would hide one that the file of the types needs.
+/// The Rust type of a kind: its name, unless that would shadow a type that the generated file uses.
 pub(crate) fn struct_name(kind: &str) -> String {
-    // The prelude of Rust, whose names derive macros use, and what the file of the types imports.
+    // Rust's prelude, which derive macros use, and imports of the types file.
     const NEEDED: &[&str] = &[
         "AsMut",
         "AsRef",
@@ -103,9 +107,9 @@ pub(crate) fn struct_name(kind: &str) -> String {
     if NEEDED.contains(&kind) { format!("{kind}Object") } else { kind.to_owned() }
 }
 
-/// What a controller and its test call the type of a kind: an alias, where they need its name for something else.
+/// The name of a kind's type in its controller and test: an alias if they import the same name.
 pub(crate) fn object_name(kind: &str) -> String {
-    // What the controller and its test import, from `kubewright::prelude` or by name.
+    // Imports of the controller and its test.
     const IMPORTED: &[&str] = &[
         "AdmissionRequest",
         "ApplyConfiguration",
@@ -137,27 +141,27 @@ pub(crate) fn object_name(kind: &str) -> String {
     if IMPORTED.contains(&kind) { format!("{kind}Object") } else { struct_name(kind) }
 }
 
-/// A plural in paths: `markdownviews`.
+/// Validates a plural resource name: `markdownviews`.
 pub(crate) fn check_plural(name: &str) -> Result<(), InvalidName> {
     let starts = name.starts_with(|first: char| first.is_ascii_lowercase());
     if starts && is_label(name) {
         return Ok(());
     }
-    refuse("plural", name, "is not like markdownviews: a lower-case letter, then letters, digits and `-`")
+    refuse("plural", name, "must look like markdownviews: a lowercase letter, then letters, digits and `-`")
 }
 
-/// A project, which is a cargo package and a prefix of objects' names.
+/// Validates a project name, which is a cargo package name and a prefix of object names.
 pub(crate) fn check_project(name: &str) -> Result<(), InvalidName> {
     let what = "project name";
     if !is_label(name) || !name.starts_with(|first: char| first.is_ascii_lowercase()) {
         return refuse(
             what,
             name,
-            "cannot be part of objects' names: a lower-case letter, then letters, digits and `-`",
+            "must start with a lowercase letter and contain only letters, digits and `-`",
         );
     }
     if name.len() > 38 {
-        return refuse(what, name, "is longer than 38 characters: objects' names would be too long");
+        return refuse(what, name, "is longer than 38 characters, so object names would be too long");
     }
     let crates = [
         "anyhow",
@@ -180,12 +184,12 @@ pub(crate) fn check_project(name: &str) -> Result<(), InvalidName> {
         "incremental",
     ];
     if crates.contains(&name) || is_keyword(&name.replace('-', "_")) {
-        return refuse(what, name, "is the name of something else in Rust");
+        return refuse(what, name, "is a reserved name in Rust");
     }
     Ok(())
 }
 
-/// A controller: `markdown-view-backup`.
+/// Validates a controller name: `markdown-view-backup`.
 pub(crate) fn check_controller(name: &str) -> Result<(), InvalidName> {
     let starts = name.starts_with(|first: char| first.is_ascii_lowercase());
     if starts && is_label(name) {
@@ -194,31 +198,32 @@ pub(crate) fn check_controller(name: &str) -> Result<(), InvalidName> {
     refuse(
         "controller name",
         name,
-        "is not like order-backup: a lower-case letter, then letters, digits and `-`",
+        "must look like order-backup: a lowercase letter, then letters, digits and `-`",
     )
 }
 
-/// A path of a webhook: `/mutate-order`. The API server accepts lower-case letters, digits, `-` and `.` between `/`.
+/// Validates a webhook path: `/mutate-order`. The API server accepts lowercase letters, digits, `-` and `.`
+/// between `/`.
 pub(crate) fn check_webhook_path(name: &str) -> Result<(), InvalidName> {
     let steps = name.strip_prefix('/').unwrap_or_default();
     if steps.split('/').all(|step| step.split('.').all(is_label)) && name != CONVERT_PATH {
         return Ok(());
     }
     if name == CONVERT_PATH {
-        return refuse("path", name, "is the path of conversions");
+        return refuse("path", name, "is reserved for conversion");
     }
-    refuse("path", name, "is not like /mutate-order: `/`, then lower-case letters, digits, `-` and `.`")
+    refuse("path", name, "must look like /mutate-order: `/`, then lowercase letters, digits, `-` and `.`")
 }
 
-/// The path of all conversions.
+/// Path of all conversion webhooks.
 const CONVERT_PATH: &str = "/convert";
 
-/// What a folder's name would be as the name of a project.
+/// A project name for a directory name.
 pub(crate) fn project_of(folder: &str) -> String {
     folder.to_lowercase().replace(['_', ' ', '.'], "-").trim_matches('-').to_owned()
 }
 
-/// The plural by the rules of English that Kubernetes' own kinds follow.
+/// The plural, by the English rules that Kubernetes uses for its kinds.
 pub(crate) fn plural(kind: &str) -> String {
     let word = kind.to_lowercase();
     if word == "endpoints" {
@@ -232,7 +237,7 @@ pub(crate) fn plural(kind: &str) -> String {
     if hisses { format!("{word}es") } else { format!("{word}s") }
 }
 
-/// The name of a Rust module: `markdown_view` for `MarkdownView`, `http_route` for `HTTPRoute`.
+/// A Rust module name: `markdown_view` for `MarkdownView`, `http_route` for `HTTPRoute`.
 pub(crate) fn module(name: &str) -> String {
     let chars: Vec<char> = name.chars().collect();
     let mut text = String::new();
@@ -251,7 +256,7 @@ pub(crate) fn module(name: &str) -> String {
         }
         text.push(char.to_ascii_lowercase());
     }
-    // A word of the language, or something that begins with a digit, is no name.
+    // Keywords and leading digits are not valid names.
     if is_keyword(&text) {
         text.push('_');
     } else if text.starts_with(|first: char| first.is_ascii_digit()) {
@@ -260,7 +265,7 @@ pub(crate) fn module(name: &str) -> String {
     text
 }
 
-/// The name of a Rust type: `OrderBackup` for `order-backup`.
+/// A Rust type name: `OrderBackup` for `order-backup`.
 pub(crate) fn type_name(name: &str) -> String {
     name.split(['-', '_', '.'])
         .map(|word| {
@@ -299,7 +304,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn plurals_are_those_of_kubernetes_own_kinds() {
+    fn plurals_match_the_built_in_kinds() {
         for (kind, expected) in [
             ("MarkdownView", "markdownviews"),
             ("NetworkPolicy", "networkpolicies"),
@@ -315,7 +320,7 @@ mod tests {
     }
 
     #[test]
-    fn modules_are_in_snake_case_and_no_words_of_the_language() {
+    fn modules_are_snake_case_and_not_keywords() {
         for (name, expected) in [
             ("MarkdownView", "markdown_view"),
             ("HTTPRoute", "http_route"),
@@ -331,7 +336,7 @@ mod tests {
     }
 
     #[test]
-    fn names_that_kubernetes_or_rust_would_refuse_are_refused() {
+    fn invalid_names_are_rejected() {
         assert!(check_domain("group", "Apps").is_err() && check_domain("group", "a..b").is_err());
         assert!(check_domain("group", "collector.ip").is_ok());
         assert!(["v1", "v1beta1", "v2alpha10"].iter().all(|name| check_version(name).is_ok()));
@@ -342,12 +347,12 @@ mod tests {
         assert!(["kube", "type", "Shop", "1st"].iter().all(|name| check_project(name).is_err()));
         assert_eq!(
             check_kind("order").unwrap_err().to_string(),
-            "the kind `order` is not like MarkdownView: a capital letter, then letters and digits"
+            "the kind `order` must look like MarkdownView: an uppercase letter, then letters and digits"
         );
     }
 
     #[test]
-    fn a_kind_that_is_named_like_something_that_is_needed_gets_another_type_or_an_alias() {
+    fn a_kind_that_shadows_an_import_gets_another_type_or_an_alias() {
         assert_eq!((struct_name("Order"), object_name("Order")), ("Order".to_owned(), "Order".to_owned()));
         assert_eq!(
             (struct_name("Client"), object_name("Client")),
@@ -358,7 +363,7 @@ mod tests {
     }
 
     #[test]
-    fn paths_of_webhooks_are_those_that_the_api_server_accepts() {
+    fn webhook_paths_are_validated_as_the_api_server_does() {
         assert!(["/mutate-order", "/a/b.c", "/1"].iter().all(|path| check_webhook_path(path).is_ok()));
         let wrong = ["mutate", "/", "/Mutate", "/a//b", "/a b", "/convert", "/a?b"];
         assert!(wrong.iter().all(|path| check_webhook_path(path).is_err()));

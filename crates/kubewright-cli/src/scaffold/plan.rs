@@ -1,4 +1,4 @@
-//! What a change of a project means for the files on disk.
+//! Plans the file changes for a project change.
 
 use std::collections::BTreeSet;
 use std::fmt::Write as _;
@@ -7,32 +7,32 @@ use super::base;
 use super::merge::merge;
 use super::render::{Rendered, Rendering};
 
-/// What is to be done, in this order.
+/// The steps, in order.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub(crate) struct Plan {
     pub(crate) steps: Vec<Step>,
-    /// What the user should know of it.
+    /// Messages for the user.
     pub(crate) notes: Vec<String>,
 }
 
-/// A file that changes.
+/// A file change.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) struct Step {
     pub(crate) path: String,
-    /// What is there; nothing, where it is new.
+    /// The current text; `None` if the file is new.
     pub(crate) before: Option<String>,
-    /// What is to be there; nothing, where it goes.
+    /// The new text; `None` if the file is removed.
     pub(crate) after: Option<String>,
 }
 
-/// Why nothing is done: files that would lose what the user wrote.
+/// Files whose user changes would be lost.
 #[derive(Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{}", .0.join("\n"))]
 pub(crate) struct Refusal(pub(crate) Vec<String>);
 
 impl Plan {
-    /// Plans the way from one state of a project to another. `disk` tells what is in a file; `force` means that what
-    /// stands in the way may be lost.
+    /// Plans the change from one rendering to another. `disk` reads a file. With `force`, conflicting user
+    /// changes are overwritten.
     pub(crate) fn new<E>(
         before: &Rendering,
         after: &Rendering,
@@ -63,7 +63,7 @@ impl Plan {
         if !refused.is_empty() {
             return Ok(Err(Refusal(refused)));
         }
-        // A command that failed half-way is repeated: PROJECT says last that it is done.
+        // PROJECT is written last, so that an interrupted command can be repeated.
         plan.steps.sort_by_key(|step| (step.path == "PROJECT", step.after.is_none(), step.path.clone()));
         Ok(Ok(plan))
     }
@@ -72,9 +72,9 @@ impl Plan {
         match there {
             Some(text) if text == new.text => {}
             Some(_) if new.yields && !force => {
-                self.notes.push(format!("{} is there already, and stays as it is", new.path));
+                self.notes.push(format!("{} already exists and is kept", new.path));
             }
-            Some(_) if !force => refused.push(format!("{} is there already", new.path)),
+            Some(_) if !force => refused.push(format!("{} already exists", new.path)),
             before => self.step(&new.path, before, Some(new.text.clone())),
         }
     }
@@ -82,11 +82,11 @@ impl Plan {
     fn take_away(&mut self, old: &Rendered, there: Option<String>, force: bool, refused: &mut Vec<String>) {
         match there {
             None => {}
-            // What is generated is nobody's work.
+            // Generated files have no user changes.
             Some(text) if text == old.text || old.generated || force => {
                 self.step(&old.path, Some(text), None);
             }
-            Some(_) => refused.push(format!("{} has changes of yours, and would be removed", old.path)),
+            Some(_) => refused.push(format!("{} would be removed, but has local changes", old.path)),
         }
     }
 
@@ -100,13 +100,14 @@ impl Plan {
         refused: &mut Vec<String>,
     ) {
         let text = match there.as_deref() {
-            // What the user removed, but is needed, is written again; PROJECT is the tool's alone.
+            // Restore files that the user removed but the change needs. PROJECT belongs to the tool.
             None => new.text.clone(),
             Some(_) if new.owned => new.text.clone(),
             Some(text) if new.generated && text != old.text && text != new.text => {
-                // Lines that look alike would be merged wrongly; the compiled operator knows better.
+                // Similar lines would be merged wrongly; `kubewright manifests` generates the file from the
+                // compiled operator.
                 self.notes.push(format!(
-                    "{} is not only of templates any more: run `kubewright manifests`",
+                    "{} no longer matches the templates: run `kubewright manifests`",
                     old.path
                 ));
                 return;
@@ -116,8 +117,7 @@ impl Plan {
                 Err(_) if force => new.text.clone(),
                 Err(line) => {
                     let path = &old.path;
-                    refused
-                        .push(format!("{path} has changes of yours near line {line} that cannot be merged"));
+                    refused.push(format!("{path} has local changes near line {line} that cannot be merged"));
                     return;
                 }
             },
@@ -129,7 +129,7 @@ impl Plan {
             return;
         }
         if in_the_way.as_ref().is_some_and(|other| *other != text) && !force {
-            refused.push(format!("{} is there already, and {} would become it", new.path, old.path));
+            refused.push(format!("{} already exists; cannot move {} there", new.path, old.path));
             return;
         }
         self.step(&new.path, in_the_way, Some(text));
@@ -143,7 +143,7 @@ impl Plan {
     }
 }
 
-/// Steps as a unified diff. The record of the scaffold repeats what the other files say, and is left out.
+/// Steps as a unified diff, without the scaffold record, which repeats the other files.
 pub(crate) fn diff(steps: &[Step]) -> String {
     let mut text = String::new();
     for Step { path, before, after } in steps.iter().filter(|step| step.path != base::PATH) {

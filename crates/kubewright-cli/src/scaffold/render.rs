@@ -1,4 +1,4 @@
-//! All files of a project.
+//! Renders all files of a project.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
@@ -19,10 +19,10 @@ macro_rules! template {
     };
 }
 
-// It uses the macro above.
+// Declared after the macro, which it uses.
 mod webhooks;
 
-/// The files of a project by an identity that stays when a layout moves them.
+/// Files by an ID that is independent of the layout.
 pub(crate) type Rendering = BTreeMap<String, Rendered>;
 
 /// A file of a project.
@@ -30,23 +30,23 @@ pub(crate) type Rendering = BTreeMap<String, Rendered>;
 pub(crate) struct Rendered {
     pub(crate) path: String,
     pub(crate) text: String,
-    /// `kubewright manifests` writes it too.
+    /// `kubewright manifests` generates it.
     pub(crate) generated: bool,
-    /// Nobody but the tool writes it.
+    /// Only kubewright writes it.
     pub(crate) owned: bool,
-    /// If it is there already, that one is as good.
+    /// An existing file is kept.
     pub(crate) yields: bool,
 }
 
-/// What a project is told once, and PROJECT does not say.
+/// Options of `init` that PROJECT does not record.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Options {
     pub(crate) dependency: Dependency,
-    /// A Cargo.toml above would claim the package.
+    /// Add a `[workspace]` table, because a parent directory has a Cargo.toml.
     pub(crate) standalone: bool,
 }
 
-/// Makes all files of a project.
+/// Renders all files.
 pub(crate) fn render(project: &ProjectFile, options: &Options) -> Rendering {
     let license =
         (project.setting("license").and_then(Value::as_str) == Some("apache2")).then_some("Apache-2.0");
@@ -80,7 +80,7 @@ pub(crate) fn render(project: &ProjectFile, options: &Options) -> Rendering {
     out.files
 }
 
-/// What sources begin with, where the project has an owner.
+/// The header of source files, if the project has an owner.
 fn header(project: &ProjectFile, license: Option<&str>) -> String {
     let Some(owner) = project.setting("owner").and_then(Value::as_str) else { return String::new() };
     let license = license.map(|license| format!("// SPDX-License-Identifier: {license}\n"));
@@ -90,9 +90,9 @@ fn header(project: &ProjectFile, license: Option<&str>) -> String {
 struct Output {
     files: Rendering,
     multigroup: bool,
-    /// What every template may use.
+    /// Values for all templates.
     base: Value,
-    /// What sources begin with.
+    /// Header of source files.
     header: String,
 }
 
@@ -112,7 +112,7 @@ impl Output {
         self.files.insert(id, Rendered { path, text, ..Rendered::default() });
     }
 
-    /// A file whose path is its identity.
+    /// Renders a file whose path is its ID.
     fn fixed(&mut self, path: &str, template: &str) {
         self.put(path, path, template, &Value::Null);
         if let Some(file) = self.files.get_mut(path) {
@@ -189,7 +189,7 @@ impl Output {
         let multigroup = self.multigroup;
         let top =
             own.iter().map(|kind| if multigroup { &*kind.group_module } else { &*kind.resource.version });
-        self.modules("src/api.rs", "src/api.rs", "API types of this operator.", top);
+        self.modules("src/api.rs", "src/api.rs", "API types.", top);
         let mut versions: BTreeMap<(&str, &str, &str), Vec<&Kind<'_>>> = BTreeMap::new();
         for kind in &own {
             let key = (kind.group_module.as_str(), kind.group.as_str(), kind.resource.version.as_str());
@@ -206,7 +206,7 @@ impl Output {
                 self.modules(
                     &format!("api/{group}"),
                     &path,
-                    &format!("API types of the group {group}."),
+                    &format!("API types in the group {group}."),
                     inside.into_iter(),
                 );
             }
@@ -239,7 +239,7 @@ impl Output {
                     if multigroup { kind.group_module.as_str() } else { controller.module.as_str() }
                 },
             );
-        self.modules("src/controllers.rs", "src/controllers.rs", "Controllers of this operator.", top);
+        self.modules("src/controllers.rs", "src/controllers.rs", "Controllers.", top);
         if multigroup {
             let groups: BTreeMap<&str, &str> = all
                 .iter()
@@ -247,7 +247,7 @@ impl Output {
                 .collect();
             for (module, group) in groups {
                 let inside = all.iter().filter(|(kind, _)| kind.group_module == module);
-                let about = format!("Controllers of the group {group}.");
+                let about = format!("Controllers for the group {group}.");
                 let path = format!("src/controllers/{module}.rs");
                 let inside = inside.map(|(_, controller)| controller.module.as_str());
                 self.modules(&format!("controllers/{group}"), &path, &about, inside);
@@ -317,7 +317,7 @@ impl Output {
         self.put("tests/e2e/main.rs", "tests/e2e/main.rs", template!("tests/e2e.rs.j2"), &values);
     }
 
-    /// The types of all versions of a kind, which are in one CRD, as a test names them.
+    /// The types of all versions of a kind, which share one CRD, as a test imports them.
     fn versions(&self, kinds: &[Kind<'_>], kind: &Kind<'_>) -> Vec<String> {
         let root = self.base["crate"].as_str().unwrap_or_default();
         let versions = kinds.iter().filter(|other| kinds::is_same_kind(other.resource, kind.resource));
@@ -355,7 +355,7 @@ impl Output {
         let bases: BTreeSet<String> =
             own.iter().map(|kind| format!("bases/{}_{}.yaml", kind.group, kind.plural)).collect();
         let crd = "config/crd/kustomization.yaml";
-        let about = "CRDs that `kubewright manifests` generates from the code.";
+        let about = "CRDs generated by `kubewright manifests`.";
         let is_converted = kinds.iter().any(|kind| !kind.spokes().is_empty());
         let values = json!({ "about": about, "files": bases, "configured": is_converted });
         self.put(crd, crd, template!("config/list.yaml.j2"), &values);
@@ -453,12 +453,12 @@ impl Output {
     }
 }
 
-/// Files that a folder may have before it becomes a project.
+/// Files that may exist before `init`.
 const YIELDING: [&str; 4] = [".gitignore", "AGENTS.md", "LICENSE", "README.md"];
 
 const IMPORTED: &str = "\
-# The CRD that the types were made from. `kubewright` merges later changes with it; do not edit it.
-# The CRD that is deployed is in ../bases.
+# The CRD that the types were generated from. Do not edit it: `kubewright` uses it to merge later changes.
+# The deployed CRD is in ../bases.
 ";
 
 /// Roles for users of a kind.
@@ -476,8 +476,8 @@ fn with_controllers<'a>(kinds: &'a [Kind<'a>]) -> impl Iterator<Item = (&'a Kind
     kinds.iter().flat_map(|kind| kind.controllers.iter().map(move |controller| (kind, controller)))
 }
 
-/// The test of a controller: the sample becomes ready, or is accepted, or the controller starts. With the indentation
-/// of the statement in it that reads the object.
+/// The test of a controller: the sample becomes ready, is accepted, or the controller only starts. Also
+/// returns the indentation of the statement that reads the object.
 fn test_of(kind: &Kind<'_>) -> (&'static str, usize) {
     match &kind.imported {
         Some(imported) if !imported.is_sample_taken => (template!("tests/controller_runs.rs.j2"), 0),

@@ -1,16 +1,16 @@
-//! Minimal valid objects of built-in kinds, which the tests of their controllers create.
+//! Minimal valid objects of built-in kinds for controller tests.
 
 use serde_json::{Value, json};
 
 use kubewright_manifests::yaml;
 
-/// A minimal object as YAML. Nothing for kinds that are rarely reconciled.
+/// A minimal object as YAML, or `None` for rarely reconciled kinds.
 pub(super) fn object(group: &str, version: &str, kind: &str) -> Option<String> {
     let object = value(group, version, kind)?;
     Some(yaml::document(&object).trim_start_matches("---\n").trim_end().to_owned())
 }
 
-/// A minimal object whose defaults do not depend on the cluster and its state.
+/// A minimal object whose defaults do not depend on cluster state.
 pub(super) fn fixture(group: &str, version: &str, kind: &str) -> Option<Value> {
     let mut object = value(group, version, kind)?;
     match kind {

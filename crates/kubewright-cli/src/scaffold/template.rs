@@ -1,11 +1,11 @@
-//! Templates: texts with places to fill in.
+//! Template rendering.
 
 use minijinja::syntax::SyntaxConfig;
 use minijinja::value::Serde;
 use minijinja::{Environment, UndefinedBehavior, Value};
 use serde::Serialize;
 
-/// Fills in a template. Templates are ours: one that cannot be filled in is a bug.
+/// Renders a template. A failure is a bug, since all templates are embedded.
 pub(crate) fn fill(template: &str, with: &impl Serialize) -> String {
     let mut environment = Environment::new();
     let syntax = SyntaxConfig::builder().keep_trailing_newline(true).build();
@@ -13,7 +13,7 @@ pub(crate) fn fill(template: &str, with: &impl Serialize) -> String {
     environment.set_undefined_behavior(UndefinedBehavior::Strict);
     environment
         .render_str(template, Value::from(Serde(with)))
-        .unwrap_or_else(|error| panic!("a template cannot be filled in: {error:#}\n{template}"))
+        .unwrap_or_else(|error| panic!("failed to render a template: {error:#}\n{template}"))
 }
 
 #[cfg(test)]
@@ -23,7 +23,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_text_keeps_its_last_line_break_and_what_looks_like_html() {
+    fn the_last_line_break_is_kept_and_html_is_not_escaped() {
         assert_eq!(fill("<{{ name }}>\n", &json!({ "name": "a & b" })), "<a & b>\n");
     }
 }

@@ -1,4 +1,4 @@
-//! Renderings and plans, without a disk.
+//! Tests of rendering and planning, with files in memory.
 
 mod builtin;
 mod format;
@@ -47,7 +47,7 @@ fn plan_of(disk: &Disk, changed: &Changed, force: bool) -> Result<Plan, String> 
     plan.map_err(|refusal| refusal.to_string())
 }
 
-/// What becomes of a disk.
+/// Applies a plan to the files.
 fn done(disk: &Disk, plan: &Plan) -> Disk {
     let mut disk = disk.clone();
     for step in &plan.steps {
@@ -75,7 +75,7 @@ fn said(error: &anyhow::Error) -> String {
 }
 
 #[test]
-fn a_project_made_step_by_step_is_the_same_as_one_made_at_once() {
+fn adding_kinds_step_by_step_equals_rendering_at_once() {
     let mut disk = files(&project());
     let mut at = project();
     for request in [
@@ -116,7 +116,7 @@ fn the_old_storage_version_and_the_controller_stay_when_a_version_is_added() {
 }
 
 #[test]
-fn the_storage_version_is_changed_on_request_only() {
+fn the_storage_version_changes_only_on_request() {
     let both = with(&with(&project(), &order()), &request("sales", "v2", "Order"));
     let mut disk = files(&both);
     edited(&mut disk, "src/api/v1/order.rs", "pub foo: Option<String>", "pub amount: i64");
@@ -134,13 +134,13 @@ fn the_storage_version_is_changed_on_request_only() {
     ];
     insta::assert_snapshot!(told.map(|error| said(&error)).join("\n"), @"
     Order has no version v3
-    this project does not define a kind Order in the group stock
+    this project does not define the kind Order in the group stock
     sales.example.com/v1, Order is the storage version of Order
     ");
 }
 
 #[test]
-fn a_new_version_starts_as_a_copy_of_the_stored_one_as_it_is_on_disk() {
+fn a_new_version_copies_the_storage_version_from_disk() {
     let one = with(&project(), &order());
     let mut disk = files(&one);
     let foo =
@@ -166,7 +166,7 @@ fn a_new_version_starts_as_a_copy_of_the_stored_one_as_it_is_on_disk() {
         sample.contains("apiVersion: sales.example.com/v2\n") && sample.contains("amount: 3"),
         "{sample}"
     );
-    // The CRD on disk came from the compiled operator; the new version has the schema of the old one.
+    // The CRD on disk was generated from the compiled operator; the new version gets the old schema.
     let crd: serde_json::Value = serde_saphyr::from_str(&after[crd]).unwrap();
     let versions = crd["spec"]["versions"].as_array().unwrap();
     let told =
@@ -175,7 +175,7 @@ fn a_new_version_starts_as_a_copy_of_the_stored_one_as_it_is_on_disk() {
     assert_eq!(versions[0]["schema"], versions[1]["schema"]);
     assert!(versions[1]["schema"].to_string().contains("amount"));
 
-    // An attribute that was rewritten by hand is renamed all the same.
+    // A hand-written attribute is renamed too.
     let mut rewritten = files(&one);
     let types = rewritten.get_mut("src/api/v1/order.rs").unwrap();
     *types =
@@ -186,7 +186,7 @@ fn a_new_version_starts_as_a_copy_of_the_stored_one_as_it_is_on_disk() {
 }
 
 #[test]
-fn what_the_user_wrote_is_merged() {
+fn user_changes_are_merged() {
     let one = with(&project(), &order());
     let mut disk = files(&one);
     edited(&mut disk, "src/controllers.rs", "pub mod order;", "mod money;\npub mod order;");
@@ -206,7 +206,7 @@ fn what_the_user_wrote_is_merged() {
 }
 
 #[test]
-fn what_cannot_be_merged_is_refused_and_force_says_otherwise() {
+fn conflicts_are_rejected_unless_forced() {
     let one = with(&project(), &order());
     let mut disk = files(&one);
     edited(&mut disk, "src/registry.rs", "controllers::order::register(manager)?;", "mine(manager)?;");
@@ -214,15 +214,15 @@ fn what_cannot_be_merged_is_refused_and_force_says_otherwise() {
     let changed = remove(&one, "sales", "v1", "Order").unwrap();
     let refusal = plan(&disk, &changed.before, &changed.after, false).unwrap_err();
     insta::assert_snapshot!(refusal, @"
-    src/registry.rs has changes of yours near line 11 that cannot be merged
-    src/api/v1/order.rs has changes of yours, and would be removed
+    src/registry.rs has local changes near line 11 that cannot be merged
+    src/api/v1/order.rs would be removed, but has local changes
     ");
     let forced = plan(&disk, &changed.before, &changed.after, true).unwrap();
     assert_eq!(done(&disk, &forced), files(&project()));
 }
 
 #[test]
-fn what_comes_from_the_compiled_operator_is_left_to_it() {
+fn generated_files_with_changes_are_left_to_manifests() {
     let one = with(&project(), &order());
     let mut disk = files(&one);
     edited(&mut disk, "config/crd/bases/sales.example.com_orders.yaml", "foo:", "amount:");
@@ -232,22 +232,22 @@ fn what_comes_from_the_compiled_operator_is_left_to_it() {
     let definition = "config/crd/bases/sales.example.com_orders.yaml";
     assert_eq!(
         plan.notes,
-        [format!("{definition} is not only of templates any more: run `kubewright manifests`")]
+        [format!("{definition} no longer matches the templates: run `kubewright manifests`")]
     );
     assert_eq!(done(&disk, &plan)[definition], disk[definition]);
 }
 
 #[test]
-fn a_file_that_is_in_the_way_is_not_written_over() {
+fn existing_files_are_not_overwritten() {
     let changed = add(&project(), &order()).unwrap();
     let mut disk = files(&project());
     disk.insert("src/controllers/order.rs".into(), "// mine\n".into());
     let refusal = plan(&disk, &changed.before, &changed.after, false).unwrap_err();
-    assert_eq!(refusal, "src/controllers/order.rs is there already");
+    assert_eq!(refusal, "src/controllers/order.rs already exists");
 }
 
 #[test]
-fn a_command_that_failed_half_way_can_be_repeated() {
+fn an_interrupted_command_can_be_repeated() {
     let changed = add(&project(), &order()).unwrap();
     let disk = files(&project());
     let plan = plan(&disk, &changed.before, &changed.after, false).unwrap();
@@ -264,7 +264,7 @@ fn again(step: &plan::Step) -> plan::Step {
 }
 
 #[test]
-fn groups_get_folders_with_what_the_user_wrote_and_lose_them_again() {
+fn the_multigroup_layout_keeps_user_changes_both_ways() {
     let one = with(&project(), &order());
     let mut disk = files(&one);
     edited(&mut disk, "src/controllers/order.rs", "\"reconciling\"", "\"at it\"");
@@ -283,7 +283,7 @@ fn groups_get_folders_with_what_the_user_wrote_and_lose_them_again() {
 }
 
 #[test]
-fn kinds_and_names_that_clash_are_refused_before_anything_is_written() {
+fn conflicting_kinds_and_names_are_rejected() {
     let one = with(&project(), &order());
     let refused = |project: &ProjectFile, request: &Request| said(&add(project, request).unwrap_err());
     let cluster = Request { namespaced: Some(false), ..request("sales", "v2", "Order") };
@@ -307,22 +307,22 @@ fn kinds_and_names_that_clash_are_refused_before_anything_is_written() {
         ),
     ];
     insta::assert_snapshot!(told.join("\n"), @"
-    sales.example.com/v1, Order is in this project already
-    the project has the group sales.example.com, and stock.example.com would be a second one
-    sales.example.com/v1, Order has objects in namespaces, and all versions share that
+    sales.example.com/v1, Order already exists in this project
+    the project uses the group sales.example.com; adding stock.example.com requires the multigroup layout
+    sales.example.com/v1, Order is namespaced; all versions of a kind have the same scope
     Order and Command have the same plural orders
-    sales.example.com/v1, Order has a controller order already
+    sales.example.com/v1, Order already has a controller order
     mail/v1, Letter is not a built-in kind of Kubernetes v1.36
-    the version `1` is not like v1, v1beta1 or v2alpha1
-    two things would be in tests/it/operator.rs: test/sales.example.com/v1/Operator/operator and tests/it/operator.rs
-    OrderSpec is a type of the kind Order already, and cannot be a kind
-    the group networking.k8s.io belongs to Kubernetes
-    the operator is for its own namespace, and v1, Node has objects that are in none
+    the version `1` must look like v1, v1beta1 or v2alpha1
+    conflicting files at tests/it/operator.rs: test/sales.example.com/v1/Operator/operator and tests/it/operator.rs
+    OrderSpec is already a type of the kind Order
+    the group networking.k8s.io is reserved for Kubernetes
+    the operator is namespaced, but v1, Node is cluster-scoped
     ");
 }
 
 #[test]
-fn a_controller_can_come_later() {
+fn a_controller_can_be_added_later() {
     let without = with(&project(), &Request { controller: Some(false), ..order() });
     assert!(!files(&without).contains_key("src/controllers/order.rs"));
     assert!(add(&without, &order()).is_err());
@@ -333,7 +333,7 @@ fn a_controller_can_come_later() {
 }
 
 #[test]
-fn a_kind_in_the_project_is_made_again_when_forced() {
+fn force_recreates_the_files_of_a_kind() {
     let one = with(&project(), &order());
     let mut disk = files(&one);
     edited(&mut disk, "src/controllers/order.rs", "reconciling", "at it");
@@ -344,7 +344,7 @@ fn a_kind_in_the_project_is_made_again_when_forced() {
 }
 
 #[test]
-fn kinds_of_kubernetes_are_found_by_the_names_that_people_use() {
+fn built_in_kinds_are_found_by_short_group_names() {
     for (group, version, kind, path) in [
         ("core", "v1", "Pod", "k8s_openapi::api::core::v1"),
         ("apps", "v1", "Deployment", "k8s_openapi::api::apps::v1"),
@@ -359,14 +359,14 @@ fn kinds_of_kubernetes_are_found_by_the_names_that_people_use() {
 }
 
 #[test]
-fn a_kind_with_the_name_of_a_built_in_kind_is_the_projects_own() {
+fn a_kind_named_like_a_built_in_kind_is_a_custom_resource() {
     let project = with(&project(), &request("batch", "v1", "CronJob"));
     assert_eq!(project.resources[0].full_group(), "batch.example.com");
     assert!(files(&project)["src/api/v1/cron_job.rs"].contains("group = \"batch.example.com\""));
 }
 
 #[test]
-fn a_kind_of_a_crate_brings_the_crate() {
+fn an_external_kind_adds_its_crate() {
     let external =
         External { path: "certs::v1::Certificate".into(), domain: "io".into(), module: "certs@1.2".into() };
     let project = with(
@@ -380,7 +380,7 @@ fn a_kind_of_a_crate_brings_the_crate() {
 }
 
 #[test]
-fn a_kind_of_a_definition_keeps_its_group_and_grows_as_others_do() {
+fn an_imported_kind_keeps_its_group_and_can_get_versions() {
     let text = include_str!("../../testdata/crds/markdown_view.yaml");
     let definition = from_crd::definitions(text).unwrap();
     let chosen = from_crd::choose(&definition, &from_crd::Wanted::default()).unwrap().remove(0);
@@ -418,7 +418,7 @@ fn a_kind_of_a_definition_keeps_its_group_and_grows_as_others_do() {
 }
 
 #[test]
-fn a_version_that_is_added_to_a_kind_of_a_definition_has_its_names() {
+fn a_new_version_of_an_imported_kind_has_its_names() {
     let definitions = from_crd::definitions(include_str!("../../testdata/crds/odd.yaml")).unwrap();
     let chosen = from_crd::choose(&definitions, &from_crd::Wanted::default()).unwrap();
     let requests: Vec<Request> = chosen.into_iter().map(add::imported).collect();
@@ -433,7 +433,7 @@ fn a_version_that_is_added_to_a_kind_of_a_definition_has_its_names() {
         definition.contains("    shortNames:\n    - od\n    - odds\n    singular: odd\n"),
         "{definition}"
     );
-    // Made again, they are as they were.
+    // Recreating them changes nothing.
     let forced: Vec<Request> =
         requests.into_iter().map(|request| Request { force: true, ..request }).collect();
     let again = add::add_all(&both, &forced).unwrap();
@@ -442,7 +442,7 @@ fn a_version_that_is_added_to_a_kind_of_a_definition_has_its_names() {
 }
 
 #[test]
-fn an_operator_for_its_own_namespace_has_roles_there() {
+fn a_namespaced_operator_has_roles() {
     let project = with(&ProjectFile { namespaced: true, ..project() }, &order());
     let files = files(&project);
     assert!(
@@ -455,7 +455,7 @@ fn an_operator_for_its_own_namespace_has_roles_there() {
 }
 
 #[test]
-fn sources_name_their_owner_when_there_is_one() {
+fn sources_have_a_copyright_header_if_there_is_an_owner() {
     let mut project = with(&project(), &order());
     project.set("owner", "The Shop".into());
     let own = &files(&project)["src/main.rs"];
@@ -469,7 +469,7 @@ fn sources_name_their_owner_when_there_is_one() {
 }
 
 #[test]
-fn a_project_has_the_text_of_its_licence_if_it_has_one() {
+fn a_project_has_a_license_file_if_it_has_a_license() {
     let mut project = project();
     assert!(!files(&project).contains_key("LICENSE"));
     project.set("license", "apache2".into());
@@ -482,7 +482,7 @@ fn a_project_has_the_text_of_its_licence_if_it_has_one() {
 }
 
 #[test]
-fn an_operator_for_its_own_namespace_becomes_one_for_all_with_what_the_user_wrote() {
+fn changing_the_scope_keeps_user_changes() {
     let own = with(&ProjectFile { namespaced: true, ..project() }, &order());
     let mut disk = files(&own);
     edited(&mut disk, "config/manager/manager.yaml", "memory: 128Mi", "memory: 1Gi");
@@ -495,7 +495,7 @@ fn an_operator_for_its_own_namespace_becomes_one_for_all_with_what_the_user_wrot
 }
 
 #[test]
-fn a_project_of_kubebuilder_is_carried_over_and_the_rest_is_told() {
+fn a_kubebuilder_project_is_imported_and_the_rest_is_reported() {
     let theirs = ProjectFile::read(include_str!("../../testdata/kubebuilder/PROJECT")).unwrap();
     let (ours, left) = adopt(&theirs, &[]);
     add::check_project(&ours).unwrap();
@@ -508,18 +508,18 @@ fn a_project_of_kubebuilder_is_carried_over_and_the_rest_is_told() {
     assert_eq!(ours.resources[1].controller_names(), ["region", "region-backup"]);
     assert_eq!(ours.resources[2].path, "k8s_openapi::api::apps::v1");
     insta::assert_snapshot!(left.join("\n"), @"
-    the plugin deploy-image.go.kubebuilder.io/v1-alpha: kubewright has no such plugin
-    the plugin grafana.kubebuilder.io/v1-alpha: kubewright has no such plugin
+    plugin deploy-image.go.kubebuilder.io/v1-alpha: not supported
+    plugin grafana.kubebuilder.io/v1-alpha: not supported
     `ssa` of cache.example.com/v1alpha1, Memcached: derive ApplyConfiguration on its types instead
-    the types of cache.example.com/v1alpha1, Memcached: they start as a template, since config/crd/bases has no CRD of it
-    the conversion of world.example.com/v1, Region: PROJECT has no version v2 of the kind
-    the types of world.example.com/v1, Region: they start as a template, since config/crd/bases has no CRD of it
-    cert-manager.io/v1, Certificate, which github.com/cert-manager/cert-manager/pkg/apis/certmanager/v1 defines: add it with `create api --external-api-path` and a Rust crate
+    types of cache.example.com/v1alpha1, Memcached: config/crd/bases has no CRD for it, so they start from a template
+    conversion of world.example.com/v1, Region: PROJECT lacks version v2 of the kind
+    types of world.example.com/v1, Region: config/crd/bases has no CRD for it, so they start from a template
+    cert-manager.io/v1, Certificate of github.com/cert-manager/cert-manager/pkg/apis/certmanager/v1: add it with `create api --external-api-path` and a Rust crate
     ");
 }
 
 #[test]
-fn a_project_of_kubebuilder_keeps_its_types_and_its_storage_version() {
+fn an_imported_project_keeps_its_types_and_storage_version() {
     let versions = |hub: &str| {
         let entry = |version: &str| {
             let conversion = if version == hub { "\n  webhooks: {conversion: true}" } else { "" };
@@ -534,7 +534,7 @@ fn a_project_of_kubebuilder_keeps_its_types_and_its_storage_version() {
     let stored = |(ours, _): (ProjectFile, Vec<String>)| {
         ours.storage_version(&ours.resources[0]).map(str::to_owned).unwrap()
     };
-    // The hub of a conversion is the storage version; without one, it is the version that came first.
+    // The conversion hub is the storage version; without one, the first version is.
     assert_eq!(stored(adopt(&versions("none"), &[])), "v1alpha1");
     assert_eq!(stored(adopt(&versions("v1"), &[])), "v1");
     let crds = from_crd::definitions(include_str!("../../testdata/crds/odd.yaml")).unwrap();
@@ -546,7 +546,7 @@ fn a_project_of_kubebuilder_keeps_its_types_and_its_storage_version() {
 }
 
 #[test]
-fn the_versions_in_the_template_are_those_of_this_workspace() {
+fn dependency_versions_match_this_workspace() {
     let workspace = include_str!("../../../../Cargo.toml");
     let version = |text: &str, name: &str| {
         let line = text.lines().find(|line| line.starts_with(&format!("{name} = ")));

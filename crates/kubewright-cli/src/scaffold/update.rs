@@ -1,8 +1,7 @@
-//! From the scaffold of one kubewright to that of another: a three-way merge of every file.
+//! Updates the scaffold of a project with a three-way merge of every file.
 //!
-//! The base is what the project was rendered from ([`Base`]). What the user changed stays, what the new scaffold changed
-//! is merged, and where both changed the same lines both are kept between conflict markers. A file that the user removed
-//! or wrote is left alone.
+//! The base is the recorded scaffold ([`Base`]). User changes stay, scaffold changes are merged, and
+//! conflicts get conflict markers. Files that the user removed or wrote are left alone.
 
 use std::collections::BTreeSet;
 
@@ -11,27 +10,27 @@ use super::merge::merge_marked;
 use super::plan::Step;
 use super::render::Rendering;
 
-/// What an update does.
+/// A planned update.
 #[derive(Debug, Default)]
 pub(crate) struct Update {
     pub(crate) steps: Vec<Step>,
-    /// What becomes of each file that the new scaffold changes.
+    /// The outcome for each file that the new scaffold changes.
     pub(crate) outcomes: Vec<(String, Outcome)>,
 }
 
-/// What becomes of a file.
+/// The outcome for a file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Outcome {
     Added,
     Updated,
-    /// The user's changes are kept.
+    /// User changes are kept.
     Merged,
-    /// So many places are marked.
+    /// Number of conflicts.
     Conflict(usize),
     Removed,
     /// The user removed it.
     LeftOut,
-    /// It is the user's: the scaffold did not write it, or has it no more.
+    /// It is the user's: the scaffold did not write it, or no longer has it.
     Kept,
 }
 
@@ -106,12 +105,12 @@ impl Update {
         Ok(update)
     }
 
-    /// Adds a file that only the tool writes. It is written last.
+    /// Adds a file that only kubewright writes. It is written last.
     pub(crate) fn record(&mut self, path: &str, there: Option<String>, text: &str) {
         self.step(path, there, Some(text.to_owned()));
     }
 
-    /// How many places are marked.
+    /// The total number of conflicts.
     pub(crate) fn conflicts(&self) -> usize {
         let marked = self.outcomes.iter().map(|(_, outcome)| match outcome {
             Outcome::Conflict(marked) => *marked,

@@ -1,8 +1,8 @@
-//! A new version of a kind starts as a copy of the version that is stored, as it stands in the user's files.
+//! A new version of a kind starts as a copy of the storage version in the user's files.
 //!
-//! The copy is a three-way merge like any other change: the difference between the two renderings (the version's name
-//! and `storage = false`) is applied to the user's file of the old version. While the CRD converts nothing, both
-//! versions then have the same fields, and no stored field is pruned.
+//! The copy is a three-way merge: the difference between the two renderings (the version name and `storage =
+//! false`) is applied to the user's file of the old version. Without conversion, both versions then have the
+//! same fields, and no stored field is pruned.
 
 use kubewright_manifests::files::DEFINITIONS;
 use kubewright_manifests::yaml;
@@ -14,7 +14,7 @@ use super::render::Rendering;
 use super::{from_crd, kinds};
 use crate::project::project_file::ProjectFile;
 
-/// Replaces the types, the sample and the CRD of a new version in the rendering `after` by copies of the old version's.
+/// Replaces the types, sample and CRD of a new version in `after` with copies of the old version.
 pub(crate) fn copy<E>(
     project: &ProjectFile,
     Copied { from, to }: &Copied,
@@ -27,7 +27,7 @@ pub(crate) fn copy<E>(
         let Some(user) = disk(&old.path)? else { continue };
         let copy =
             merge(&old.text, &user, &new.text).unwrap_or_else(|_| renamed(&user, &from.version, &to.version));
-        // `super` is the module of the old version.
+        // `super` would refer to the module of the old version.
         new.text = match kinds::kinds(project).iter().find(|kind| kind.id() == from.id()) {
             Some(kind) => copy.replace("super::", &format!("crate::{}::", kind.api(project.multigroup))),
             None => copy,
@@ -50,7 +50,7 @@ pub(crate) fn copy<E>(
     Ok(())
 }
 
-/// A file whose `#[kube(...)]` or `apiVersion` was changed too much for a merge.
+/// Renames the version in a file that was changed too much for a merge.
 fn renamed(text: &str, from: &str, to: &str) -> String {
     let text = text
         .replace(&format!("version = \"{from}\""), &format!("version = \"{to}\", storage = false"))
@@ -58,7 +58,7 @@ fn renamed(text: &str, from: &str, to: &str) -> String {
     text.replacen(&format!("version {from} of"), &format!("version {to} of"), 1)
 }
 
-/// A CRD as `kubewright manifests` wrote it, with a copy of one of its versions. Nothing, if it is not such a file.
+/// Copies a version in a generated CRD. Returns `None` if the file is not such a CRD.
 fn with_version(text: &str, from: &str, to: &str) -> Option<String> {
     let mut crd: Value = serde_saphyr::from_str(text).ok()?;
     if yaml::document(&crd) != text {

@@ -1,7 +1,7 @@
-//! Adding webhooks to the kinds of a project, and deleting them.
+//! Adds webhooks to the kinds of a project, and deletes them.
 //!
-//! What is added is joined with what is there: the order of commands does not matter, and a repeated command changes
-//! nothing. Mistakes are reported here, before anything is written.
+//! Webhooks are added to existing ones: the order of commands does not matter, and a repeated command changes
+//! nothing. Invalid requests are rejected here, before anything is written.
 
 use std::collections::BTreeMap;
 
@@ -18,7 +18,7 @@ use crate::project::project_file::{ProjectFile, Resource, Webhooks};
 /// The API version of webhook configurations.
 const WEBHOOK_VERSION: &str = "v1";
 
-/// What a user asks for.
+/// The webhooks to add.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Request {
     pub(crate) group: String,
@@ -26,27 +26,27 @@ pub(crate) struct Request {
     pub(crate) kind: String,
     pub(crate) plural: Option<String>,
     pub(crate) sorts: Sorts,
-    /// Versions to convert.
+    /// Spoke versions of the conversion.
     pub(crate) spoke: Vec<String>,
     pub(crate) defaulting_path: Option<String>,
     pub(crate) validation_path: Option<String>,
     pub(crate) external: Option<External>,
-    /// Files that exist already are made again.
+    /// Recreate existing files.
     pub(crate) force: bool,
 }
 
-/// Sorts of webhooks.
+/// Types of webhooks.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, clap::Args)]
 pub(crate) struct Sorts {
-    /// The defaulting webhook, which sets values before an object is stored
+    /// Defaulting webhook
     #[arg(long)]
     pub(crate) defaulting: bool,
 
-    /// The validating webhook, which accepts or refuses objects
+    /// Validating webhook
     #[arg(long = "programmatic-validation")]
     pub(crate) validation: bool,
 
-    /// The conversion between versions; the hub is --version
+    /// Conversion webhook; --version is the hub
     #[arg(long)]
     pub(crate) conversion: bool,
 }
@@ -78,8 +78,8 @@ pub(crate) fn add(project: &ProjectFile, request: &Request) -> Result<Changed> {
     if let (Some(wanted), true) = (&request.plural, known.is_some()) {
         let plural = if entry.plural.is_empty() { names::plural(&entry.kind) } else { entry.plural.clone() };
         if *wanted != plural {
-            return Err(anyhow!("the plural of {} is {plural}, and not {wanted}", entry.shown()))
-                .hint("leave out --plural");
+            return Err(anyhow!("the plural of {} is {plural}, not {wanted}", entry.shown()))
+                .hint("omit --plural");
         }
     }
     let entry = &mut changed.after.resources[at];
@@ -100,8 +100,8 @@ fn check_request(request: &Request) -> Result<()> {
     }
     let Sorts { defaulting, validation, conversion } = request.sorts;
     if request.sorts.none() {
-        return Err(anyhow!("no webhook is chosen"))
-            .hint("choose at least one of --defaulting, --programmatic-validation and --conversion");
+        return Err(anyhow!("no webhook selected"))
+            .hint("set at least one of --defaulting, --programmatic-validation and --conversion");
     }
     for (path, flag, of, chosen) in [
         (&request.defaulting_path, "--defaulting-path", "--defaulting", defaulting),
@@ -109,12 +109,12 @@ fn check_request(request: &Request) -> Result<()> {
     ] {
         let Some(path) = path else { continue };
         if !chosen {
-            bail!("{flag} is for {of}, which is not chosen");
+            bail!("{flag} requires {of}");
         }
         names::check_webhook_path(path)?;
     }
     if !request.spoke.is_empty() && !conversion {
-        bail!("--spoke is for --conversion, which is not chosen");
+        bail!("--spoke requires --conversion");
     }
     for spoke in &request.spoke {
         names::check_version(spoke)?;
@@ -122,7 +122,7 @@ fn check_request(request: &Request) -> Result<()> {
     Ok(())
 }
 
-/// The entry of a kind that the project does not define.
+/// The PROJECT entry of a kind that the project does not define.
 fn foreign_entry(project: &ProjectFile, request: &Request) -> Result<Resource> {
     let Request { group, version, kind, .. } = request;
     let mut entry = if let Some(external) = &request.external {
@@ -132,7 +132,7 @@ fn foreign_entry(project: &ProjectFile, request: &Request) -> Result<Resource> {
     } else {
         let create = format!("kubewright create api --group {group} --version {version} --kind {kind}");
         return Err(anyhow!("{group}/{version}, {kind} is not in this project")).hint(format!(
-            "add it first: `{create}`; a kind of a crate is named with --external-api-path and --external-api-domain"
+            "add it first: `{create}`; for an external kind, set --external-api-path and --external-api-domain"
         ));
     };
     if let Some(plural) = request.plural.as_ref().filter(|plural| **plural != names::plural(kind)) {
@@ -145,14 +145,14 @@ fn foreign_entry(project: &ProjectFile, request: &Request) -> Result<Resource> {
 fn check_conversion(project: &ProjectFile, hub: &Resource, request: &Request) -> Result<()> {
     let (group, kind) = (&request.group, &request.kind);
     if hub.api.is_none() {
-        bail!("{} is not a kind of this project: only its own kinds can be converted", hub.shown());
+        bail!("{} is not defined by this project; only its own kinds can be converted", hub.shown());
     }
     let others = siblings(project, hub);
     let others: Vec<&Resource> = others.into_iter().filter(|other| other.api.is_some()).collect();
     let other_hub = others.iter().find(|other| other.webhooks().is_some_and(|other| other.conversion));
     if let Some(other) = other_hub {
         let version = &other.version;
-        return Err(anyhow!("{version} is the hub of {kind} already, and a kind has one hub")).hint(format!(
+        return Err(anyhow!("{kind} already has the hub {version}")).hint(format!(
             "add spokes to it: `kubewright create webhook --group {group} --version {version} --kind {kind} \
              --conversion --spoke {}`",
             hub.version
@@ -163,17 +163,17 @@ fn check_conversion(project: &ProjectFile, hub: &Resource, request: &Request) ->
         let versions: Vec<&str> = others.iter().map(|other| other.version.as_str()).collect();
         let hint = if versions.is_empty() {
             format!(
-                "{kind} has no other version; `kubewright create api --group {group} --version v2 --kind {kind}` adds one"
+                "{kind} has only one version; add another: `kubewright create api --group {group} --version v2 --kind {kind}`"
             )
         } else {
-            format!("name the other versions: --spoke {}", versions.join(","))
+            format!("pass the other versions: --spoke {}", versions.join(","))
         };
         return Err(anyhow!("a conversion needs --spoke")).hint(hint);
     }
     for spoke in &request.spoke {
         if *spoke == hub.version {
-            return Err(anyhow!("{spoke} is the hub, and cannot be a spoke too"))
-                .hint("--version is the hub, and --spoke are the other versions");
+            return Err(anyhow!("{spoke} is the hub and cannot be a spoke"))
+                .hint("--version is the hub; --spoke lists the other versions");
         }
         if !others.iter().any(|other| other.version == *spoke) {
             return Err(anyhow!("{kind} has no version {spoke}")).hint(format!(
@@ -203,20 +203,20 @@ fn join(webhooks: &mut Webhooks, request: &Request) {
     webhooks.spoke.dedup();
 }
 
-/// What a user wants to be deleted; without any sort, all webhooks.
+/// The webhooks to delete; without any type, all.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Removal {
     pub(crate) group: String,
     pub(crate) version: String,
     pub(crate) kind: String,
     pub(crate) sorts: Sorts,
-    /// The spokes of a conversion that are meant; without any, all.
+    /// The spokes to remove; empty means all.
     pub(crate) spoke: Vec<String>,
-    /// Also where versions are served that nothing would convert.
+    /// Delete a conversion even if several versions are served.
     pub(crate) force: bool,
 }
 
-/// Deletes webhooks of a version of a kind. `served` are the versions that the CRD serves.
+/// Deletes webhooks of a version of a kind. `served` lists the versions that the CRD serves.
 pub(crate) fn remove(project: &ProjectFile, removal: &Removal, served: &[String]) -> Result<Changed> {
     let Removal { group, version, kind, .. } = removal;
     let at = project.resources.iter().position(|known| is_called(known, group, version, kind));
@@ -227,12 +227,12 @@ pub(crate) fn remove(project: &ProjectFile, removal: &Removal, served: &[String]
         let hint = if known.is_empty() {
             "this project has no webhooks".to_owned()
         } else {
-            format!("these have webhooks: {}", known.join("; "))
+            format!("kinds with webhooks: {}", known.join("; "))
         };
         return Err(anyhow!("{group}/{version}, {kind} has no webhooks")).hint(hint);
     };
     if !removal.spoke.is_empty() && !removal.sorts.conversion {
-        bail!("--spoke is for --conversion, which is not chosen");
+        bail!("--spoke requires --conversion");
     }
     let has = Sorts {
         defaulting: webhooks.defaulting,
@@ -251,7 +251,7 @@ pub(crate) fn remove(project: &ProjectFile, removal: &Removal, served: &[String]
     }
     if let Some(spoke) = removal.spoke.iter().find(|spoke| !webhooks.spoke.contains(spoke)) {
         return Err(anyhow!("{spoke} is not a spoke of {}", project.resources[at].shown()))
-            .hint(format!("the spokes are {}", webhooks.spoke.join(", ")));
+            .hint(format!("spokes: {}", webhooks.spoke.join(", ")));
     }
     if sorts.conversion && !removal.force {
         let gone = webhooks.spoke.iter().filter(|spoke| {
@@ -260,11 +260,11 @@ pub(crate) fn remove(project: &ProjectFile, removal: &Removal, served: &[String]
         let gone: Vec<&str> = gone.map(String::as_str).collect();
         if served.contains(version) && !gone.is_empty() {
             return Err(anyhow!(
-                "{kind} is served as {version} and {}; without a conversion, fields that differ are lost",
+                "{kind} is served as {version} and {}; without conversion, fields that differ would be lost",
                 gone.join(", ")
             ))
             .hint(format!(
-                "serve one version only (`served = false` in `#[kube(...)]` of the others, then `make manifests`), or \
+                "serve only one version (set `served = false` in `#[kube(...)]` of the others, then run `make manifests`), or \
                  give all versions of {kind} the same fields and use --force"
             ));
         }
@@ -280,7 +280,7 @@ pub(crate) fn remove(project: &ProjectFile, removal: &Removal, served: &[String]
     Ok(Changed { before: project.clone(), after, copied: None })
 }
 
-/// Takes webhooks from an entry; of a conversion, these spokes or all.
+/// Removes webhooks from an entry; of a conversion, the given spokes or all.
 fn take(entry: &mut Resource, sorts: Sorts, spoke: &[String]) {
     let Some(webhooks) = &mut entry.webhooks else { return };
     if sorts.defaulting {
@@ -300,14 +300,14 @@ fn take(entry: &mut Resource, sorts: Sorts, spoke: &[String]) {
     }
 }
 
-/// The hub that a version is a spoke of.
+/// The hub of a spoke version.
 pub(super) fn hub_of<'a>(project: &'a ProjectFile, spoke: &Resource) -> Option<&'a Resource> {
     siblings(project, spoke)
         .into_iter()
         .find(|hub| hub.webhooks().is_some_and(|webhooks| webhooks.spoke.contains(&spoke.version)))
 }
 
-/// The storage version of a kind, if a conversion was asked for whose hub is another version.
+/// The storage version of the kind, if it is not the requested conversion hub.
 pub(crate) fn stored_elsewhere<'a>(project: &'a ProjectFile, request: &Request) -> Option<&'a str> {
     let Request { group, version, kind, .. } = request;
     let hub = project.resources.iter().find(|known| is_called(known, group, version, kind))?;
@@ -315,7 +315,7 @@ pub(crate) fn stored_elsewhere<'a>(project: &'a ProjectFile, request: &Request) 
     (request.sorts.conversion && stored != version).then_some(stored)
 }
 
-/// Where the CRD of a kind is, and the versions that the project has of it.
+/// The CRD file of a kind, and the kind's versions in the project.
 pub(crate) fn crd_of(project: &ProjectFile, removal: &Removal) -> Option<(String, Vec<String>)> {
     let Removal { group, version, kind, .. } = removal;
     let all = kinds::kinds(project);
@@ -325,14 +325,14 @@ pub(crate) fn crd_of(project: &ProjectFile, removal: &Removal) -> Option<(String
     Some((format!("{DEFINITIONS}/{}_{}.yaml", known.group, known.plural), versions))
 }
 
-/// What does not go together in the webhooks of a project.
+/// Checks the consistency of the project's webhooks.
 pub(super) fn check(kinds: &[Kind<'_>]) -> Result<()> {
     let mut paths: BTreeMap<String, String> = BTreeMap::new();
     for kind in kinds {
         for webhook in kind.admission() {
             if let Some(other) = paths.insert(webhook.path.clone(), kind.resource.shown()) {
                 return Err(anyhow!(
-                    "{} and {other} have webhooks at {}",
+                    "{} and {other} both have webhooks at {}",
                     kind.resource.shown(),
                     webhook.path
                 ))
@@ -343,7 +343,7 @@ pub(super) fn check(kinds: &[Kind<'_>]) -> Result<()> {
     Ok(())
 }
 
-/// The webhooks of a kind in a kubebuilder project, as far as they are carried over.
+/// The imported webhooks of a kind in a kubebuilder project.
 pub(super) fn carried_over(
     theirs: &ProjectFile,
     resource: &Resource,
@@ -358,17 +358,17 @@ pub(super) fn carried_over(
     let (spokes, missing): (Vec<String>, Vec<String>) = webhooks.spoke.drain(..).partition(is_version);
     if theirs_of.conversion && spokes.is_empty() {
         let why = match missing.first() {
-            Some(missing) => format!("PROJECT has no version {missing} of the kind"),
-            None => "PROJECT names no spoke".to_owned(),
+            Some(missing) => format!("PROJECT lacks version {missing} of the kind"),
+            None => "PROJECT lists no spoke".to_owned(),
         };
-        left.push(format!("the conversion of {}: {why}", resource.shown()));
+        left.push(format!("conversion of {}: {why}", resource.shown()));
     }
     webhooks.conversion = !spokes.is_empty();
     webhooks.spoke = spokes;
     webhooks.spoke.sort_by_key(|version| kinds::priority(version));
     for path in [&mut webhooks.defaulting_path, &mut webhooks.validation_path] {
         if !path.is_empty() && names::check_webhook_path(path).is_err() {
-            left.push(format!("the path {path} of {}: the API server does not accept it", resource.shown()));
+            left.push(format!("path {path} of {}: rejected by the API server", resource.shown()));
             path.clear();
         }
     }

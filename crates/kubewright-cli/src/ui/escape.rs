@@ -1,8 +1,9 @@
-//! Makes text from outside safe to show on a terminal.
+//! Escapes external text for the terminal.
 
-/// Shows control characters instead of letting the terminal obey them: ESC becomes `\u{1b}`.
+/// Escapes control characters: ESC becomes `\u{1b}`.
 ///
-/// Line breaks and tabs stay. Characters that reorder a line go too: they can make it read as what it is not.
+/// Line breaks and tabs stay. Bidirectional control characters are escaped too, because they can disguise a
+/// line.
 pub(crate) fn escape(text: &str) -> String {
     text.chars().fold(String::with_capacity(text.len()), |mut shown, c| {
         if is_dangerous(c) {
@@ -25,17 +26,17 @@ mod tests {
     use super::*;
 
     #[test]
-    fn control_characters_are_shown_and_not_obeyed() {
+    fn control_characters_are_escaped() {
         assert_eq!(escape("\x1b[2J\x07 \u{9b}31m \r \x7f \0"), r"\u{1b}[2J\u{7} \u{9b}31m \r \u{7f} \u{0}");
     }
 
     #[test]
-    fn characters_that_reorder_the_line_are_shown() {
+    fn bidirectional_control_characters_are_escaped() {
         assert_eq!(escape("a\u{202e}b\u{2066}c"), r"a\u{202e}b\u{2066}c");
     }
 
     #[test]
-    fn plain_text_in_any_language_stays_as_it_is() {
+    fn plain_text_in_any_language_is_unchanged() {
         let text = "a\tb\n\"Grüße\" \\ 世界 مرحبا 🦀";
         assert_eq!(escape(text), text);
     }

@@ -1,4 +1,4 @@
-//! The colours, the same in help, notes and errors. They are cargo's.
+//! Styles of help, notes and errors; the same as cargo's.
 
 use anstyle::{AnsiColor, Style};
 use clap::builder::Styles;
@@ -11,7 +11,7 @@ pub(crate) const CAUSE: Style = AnsiColor::BrightYellow.on_default().bold();
 pub(crate) const HINT: Style = AnsiColor::BrightCyan.on_default().bold();
 pub(crate) const NOTE: Style = AnsiColor::BrightGreen.on_default().bold();
 
-/// What clap prints.
+/// Styles of clap's output.
 pub(crate) const HELP: Styles = Styles::styled()
     .header(HEADER)
     .usage(HEADER)

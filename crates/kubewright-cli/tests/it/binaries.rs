@@ -1,4 +1,4 @@
-//! The program in the place of kube-apiserver and etcd, looked at as Go's envtest does.
+//! kubewright as kube-apiserver and etcd, used as Go's envtest does.
 
 use std::io::{Read as _, Write as _};
 use std::net::{Ipv4Addr, TcpListener, TcpStream};
@@ -11,7 +11,7 @@ use kubewright_apiserver::certs::{Authority, Identity};
 use crate::kubectl::process::{Ended, Process};
 use crate::run::{command, run};
 
-/// The program under another name, as a link has it.
+/// The binary under another name, as through a symlink.
 fn called(name: &str, line: &str) -> Command {
     let mut command = command(line);
     command.arg0(format!("bin/{name}"));
@@ -25,7 +25,7 @@ fn terminate(process: &mut Process) -> Ended {
     process.end()
 }
 
-/// The first line and the body of an answer without TLS.
+/// The status line and body of a plain HTTP response.
 fn ask(address: &str, path: &str) -> (String, String) {
     let mut stream = TcpStream::connect(address).expect("somebody listens");
     write!(stream, "GET {path} HTTP/1.1\r\nHost: {address}\r\n\r\n").unwrap();
@@ -40,7 +40,7 @@ fn free_address() -> String {
 }
 
 #[test]
-fn etcd_answers_health_until_it_is_told_to_end() {
+fn etcd_serves_health_until_sigterm() {
     let address = free_address();
     let flags = format!(
         "--listen-peer-urls=http://127.0.0.1:0 --data-dir=nowhere --advertise-client-urls=http://{address} \
@@ -55,15 +55,15 @@ fn etcd_answers_health_until_it_is_told_to_end() {
     assert_eq!(ask(&address, "/v3/kv/range").0, "HTTP/1.1 404 Not Found");
     let ended = terminate(&mut etcd);
     assert_eq!((ended.status, ended.stdout.as_str()), (Some(0), ""));
-    let warned = "warning: kubewright in the place of etcd does not heed --log-level, --unsafe-no-fsync\n";
+    let warned = "warning: kubewright's etcd ignores --log-level, --unsafe-no-fsync\n";
     assert_eq!(
         ended.stderr,
-        format!("{warned}note: answering /health on http://{address}; nothing is stored\n")
+        format!("{warned}note: serving /health on http://{address}; nothing is stored\n")
     );
     assert!(!Path::new("nowhere").exists());
 }
 
-/// A folder as envtest prepares it.
+/// A directory as envtest prepares it.
 struct Folder {
     dir: tempfile::TempDir,
     servers: Authority,
@@ -141,25 +141,25 @@ async fn kube_apiserver_serves_with_the_flags_and_files_of_envtest() {
 
     let ended = terminate(&mut server);
     assert_eq!((ended.status, ended.stdout.as_str()), (Some(0), ""));
-    let note = "note: objects are kept in memory; --etcd-servers=http://127.0.0.1:2379 is not used\n";
+    let note = "note: objects are kept in memory; ignoring --etcd-servers=http://127.0.0.1:2379\n";
     assert_eq!(ended.stderr, format!("{note}note: serving on {url}\n"));
 }
 
 #[test]
-fn flags_that_mean_nothing_here_are_told_of_in_one_line() {
+fn ignored_flags_are_reported_in_one_line() {
     let folder = Folder::new();
     let flags = format!("{} --v=4 --audit-log-path - --allow-privileged=false", folder.flags());
     let mut server = Process::start(&mut called("kube-apiserver", &flags), "");
     server.line_with("serving on https://");
     let ended = terminate(&mut server);
     let warned: Vec<&str> = ended.stderr.lines().filter(|line| line.starts_with("warning: ")).collect();
-    let one = "warning: kubewright in the place of kube-apiserver does not heed --allow-privileged, \
+    let one = "warning: kubewright's kube-apiserver ignores --allow-privileged, \
                --audit-log-path, --v";
     assert_eq!((ended.status, warned), (Some(0), vec![one]));
 }
 
 #[tokio::test]
-async fn flags_that_gos_suites_append_are_taken() {
+async fn flags_of_go_test_suites_are_accepted() {
     let folder = Folder::new();
     let flags = format!(
         "{} --feature-gates=A=true --feature-gates B=false --runtime-config=api/all=true \
@@ -172,7 +172,7 @@ async fn flags_that_gos_suites_append_are_taken() {
     let url = ready.split_whitespace().last().unwrap().to_owned();
     let masters = folder.clients.client("admin", &["system:masters"]).unwrap();
     let admin = folder.client(&url, Some(&masters)).await;
-    // ServiceAccount stays off, although another plugin is disabled later.
+    // ServiceAccount stays disabled, although another plugin is disabled later.
     let pod = r#"{"metadata": {"name": "a"}, "spec": {"containers": [{"name": "a", "image": "a"}]}}"#;
     let request =
         http::Request::post("/api/v1/namespaces/default/pods").header("content-type", "application/json");
@@ -181,13 +181,14 @@ async fn flags_that_gos_suites_append_are_taken() {
     let ended = terminate(&mut server);
     let warned: Vec<&str> = ended.stderr.lines().filter(|line| line.starts_with("warning: ")).collect();
     let gates =
-        "warning: feature gates stay at the defaults of Kubernetes v1.36: --feature-gates=A,B has no effect";
-    let versions = "warning: the API versions that are on by default are served: --runtime-config=api/all=true has no effect";
+        "warning: feature gates keep the Kubernetes v1.36 defaults: --feature-gates=A,B has no effect";
+    let versions =
+        "warning: only the default API versions are served: --runtime-config=api/all=true has no effect";
     assert_eq!((ended.status, warned), (Some(0), vec![gates, versions]));
 }
 
 #[test]
-fn a_certificate_that_is_not_there_is_made_and_kept() {
+fn a_missing_certificate_is_created_and_kept() {
     let dir = tempfile::tempdir().unwrap();
     let flags = format!("--cert-dir={}/made --secure-port=0", dir.path().display());
     for _ in 0..2 {
@@ -199,19 +200,19 @@ fn a_certificate_that_is_not_there_is_made_and_kept() {
 }
 
 #[test]
-fn what_cannot_be_served_says_why() {
+fn invalid_flags_are_reported() {
     let folder = Folder::new();
     for (flags, why) in [
-        ("--client-ca-file=no/such.crt", "error: cannot read no/such.crt of --client-ca-file\n"),
+        ("--client-ca-file=no/such.crt", "error: cannot read no/such.crt (--client-ca-file)\n"),
         (
             "--service-account-key-file=no/such.crt",
-            "error: cannot read no/such.crt of --service-account-key-file\n",
+            "error: cannot read no/such.crt (--service-account-key-file)\n",
         ),
-        ("--secure-port=high", "error: --secure-port=\"high\" is no port\n"),
-        ("--bind-address=0.0.0.0 --secure-port=0", "error: the API server could not start\n"),
-        ("--feature-gates=A", "error: --feature-gates cannot be read\n"),
-        ("--etcd-compaction-interval=soon", "error: --etcd-compaction-interval=\"soon\" is no duration\n"),
-        ("--authorization-mode=Node", "error: --authorization-mode cannot be served\n"),
+        ("--secure-port=high", "error: invalid --secure-port=\"high\"\n"),
+        ("--bind-address=0.0.0.0 --secure-port=0", "error: failed to start the API server\n"),
+        ("--feature-gates=A", "error: invalid --feature-gates\n"),
+        ("--etcd-compaction-interval=soon", "error: invalid --etcd-compaction-interval=\"soon\"\n"),
+        ("--authorization-mode=Node", "error: --authorization-mode is not supported\n"),
         ("start", "error: \"kube-apiserver\" does not take any arguments, got \"start\"\n"),
     ] {
         let ended = run(called("kube-apiserver", flags).current_dir(&folder.dir));
@@ -220,7 +221,7 @@ fn what_cannot_be_served_says_why() {
 }
 
 #[test]
-fn help_and_version_end_well() {
+fn help_and_version_succeed() {
     for (name, version) in [("kube-apiserver", "Kubernetes v1.36.4\n"), ("etcd", "etcd Version: kubewright ")]
     {
         let help = run(&mut called(name, "--help")).result();

@@ -6,7 +6,7 @@ use std::process::{Command, Stdio};
 use crate::run::kubewright;
 
 #[test]
-fn every_shell_gets_a_script_that_knows_the_commands_and_flags() {
+fn every_script_contains_the_commands_and_flags() {
     for shell in ["bash", "zsh", "fish", "powershell"] {
         let script = kubewright(&format!("completion {shell}")).result();
         for word in ["kubewright", "completion", "version", "help", "short", "output", "color"] {
@@ -31,13 +31,13 @@ fn bash_completes_commands_flags_and_values() {
             "COMP_WORDS=({line}); COMP_CWORD={}; _kubewright kubewright {current} {previous}; echo ${{COMPREPLY[@]}}",
             words.len() - 1
         );
-        // A machine without bash cannot have it completed.
+        // Skipped without bash.
         let Some(answer) = bash(&format!("{script}\n{ask}\n")) else { return };
         assert_eq!(answer.trim_end(), completions, "for `{line}`");
     }
 }
 
-/// Runs a bash script that must say nothing on standard error. `None` without a bash.
+/// Runs a bash script that must not print to standard error. `None` without bash.
 fn bash(script: &str) -> Option<String> {
     let mut child = Command::new("bash")
         .args(["--norc", "--noprofile", "-s"])

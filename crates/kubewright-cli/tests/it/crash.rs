@@ -1,10 +1,10 @@
-//! `kubewright apiserver --data-dir` is killed without warning, again and again: what it acknowledged is there.
+//! Kills `kubewright apiserver --data-dir` repeatedly: no acknowledged write is lost.
 //!
-//! Every writer has names of its own, so that it knows what each of its objects must look like afterwards: as
-//! the last answer said, or as the one request that was never answered wanted it.
+//! Each writer has its own object names, so it knows the expected state of each object: that of the last
+//! response, or that of the one request without a response.
 //!
-//! Sizes, names, verbs and the moments of the kills are the same in every run; set `KUBEWRIGHT_CRASH_SEED` to
-//! a number to try others. A failure says which it was. The system's scheduling stays its own.
+//! Sizes, names, verbs and kill times are the same in every run; set `KUBEWRIGHT_CRASH_SEED` to try others. A
+//! failure prints the seed. Thread scheduling still varies.
 
 mod server;
 mod writer;
@@ -20,7 +20,7 @@ use server::Server;
 use writer::{Known, Shared, Writer};
 
 const WRITERS: usize = 16;
-/// Longer than the writes of one round take, in a debug build on a busy machine.
+/// Timeout for one round, generous for debug builds on a busy machine.
 const DEADLINE: Duration = Duration::from_mins(1);
 
 fn seed() -> Result<u64> {
@@ -34,13 +34,13 @@ fn folder() -> tempfile::TempDir {
     tempfile::tempdir_in(env!("CARGO_TARGET_TMPDIR")).expect("a folder")
 }
 
-/// Every object in the namespace by its name, and the revision of the list.
+/// All objects in the namespace by name, and the list's resource version.
 async fn objects(server: &Server) -> Result<(BTreeMap<String, Value>, u64)> {
     let mut list = server.get(writer::PATH).await?;
     let revision = writer::revision(&list)?;
     let items = list["items"].as_array_mut().map(std::mem::take).context("no list")?;
     let named = items.into_iter().map(|mut item| {
-        // In a list, kind and version are said once.
+        // List items have no apiVersion and kind.
         item["apiVersion"] = "v1".into();
         item["kind"] = "ConfigMap".into();
         (item["metadata"]["name"].as_str().unwrap_or_default().to_owned(), item)
@@ -49,12 +49,12 @@ async fn objects(server: &Server) -> Result<(BTreeMap<String, Value>, u64)> {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn nothing_that_was_acknowledged_is_lost() -> Result<()> {
+async fn no_acknowledged_write_is_lost() -> Result<()> {
     let seed = seed()?;
-    kill_again_and_again(seed).await.with_context(|| format!("KUBEWRIGHT_CRASH_SEED={seed}"))
+    kill_repeatedly(seed).await.with_context(|| format!("KUBEWRIGHT_CRASH_SEED={seed}"))
 }
 
-async fn kill_again_and_again(seed: u64) -> Result<()> {
+async fn kill_repeatedly(seed: u64) -> Result<()> {
     const ROUNDS: u64 = 12;
     let dir = folder();
     let mut random = fastrand::Rng::with_seed(seed);
@@ -68,7 +68,7 @@ async fn kill_again_and_again(seed: u64) -> Result<()> {
         ensure!(revision >= highest, "the revision went back from {highest} to {revision} in round {round}");
         known.settle(&found).with_context(in_round)?;
 
-        // Killed after so many answers, wherever the other requests are at that moment.
+        // Kill after this many responses, with other requests in flight.
         let shared = Arc::new(Shared::new(revision, random.usize(100..600)));
         let writers: Vec<_> = (0..WRITERS)
             .map(|at| {
@@ -95,7 +95,7 @@ async fn kill_again_and_again(seed: u64) -> Result<()> {
 }
 
 #[tokio::test]
-async fn a_server_that_is_killed_while_it_starts_starts_the_next_time() -> Result<()> {
+async fn a_server_killed_during_startup_can_start_again() -> Result<()> {
     let dir = folder();
     let server = Server::start(dir.path()).await?;
     let created = server.create("kept", "value").await?;
@@ -107,7 +107,7 @@ async fn a_server_that_is_killed_while_it_starts_starts_the_next_time() -> Resul
             // Before it is ready.
             Server::spawn(dir.path())?.kill()?;
         } else {
-            // As soon as it is.
+            // As soon as it is ready.
             Server::start(dir.path()).await?.kill()?;
         }
     }
@@ -120,7 +120,7 @@ async fn a_server_that_is_killed_while_it_starts_starts_the_next_time() -> Resul
     server.kill()
 }
 
-/// A snapshot begins when the log is long: large objects make it so.
+/// Snapshots start when the log is long, so the objects are large.
 #[tokio::test]
 async fn a_crash_while_a_snapshot_is_written_loses_nothing() -> Result<()> {
     const SIZE: usize = 900_000;
@@ -148,7 +148,7 @@ async fn a_crash_while_a_snapshot_is_written_loses_nothing() -> Result<()> {
 }
 
 #[tokio::test]
-async fn one_folder_serves_one_server_at_a_time() -> Result<()> {
+async fn a_data_directory_is_locked() -> Result<()> {
     let dir = folder();
     let first = Server::start(dir.path()).await?;
     let second = Server::start(dir.path()).await;

@@ -1,4 +1,4 @@
-//! `kubewright dev` as one works with it: real projects, the real cargo, real kubectl in a second terminal.
+//! `kubewright dev` with real projects, cargo and kubectl.
 
 mod builds;
 mod example;
@@ -12,12 +12,12 @@ use std::path::Path;
 
 use crate::scaffold::Folder;
 
-/// A project with one kind. Its name is that of its program and of its cluster, so that each test has its own.
+/// A project with one kind. Each test uses another name, so that binary and cluster are separate.
 fn project(name: &'static str) -> Folder {
     let folder = Folder::new(name);
     folder.done("init --domain example.com");
     folder.done("create api --group view --version v1 --kind Page");
-    // Versions of dependencies as this workspace has them: they are built already, and no network is asked.
+    // Use this workspace's dependency versions: they are built already, and need no network.
     let lock = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../Cargo.lock");
     fs::copy(lock, folder.path().join("Cargo.lock")).expect("the workspace is locked");
     folder

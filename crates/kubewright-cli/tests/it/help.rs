@@ -1,65 +1,65 @@
-//! What the help says, and where it goes.
+//! Help output.
 
 use insta::assert_snapshot;
 
 use crate::run::kubewright;
 
 #[test]
-fn help_of_kubewright_says_what_it_is_and_what_it_can_do() {
+fn help_of_kubewright() {
     assert_snapshot!(kubewright("--help"), @"
     exit status 0
     --- stdout
-    Build, test and run Kubernetes operators in Rust, with a Kubernetes API server inside
+    Build, test and run Kubernetes operators in Rust, with an embedded Kubernetes API server
 
     Usage: kubewright [OPTIONS] <COMMAND>
 
     Commands:
-      apiserver   Run the Kubernetes API server in the foreground, until it is interrupted
-      completion  Print the script that completes kubewright's commands in a shell
-      create      Add to a project
-      delete      Take back what was added to a project
-      dev         Run an operator on a cluster inside this program, and rebuild it on each save
-      edit        Change how a project is laid out, and what config/default deploys
-      envtest     Help tests of operators that were written for Go's envtest
-      init        Start an operator: a cargo project with everything that it needs to be tested and
-                  deployed
-      manifests   Write CRDs, roles and webhook configurations from the compiled operator
-      update      Update the scaffold of a project to that of this kubewright, with a three-way merge
-      version     Print the version of kubewright, and of the Kubernetes API that it embeds
-      help        Print the help of kubewright, or of one of its commands
+      apiserver   Run the Kubernetes API server in the foreground
+      completion  Print a shell completion script
+      create      Scaffold a Kubernetes API or webhook
+      delete      Delete a Kubernetes API or webhook
+      dev         Run an operator on an embedded cluster, and rebuild it on each save
+      edit        Update the project configuration
+      envtest     Prepare assets for Go's envtest
+      init        Initialize a new project
+      manifests   Generate CRDs, RBAC rules and webhook configurations
+      migrate     Migrate stored custom resources to the storage version
+      update      Update the project to the current scaffold with a three-way merge
+      version     Print the kubewright version and the embedded Kubernetes API version
+      help        Print help for kubewright or a command
 
     Options:
       -h, --help     Print help
       -V, --version  Print version
 
     Global options:
-          --color <WHEN>  When to colour: auto (on a terminal, unless NO_COLOR is set), always or never
+          --color <WHEN>  Use color: auto (on a terminal, unless NO_COLOR is set), always or never
       -q, --quiet         Print results and errors only
-      -v, --verbose...    Say more; repeat for even more
+      -v, --verbose...    Increase verbosity (repeatable)
 
     Examples:
-      # Start an operator in this folder
+      # Create a project in the current directory
       kubewright init --domain example.com
 
       # Add a kind and its controller
       kubewright create api --group shop --version v1 --kind Order
 
-      # Run the operator in this folder, and again on each save
+      # Run the operator, and rebuild it on each save
       kubewright dev
 
       # Start a Kubernetes API server
       kubewright apiserver --port 6443
 
-      # Write the CRDs and roles of the operator in this folder
+      # Generate CRDs and RBAC rules
       kubewright manifests
 
-      # Print the version, and that of the Kubernetes API inside
+      # Print version information
       kubewright version
 
-      # Complete commands and flags in this shell
+      # Enable shell completion
       source <(kubewright completion bash)
 
-      # Print what a command does
+      # Print help for a command
       kubewright help version
     ");
 }
@@ -69,97 +69,97 @@ fn help_of_version() {
     assert_snapshot!(kubewright("version --help"), @"
     exit status 0
     --- stdout
-    Print the version of kubewright, and of the Kubernetes API that it embeds
+    Print the kubewright version and the embedded Kubernetes API version
 
     Usage: kubewright version [OPTIONS]
 
     Options:
-          --short            Print only the number
-      -o, --output <FORMAT>  Print as data [possible values: json, yaml]
+          --short            Print only the version number
+      -o, --output <FORMAT>  Output format [possible values: json, yaml]
       -h, --help             Print help
 
     Global options:
-          --color <WHEN>  When to colour: auto (on a terminal, unless NO_COLOR is set), always or never
+          --color <WHEN>  Use color: auto (on a terminal, unless NO_COLOR is set), always or never
       -q, --quiet         Print results and errors only
-      -v, --verbose...    Say more; repeat for even more
+      -v, --verbose...    Increase verbosity (repeatable)
 
     Examples:
       # Print the version
       kubewright version
 
-      # Print the number only, for a script
+      # Print only the version number
       kubewright version --short
 
-      # Print all that is known of the build, as data
+      # Print build information as JSON
       kubewright version -o json
     ");
 }
 
 #[test]
-fn help_of_completion_says_how_to_install_it_in_each_shell() {
+fn help_of_completion() {
     assert_snapshot!(kubewright("completion --help"), @r#"
     exit status 0
     --- stdout
-    Print the script that completes kubewright's commands in a shell
+    Print a shell completion script
 
     Usage: kubewright completion [OPTIONS] <SHELL>
 
     Arguments:
-      <SHELL>  The shell to write for [possible values: bash, zsh, fish, powershell]
+      <SHELL>  Shell to print the script for [possible values: bash, zsh, fish, powershell]
 
     Options:
       -h, --help  Print help
 
     Global options:
-          --color <WHEN>  When to colour: auto (on a terminal, unless NO_COLOR is set), always or never
+          --color <WHEN>  Use color: auto (on a terminal, unless NO_COLOR is set), always or never
       -q, --quiet         Print results and errors only
-      -v, --verbose...    Say more; repeat for even more
+      -v, --verbose...    Increase verbosity (repeatable)
 
     Examples:
-      # bash: complete in this shell; put the line into ~/.bashrc to keep it
+      # bash: enable completion in this shell; add the line to ~/.bashrc to keep it
       source <(kubewright completion bash)
 
-      # zsh: complete in new shells; `compinit` must run in ~/.zshrc
+      # zsh: enable completion in new shells; ~/.zshrc must run `compinit`
       kubewright completion zsh > "${fpath[1]}/_kubewright"
 
-      # fish: complete in new shells
+      # fish: enable completion in new shells
       kubewright completion fish > ~/.config/fish/completions/kubewright.fish
 
-      # PowerShell: complete in this shell; put the line into $PROFILE to keep it
+      # PowerShell: enable completion in this shell; add the line to $PROFILE to keep it
       kubewright completion powershell | Out-String | Invoke-Expression
     "#);
 }
 
 #[test]
-fn help_of_envtest_assets_says_how_to_use_the_folder() {
+fn help_of_envtest_assets() {
     assert_snapshot!(kubewright("envtest assets --help"), @r#"
     exit status 0
     --- stdout
-    Make a folder for KUBEBUILDER_ASSETS, in which kubewright is kube-apiserver and etcd
+    Create a KUBEBUILDER_ASSETS directory with kubewright as kube-apiserver and etcd
 
     Usage: kubewright envtest assets [OPTIONS] <DIR>
 
     Arguments:
-      <DIR>  The folder; it is made if it is not there
+      <DIR>  Directory to create or update
 
     Options:
-          --copy     Write copies instead of links
-          --dry-run  Write nothing, only say what would be written
+          --copy     Write copies instead of symlinks
+          --dry-run  Print what would be written
       -h, --help     Print help
 
     Global options:
-          --color <WHEN>  When to colour: auto (on a terminal, unless NO_COLOR is set), always or never
+          --color <WHEN>  Use color: auto (on a terminal, unless NO_COLOR is set), always or never
       -q, --quiet         Print results and errors only
-      -v, --verbose...    Say more; repeat for even more
+      -v, --verbose...    Increase verbosity (repeatable)
 
     Examples:
-      # Make the folder, and use it in this shell
+      # Create the directory and use it in this shell
       eval "$(kubewright envtest assets bin/k8s)"
 
-      # Copies, for an image that has no kubewright elsewhere
+      # Write copies, for container images
       kubewright envtest assets --copy bin/k8s
 
-      # See what would be written
+      # Preview the changes
       kubewright envtest assets --dry-run bin/k8s
     "#);
 }
@@ -169,67 +169,65 @@ fn help_of_create_webhook() {
     assert_snapshot!(kubewright("create webhook --help"), @"
     exit status 0
     --- stdout
-    Add webhooks to a kind: at least one of --defaulting, --programmatic-validation and --conversion
+    Scaffold webhooks: at least one of --defaulting, --programmatic-validation and --conversion
 
     Usage: kubewright create webhook [OPTIONS]
 
     Options:
           --group <GROUP>
-              Group of the kind, without the domain of the project
+              API group, without the project's domain
           --version <VERSION>
-              Version, such as v1 or v1beta1
+              API version, such as v1 or v1beta1
           --kind <KIND>
               Kind, such as MarkdownView
           --defaulting
-              The defaulting webhook, which sets values before an object is stored
+              Defaulting webhook
           --programmatic-validation
-              The validating webhook, which accepts or refuses objects
+              Validating webhook
           --conversion
-              The conversion between versions; the hub is --version
+              Conversion webhook; --version is the hub
           --spoke <VERSIONS>
-              Versions that are converted to the hub and back, separated by commas
+              Spoke versions of the conversion, comma-separated
           --defaulting-path <PATH>
               Path of the defaulting webhook [default: /mutate-GROUP-VERSION-KIND]
           --validation-path <PATH>
               Path of the validating webhook [default: /validate-GROUP-VERSION-KIND]
           --plural <NAME>
-              Plural in paths, for a kind of a crate [default: by the rules of English]
+              Plural resource name of an external kind [default: derived from the kind]
           --external-api-path <PATH>
-              Rust module with the type of a kind that a crate defines
+              Rust module of an external type, defined in another crate
           --external-api-domain <DOMAIN>
-              Domain of the group of such a kind
+              Domain of the external type's API group
           --external-api-module <NAME@VERSION>
-              Crate to depend on for it
-          --project <FOLDER>
-              Folder of the project [default: .]
+              Crate that defines the external type
+          --project <DIR>
+              Project directory [default: .]
           --dry-run
-              Write nothing, and print what would change
+              Print the changes without writing them
           --force
-              Replace or remove files even where changes of yours are lost
+              Overwrite or remove files that you changed
       -h, --help
               Print help
 
     Global options:
-          --color <WHEN>  When to colour: auto (on a terminal, unless NO_COLOR is set), always or never
+          --color <WHEN>  Use color: auto (on a terminal, unless NO_COLOR is set), always or never
       -q, --quiet         Print results and errors only
-      -v, --verbose...    Say more; repeat for even more
+      -v, --verbose...    Increase verbosity (repeatable)
 
     Examples:
-      # Set defaults and validate objects of a kind
-      kubewright create webhook --group shop --version v1 --kind Order --defaulting
-      --programmatic-validation
+      # Add a defaulting and a validating webhook
+      kubewright create webhook --group shop --version v1 --kind Order --defaulting --programmatic-validation
 
-      # Convert v2 to v1 and back
+      # Add conversion between v1 (hub) and v2
       kubewright create webhook --group shop --version v1 --kind Order --conversion --spoke v2
 
       # Validate a built-in kind
       kubewright create webhook --group apps --version v1 --kind Deployment --programmatic-validation
 
-      # Choose the path
-      kubewright create webhook --group shop --version v1 --kind Order --defaulting --defaulting-path
-      /default-order
+      # Set a custom path
+      kubewright create webhook --group shop --version v1 --kind Order --defaulting --defaulting-path /default-order
 
-      # See what would change
+      # Preview the changes
       kubewright create webhook --group shop --version v1 --kind Order --defaulting --dry-run
     ");
 }
@@ -239,38 +237,36 @@ fn help_of_delete_webhook() {
     assert_snapshot!(kubewright("delete webhook --help"), @"
     exit status 0
     --- stdout
-    Delete webhooks of a kind: those that are named, or all
+    Delete the selected webhooks of a kind, or all
 
     Usage: kubewright delete webhook [OPTIONS]
 
     Options:
-          --group <GROUP>            Group of the kind, without the domain of the project
-          --version <VERSION>        Version, such as v1 or v1beta1
+          --group <GROUP>            API group, without the project's domain
+          --version <VERSION>        API version, such as v1 or v1beta1
           --kind <KIND>              Kind, such as MarkdownView
-          --defaulting               The defaulting webhook, which sets values before an object is
-                                     stored
-          --programmatic-validation  The validating webhook, which accepts or refuses objects
-          --conversion               The conversion between versions; the hub is --version
-          --spoke <VERSIONS>         Versions that are no longer converted, separated by commas
-                                     [default: all]
-          --project <FOLDER>         Folder of the project [default: .]
-          --dry-run                  Write nothing, and print what would change
-          --force                    Replace or remove files even where changes of yours are lost
+          --defaulting               Defaulting webhook
+          --programmatic-validation  Validating webhook
+          --conversion               Conversion webhook; --version is the hub
+          --spoke <VERSIONS>         Spoke versions to remove, comma-separated [default: all]
+          --project <DIR>            Project directory [default: .]
+          --dry-run                  Print the changes without writing them
+          --force                    Overwrite or remove files that you changed
       -h, --help                     Print help
 
     Global options:
-          --color <WHEN>  When to colour: auto (on a terminal, unless NO_COLOR is set), always or never
+          --color <WHEN>  Use color: auto (on a terminal, unless NO_COLOR is set), always or never
       -q, --quiet         Print results and errors only
-      -v, --verbose...    Say more; repeat for even more
+      -v, --verbose...    Increase verbosity (repeatable)
 
     Examples:
       # Delete all webhooks of a kind
       kubewright delete webhook --group shop --version v1 --kind Order
 
-      # Delete the validation only
+      # Delete only the validating webhook
       kubewright delete webhook --group shop --version v1 --kind Order --programmatic-validation
 
-      # Delete the conversion of one version
+      # Remove one version from the conversion
       kubewright delete webhook --group shop --version v1 --kind Order --conversion --spoke v2
     ");
 }
@@ -280,7 +276,7 @@ fn help_of_edit() {
     assert_snapshot!(kubewright("edit --help"), @"
     exit status 0
     --- stdout
-    Change how a project is laid out, and what config/default deploys
+    Update the project configuration
 
     Usage: kubewright edit [OPTIONS]
            kubewright edit <COMMAND>
@@ -290,76 +286,75 @@ fn help_of_edit() {
 
     Options:
           --multigroup[=<BOOL>]
-              Give each group of kinds a folder of its own, or not
+              Use one directory per API group
 
               [possible values: true, false]
 
           --namespaced[=<BOOL>]
-              Watch the operator's own namespace only, with Roles instead of ClusterRoles, or all
-              namespaces
+              Watch only the operator's namespace, with Roles instead of ClusterRoles
 
               [possible values: true, false]
 
           --prometheus[=<BOOL>]
-              Deploy the ServiceMonitor of config/prometheus, or not
+              Deploy the ServiceMonitor in config/prometheus
 
               [possible values: true, false]
 
           --network-policy[=<BOOL>]
-              Deploy the NetworkPolicy of config/network-policy, or not
+              Deploy the NetworkPolicy in config/network-policy
 
               [possible values: true, false]
 
           --webhook-certs <MODE>
-              Where the certificate of the webhook server comes from
+              Source of the webhook serving certificate
 
               Possible values:
-              - self-signed:  The manager issues it and injects its CA
-              - cert-manager: cert-manager issues it and injects its CA
-              - files:        The Secret webhook-server-cert, which you provide
-              - none:         None: webhooks are served without TLS, behind a proxy
+              - self-signed:  Issued by the manager, which injects its CA
+              - cert-manager: Issued by cert-manager, which injects its CA
+              - files:        Mounted from the Secret webhook-server-cert, which you create
+              - none:         No TLS; webhooks are served behind a proxy
 
-          --project <FOLDER>
-              Folder of the project
+          --project <DIR>
+              Project directory
 
               [default: .]
 
           --dry-run
-              Write nothing, and print what would change
+              Print the changes without writing them
 
           --force
-              Replace or remove files even where changes of yours are lost
+              Overwrite or remove files that you changed
 
       -h, --help
               Print help (see a summary with '-h')
 
     Global options:
           --color <WHEN>
-              When to colour: auto (on a terminal, unless NO_COLOR is set), always or never
+              Use color: auto (on a terminal, unless NO_COLOR is set), always or never
 
       -q, --quiet
               Print results and errors only
 
       -v, --verbose...
-              Say more; repeat for even more
+              Increase verbosity (repeatable)
 
     Examples:
-      # Give each group a folder, and move the files there
+      # Switch to the multigroup layout
       kubewright edit --multigroup
 
-      # Watch the operator's own namespace only
+      # Watch only the operator's namespace
       kubewright edit --namespaced
 
-      # Have Prometheus read the metrics
+      # Enable the Prometheus ServiceMonitor
       kubewright edit --prometheus
 
-      # Store objects in another version
+      # Change the storage version
       kubewright edit api --group shop --kind Order --storage-version v2
 
-      # Have cert-manager issue the certificate of webhooks
+      # Use cert-manager for the webhook certificate
       kubewright edit --webhook-certs cert-manager
 
-      # See what would change
+      # Preview the changes
       kubewright edit --network-policy --dry-run
     ");
 }
@@ -369,32 +364,32 @@ fn help_of_help() {
     assert_snapshot!(kubewright("help --help"), @"
     exit status 0
     --- stdout
-    Print the help of kubewright, or of one of its commands
+    Print help for kubewright or a command
 
     Usage: kubewright help [OPTIONS] [COMMAND]...
 
     Arguments:
-      [COMMAND]...  The command, such as `version`
+      [COMMAND]...  Command, such as `version`
 
     Options:
       -h, --help  Print help
 
     Global options:
-          --color <WHEN>  When to colour: auto (on a terminal, unless NO_COLOR is set), always or never
+          --color <WHEN>  Use color: auto (on a terminal, unless NO_COLOR is set), always or never
       -q, --quiet         Print results and errors only
-      -v, --verbose...    Say more; repeat for even more
+      -v, --verbose...    Increase verbosity (repeatable)
 
     Examples:
-      # Print what kubewright can do
+      # Print help for kubewright
       kubewright help
 
-      # Print what a command does
+      # Print help for a command
       kubewright help completion
     ");
 }
 
 #[test]
-fn the_command_help_prints_the_same_as_the_flag() {
+fn the_help_command_equals_the_help_flag() {
     assert_eq!(kubewright("help").result(), kubewright("--help").result());
     assert_eq!(kubewright("help version").result(), kubewright("version --help").result());
     assert_eq!(kubewright("help completion").result(), kubewright("completion --help").result());
@@ -417,7 +412,7 @@ fn help_for_an_unknown_command_is_a_usage_error() {
 }
 
 #[test]
-fn no_arguments_at_all_print_the_help_as_an_error() {
+fn without_arguments_help_is_an_error() {
     let run = kubewright("");
     assert_eq!((run.status, run.stdout.as_str()), (2, ""));
     assert_eq!(run.stderr, kubewright("-h").result());

@@ -1,6 +1,6 @@
-//! The real kubectl on the real binary: what a user types, and what the terminal shows.
+//! The real kubectl against the real binary.
 //!
-//! Every test starts a server of its own, so that all of them run at once. No flag is there for the server's sake.
+//! Every test starts its own server, so tests run in parallel. kubectl needs no special flags.
 
 mod apply;
 mod auth;

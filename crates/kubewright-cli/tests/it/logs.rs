@@ -1,4 +1,4 @@
-//! What the server has to tell beside its answers: on standard error, as much as was asked for.
+//! Server logs on standard error.
 
 use std::io::{BufRead as _, BufReader, Write as _};
 use std::net::TcpStream;
@@ -11,7 +11,7 @@ use anyhow::{Context as _, Result};
 
 use crate::run::command;
 
-/// Longer than a line takes.
+/// Timeout for a line.
 const DEADLINE: Duration = Duration::from_mins(1);
 
 struct Server {
@@ -20,7 +20,7 @@ struct Server {
 }
 
 impl Server {
-    /// Starts one that keeps its files in `dir`, and waits until it is ready.
+    /// Starts a server with a data directory, and waits until it is ready.
     fn start(dir: &Path, flags: &str) -> Result<Self> {
         let mut command = command(&format!("apiserver --port 0 {flags}"));
         command.arg("--kubeconfig").arg(dir.join("kubeconfig")).arg("--data-dir").arg(dir.join("data"));
@@ -34,22 +34,22 @@ impl Server {
         Ok(server)
     }
 
-    /// Speaks to it as no client of Kubernetes does, and waits until it hangs up.
+    /// Sends garbage and waits until the server closes the connection.
     fn knock(&self) -> Result<()> {
         let mut socket = TcpStream::connect(&self.address)?;
         socket.write_all(b"GET / HTTP/1.1\r\n\r\n")?;
-        // It may answer with an alert or with nothing, and hang up one way or the other.
+        // The server may send a TLS alert or nothing.
         let _ = std::io::copy(&mut socket, &mut std::io::sink());
         Ok(())
     }
 
-    /// What it says on standard error, line by line.
+    /// Standard error, line by line.
     fn says(&mut self) -> Result<mpsc::Receiver<String>> {
         let stderr = self.process.stderr.take().context("no standard error")?;
         let (said, lines) = mpsc::channel();
         std::thread::spawn(move || {
             let lines = BufReader::new(stderr).lines().map_while(Result::ok);
-            // Without a receiver nobody wants to hear more.
+            // The receiver may be gone.
             lines.map(|line| said.send(line)).take_while(Result::is_ok).for_each(drop);
         });
         Ok(lines)
@@ -68,14 +68,14 @@ impl Server {
 
 impl Drop for Server {
     fn drop(&mut self) {
-        // Already gone is as good.
+        // It may have exited already.
         let _ = self.process.kill();
         let _ = self.process.wait();
     }
 }
 
 #[test]
-fn with_verbose_connections_that_failed_are_told() -> Result<()> {
+fn failed_connections_are_logged_with_verbose() -> Result<()> {
     let dir = tempfile::tempdir()?;
     let mut server = Server::start(dir.path(), "--verbose")?;
     server.knock()?;
@@ -83,10 +83,10 @@ fn with_verbose_connections_that_failed_are_told() -> Result<()> {
 }
 
 #[test]
-fn without_it_they_are_not() -> Result<()> {
+fn failed_connections_are_not_logged_by_default() -> Result<()> {
     let dir = tempfile::tempdir()?;
     let mut server = Server::start(dir.path(), "")?;
-    // When the second has ended, what there is to say of the first has been said.
+    // When the second connection is closed, the log of the first would be complete.
     server.knock()?;
     server.knock()?;
     server.process.kill()?;
@@ -96,7 +96,7 @@ fn without_it_they_are_not() -> Result<()> {
 }
 
 #[test]
-fn warnings_are_always_told() -> Result<()> {
+fn warnings_are_always_logged() -> Result<()> {
     let dir = tempfile::tempdir()?;
     drop(Server::start(dir.path(), "")?);
     std::fs::write(dir.path().join("data/snapshot-00000000000000000150"), "not a snapshot")?;

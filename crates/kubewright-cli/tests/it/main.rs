@@ -1,4 +1,4 @@
-//! Runs the real binary, the way a shell does, and compares all that it says.
+//! Runs the real binary and compares its output.
 
 #[cfg(unix)]
 mod binaries;
@@ -13,7 +13,7 @@ mod kubectl;
 mod logs;
 #[cfg(unix)]
 mod manifests;
-// The same files as in the tests of kubewright-envtest: one test, wherever it runs.
+// Shared with the tests of kubewright-envtest.
 #[cfg(unix)]
 #[path = "../../../kubewright-envtest/tests/it/markdown_view.rs"]
 mod markdown_view;

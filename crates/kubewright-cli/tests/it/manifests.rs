@@ -12,7 +12,7 @@ use crate::run::{Run, command, run, target};
 const EXAMPLE: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../examples/markdown-view");
 const ROOT: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../..");
 
-/// A project of its own with the sources of the example.
+/// A separate project with the sources of the example.
 pub(crate) struct Project(TempDir);
 
 impl Project {
@@ -20,7 +20,7 @@ impl Project {
         let folder = tempfile::tempdir().expect("a folder can be made");
         copy(Path::new(EXAMPLE), folder.path());
         let project = Self(folder);
-        // Its dependencies are those of the workspace, in the versions that were built already.
+        // Use the workspace's dependency versions, which are built already.
         fs::copy(Path::new(ROOT).join("Cargo.lock"), project.path("Cargo.lock"))
             .expect("the lock file is there");
         let root = Path::new(ROOT).canonicalize().expect("the workspace is there");
@@ -99,13 +99,13 @@ fn copy(from: &Path, to: &Path) {
 }
 
 #[test]
-fn the_manifests_of_the_example_are_what_its_code_says() {
+fn the_manifests_of_the_example_are_up_to_date() {
     let checked = run(&mut command(&format!("manifests --check {EXAMPLE}")));
     assert_eq!((checked.status, checked.stdout.as_str()), (0, ""), "{checked}");
 }
 
 #[test]
-fn only_what_changed_is_written_and_a_forgotten_run_is_found() {
+fn only_changes_are_written_and_check_detects_stale_files() {
     let project = Project::new();
     let role = "src/controllers/markdown_view.rs";
     project.edit(
@@ -117,8 +117,8 @@ fn only_what_changed_is_written_and_a_forgotten_run_is_found() {
     assert_eq!(checked.status, 1, "{checked}");
     assert!(checked.stdout.contains("+  - deletecollection\n"), "{checked}");
     insta::assert_snapshot!(checked.stderr, @"
-    error: not what the code says: config/rbac/role.yaml
-      hint: run `kubewright manifests`, with --prune where files are left over, and commit what it writes
+    error: out of date: config/rbac/role.yaml
+      hint: run `kubewright manifests` (with --prune to remove stale files) and commit the result
     ");
     let definition = project.path("config/crd/bases/view.example.com_markdownviews.yaml");
     let before = fs::metadata(&definition).and_then(|file| file.modified()).expect("the definition is there");
@@ -127,7 +127,7 @@ fn only_what_changed_is_written_and_a_forgotten_run_is_found() {
     assert_eq!(before, after);
     assert_eq!(project.manifests("--quiet").result(), "");
 
-    // Another name: what the old one left behind is told, and removed when asked for.
+    // After a rename, stale files are reported, and removed with --prune.
     let kind = "src/api/v1/markdown_view.rs";
     project.edit(kind, r#"plural = "markdownviews""#, r#"plural = "views""#);
     let told = project.manifests("--quiet --dry-run");
@@ -146,7 +146,7 @@ fn only_what_changed_is_written_and_a_forgotten_run_is_found() {
     ");
     assert!(!definition.exists());
 
-    // What a cluster would refuse is not written.
+    // Invalid CRDs are not written.
     project.edit(kind, "schema::min_properties(1)", "schema::min_length(1)");
     let refused = project.manifests("--quiet");
     assert_eq!((refused.status, refused.stdout.as_str()), (1, ""), "{refused}");
@@ -157,10 +157,10 @@ fn only_what_changed_is_written_and_a_forgotten_run_is_found() {
     let broken = project.manifests("--quiet");
     assert_eq!(broken.status, 1);
     assert!(broken.stderr.contains("mismatched types"), "{broken}");
-    assert!(broken.stderr.ends_with("error: the operator does not build\n"), "{broken}");
+    assert!(broken.stderr.ends_with("error: failed to build the operator\n"), "{broken}");
 }
 
-/// A cargo that has built a program of which the lines are given.
+/// A fake cargo that "builds" a script.
 fn built(program: &str) -> (TempDir, Command) {
     let folder = tempfile::tempdir().expect("a folder can be made");
     let write = |name: &str, text: &str| {
@@ -183,46 +183,46 @@ fn built(program: &str) -> (TempDir, Command) {
 }
 
 #[test]
-fn a_program_that_is_no_operator_is_told() {
+fn a_binary_that_is_not_an_operator_is_reported() {
     let (_folder, mut command) = built("echo hello");
     insta::assert_snapshot!(run(&mut command).stderr, @"
-    error: cannot read what operator declares
+    error: cannot read the inventory of operator
       cause: cannot parse the operator's declarations; does its `main` print to standard output before `manager.run()`?
       cause: expected value at line 1 column 1
     ");
 }
 
 #[test]
-fn an_operator_that_fails_is_heard() {
+fn a_failing_operator_is_reported() {
     let (_folder, mut command) = built("echo 'error: no such thing' >&2; exit 3");
     insta::assert_snapshot!(run(&mut command).stderr, @"
-    error: operator cannot say what it declares (exit status: 3)
+    error: operator failed to print its inventory (exit status: 3)
       cause: error: no such thing
-      hint: an operator has `#[kubewright::main]`, or calls `kubewright::operator!().run(...)`
+      hint: the operator must use `#[kubewright::main]` or call `kubewright::operator!().run(...)`
     ");
 }
 
 #[test]
-fn an_operator_of_another_release_is_told() {
+fn an_operator_of_another_release_is_reported() {
     let (_folder, mut command) = built(r#"echo '{"format": 99}'"#);
     insta::assert_snapshot!(run(&mut command).stderr, @"
-    error: cannot read what operator declares
+    error: cannot read the inventory of operator
       cause: the operator prints declarations in format 99, but this tool reads format 1; use the same release of the `kubewright` crate and the command-line tool (`cargo update -p kubewright`)
     ");
 }
 
 #[test]
-fn an_operator_that_declares_nothing_is_told() {
+fn an_empty_inventory_is_reported() {
     let (_folder, mut command) = built(r#"echo '{"format": 1, "program": "operator"}'"#);
     insta::assert_snapshot!(run(&mut command).stderr, @"
     error[KW502] operator: the operator declares nothing: no kind, RBAC rule, webhook or controller. The linker drops a library that is never referenced, including its attributes
       help: reference the library in main.rs, as in the scaffold, and register a controller before `manager.run()`
-    error: an error in what the operator declares; nothing was written
+    error: 1 error in the operator's inventory; nothing was written
     ");
 }
 
 #[test]
-fn a_missing_cargo_is_told() {
+fn a_missing_cargo_is_reported() {
     let (_folder, mut command) = built("");
     insta::assert_snapshot!(run(command.env("CARGO", "no-such-cargo")).stderr, @"
     error: cannot start no-such-cargo
@@ -232,11 +232,11 @@ fn a_missing_cargo_is_told() {
 }
 
 #[test]
-fn a_folder_without_a_project_is_told() {
+fn a_directory_without_a_project_is_reported() {
     let folder = tempfile::tempdir().expect("a folder can be made");
     let told = run(command("manifests").current_dir(folder.path()));
     insta::assert_snapshot!(told.stderr, @"
-    error: no Cargo.toml in . or above it
-      hint: run it in the folder of an operator, or name that folder
+    error: no Cargo.toml found in . or its parents
+      hint: run this in a project directory, or pass it as an argument
     ");
 }

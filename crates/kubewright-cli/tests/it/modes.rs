@@ -1,8 +1,7 @@
-//! The tests of the tutorial and of the runtime, as kubewright-envtest has them, on every control plane that a test can
-//! run on.
+//! Runs the tutorial and runtime tests of kubewright-envtest on every supported control plane.
 //!
-//! They stand here because this crate has the program. Embedded, they are tests of this binary like any other
-//! (`tutorial`, `runtime`); for the other control planes the binary runs them in a process with its own variables.
+//! They are here because this crate has the binary. Embedded, they are normal tests of this binary
+//! (`tutorial`, `runtime`); for other control planes the binary runs itself with other environment variables.
 
 use std::os::unix::fs::PermissionsExt as _;
 use std::path::{Path, PathBuf};
@@ -13,7 +12,7 @@ use crate::run::{command, run};
 
 const TUTORIAL: &str = "tutorial::a_view_gets_its_children_and_they_are_garbage_collected";
 
-/// What decides on which control plane a test runs.
+/// Variables that select the control plane.
 const DECIDING: [&str; 5] = [
     "KUBEBUILDER_ASSETS",
     "KUBECONFIG",
@@ -22,16 +21,16 @@ const DECIDING: [&str; 5] = [
     "USE_EXISTING_CLUSTER",
 ];
 
-/// The tests of the runtime, and how many there are.
+/// The runtime tests, and their number.
 const RUNTIME: (&str, usize) = ("runtime::", 5);
 
-/// Runs the tutorial's test with these variables only.
+/// Runs the tutorial test with only these variables.
 #[track_caller]
 fn tutorial(variables: &[(&str, &Path)]) {
     passes(TUTORIAL, 1, variables);
 }
 
-/// Runs the tests of the runtime with these variables only.
+/// Runs the runtime tests with only these variables.
 #[track_caller]
 fn runtime(variables: &[(&str, &Path)]) {
     passes(RUNTIME.0, RUNTIME.1, variables);
@@ -45,7 +44,7 @@ fn passes(filter: &str, tests: usize, variables: &[(&str, &Path)]) {
         test.env_remove(name);
     }
     let ended = run(test.envs(variables.iter().copied()));
-    // Without a test of that name all is well, too.
+    // A filter without matches succeeds too, so check the count.
     let passed = format!("\ntest result: ok. {tests} passed");
     assert!(ended.status == 0 && ended.stdout.contains(&passed), "{ended}");
 }
@@ -67,7 +66,7 @@ fn the_tutorial_runs_on_a_real_etcd_and_kubewright_as_kube_apiserver() {
 }
 
 #[test]
-fn the_tutorial_runs_on_the_folder_that_kubewright_makes() {
+fn the_tutorial_runs_on_the_assets_directory() {
     let folder = tempfile::tempdir().unwrap();
     let assets = folder.path().join("assets");
     let made = run(command("envtest assets").arg(&assets));
@@ -85,7 +84,7 @@ fn the_runtime_works_on_a_real_etcd_and_kubewright_as_kube_apiserver() {
 }
 
 #[test]
-fn the_runtime_works_on_the_folder_that_kubewright_makes() {
+fn the_runtime_works_on_the_assets_directory() {
     let folder = tempfile::tempdir().unwrap();
     let assets = folder.path().join("assets");
     assert_eq!(run(command("envtest assets").arg(&assets)).status, 0);
@@ -93,7 +92,7 @@ fn the_runtime_works_on_the_folder_that_kubewright_makes() {
 }
 
 #[test]
-fn the_tutorial_runs_on_a_cluster_that_is_there() {
+fn the_tutorial_runs_on_an_existing_cluster() {
     let folder = tempfile::tempdir().unwrap();
     let kubeconfig = folder.path().join("kubeconfig");
     let mut server = Process::start(command("apiserver --port 0 --kubeconfig").arg(&kubeconfig), "");
@@ -102,7 +101,7 @@ fn the_tutorial_runs_on_a_cluster_that_is_there() {
 }
 
 #[test]
-fn files_of_somebody_else_are_not_overwritten() {
+fn other_files_are_not_overwritten() {
     let folder = tempfile::tempdir().unwrap();
     std::fs::write(folder.path().join("etcd"), "the real one").unwrap();
     let refused = run(command("envtest assets").arg(folder.path()));
@@ -110,8 +109,8 @@ fn files_of_somebody_else_are_not_overwritten() {
     insta::assert_snapshot!(shown, @"
     exit status 1
     --- stderr
-    error: <DIR>/etcd is there already, and is not kubewright
-      hint: choose another folder, or remove the file
+    error: <DIR>/etcd already exists and is not a link to kubewright
+      hint: choose another directory, or remove the file
     ");
     assert!(!folder.path().join("kube-apiserver").exists(), "nothing is written where something is refused");
     std::fs::remove_file(folder.path().join("etcd")).unwrap();
@@ -129,7 +128,7 @@ fn files_of_somebody_else_are_not_overwritten() {
 }
 
 #[test]
-fn the_folder_has_the_kubectl_of_the_path() {
+fn the_assets_directory_links_kubectl() {
     let folder = tempfile::tempdir().unwrap();
     let (bin, assets) = (folder.path().join("bin"), folder.path().join("assets"));
     std::fs::create_dir(&bin).unwrap();
@@ -147,7 +146,7 @@ fn the_folder_has_the_kubectl_of_the_path() {
         assert_eq!(made.status, 0, "{made}");
         assert_eq!(std::fs::read_to_string(assets.join("kubectl")).unwrap(), "a kubectl");
     }
-    // A file is left alone.
+    // A regular file is kept.
     std::fs::write(assets.join("kubectl"), "another").unwrap();
     assert_eq!(make("").status, 0);
     assert_eq!(std::fs::read_to_string(assets.join("kubectl")).unwrap(), "another");

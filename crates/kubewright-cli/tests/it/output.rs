@@ -1,11 +1,11 @@
-//! Where results go, and what happens when they cannot.
+//! Output streams and write errors.
 
 use std::process::Stdio;
 
 use crate::run::{command, kubewright, run};
 
 #[test]
-fn a_reader_that_has_gone_is_no_error() {
+fn a_closed_pipe_is_not_an_error() {
     for line in ["completion bash", "version", "version -o json", "--help", "--version"] {
         let (reader, writer) = std::io::pipe().expect("a pipe");
         drop(reader);
@@ -36,20 +36,20 @@ fn a_full_disk_is_an_error_with_cause_and_hint() {
             insta::assert_snapshot!(String::from_utf8_lossy(&output.stderr), @"
             error: cannot write to standard output
               cause: No space left on device (os error 28)
-              hint: see whether the disk is full, or send the output elsewhere
+              hint: check for free disk space, or redirect the output
             ");
         }
     }
 }
 
 #[test]
-fn quiet_leaves_the_results() {
+fn quiet_prints_results() {
     assert_eq!(kubewright("--quiet version").result(), kubewright("version").result());
     assert_eq!(kubewright("completion fish -q").result(), kubewright("completion fish").result());
 }
 
 #[test]
-fn results_are_the_same_with_and_without_colour() {
+fn results_are_the_same_with_and_without_color() {
     for line in ["version", "version -o json", "completion zsh"] {
         let coloured = run(command(line).args(["--color", "always"]));
         assert_eq!(coloured.result(), kubewright(line).result());

@@ -1,8 +1,7 @@
-//! Replays what a real kube-apiserver v1.36.4 answered against the program, and compares.
+//! Replays recorded responses of a real kube-apiserver v1.36.4 against the binary.
 //!
-//! `tests/oracle` holds the recordings and the script that replays them. Every difference must be listed in
-//! docs/differences.md, by scenario and step; one that is listed and does not show any more fails the test
-//! too, so that the list stays true.
+//! `tests/oracle` contains the recordings and the replay script. Every difference must be listed in
+//! docs/differences.md by scenario and step. A listed difference that no longer occurs also fails the test.
 
 use std::collections::BTreeSet;
 use std::fs;
@@ -16,7 +15,7 @@ use serde_json::Value;
 use crate::kubectl::process::Process;
 use crate::run::command;
 
-/// The areas that are replayed. `admission-serviceaccount` needs another server.
+/// The replayed areas. `admission-serviceaccount` needs other server flags.
 const AREAS: [&str; 30] = [
     "admission-plugins",
     "apply-more",
@@ -51,7 +50,7 @@ const AREAS: [&str; 30] = [
 ];
 
 #[test]
-fn answers_are_those_of_a_real_server_but_for_the_listed_differences() {
+fn responses_match_the_recordings_except_for_listed_differences() {
     let areas: Vec<&str> = AREAS.iter().flat_map(|area| ["--only", area]).collect();
     let (outcome, text) = replay(&[], &areas);
     let here = Path::new(env!("CARGO_MANIFEST_DIR"));
@@ -78,7 +77,7 @@ fn answers_are_those_of_a_real_server_but_for_the_listed_differences() {
 }
 
 #[test]
-fn service_account_admission_is_that_of_a_real_server() {
+fn service_account_admission_matches_the_recordings() {
     let on = ["--enable-admission-plugins", "ServiceAccount"];
     let (outcome, text) = replay(&on, &["--server-kind", "ServiceAccount"]);
     assert!(outcome["steps"].as_u64() > Some(60), "only {} steps were compared", outcome["steps"]);
@@ -87,7 +86,7 @@ fn service_account_admission_is_that_of_a_real_server() {
     assert_eq!(different, 0, "{text}");
 }
 
-/// Starts the program with these flags, and replays what `selection` selects. Returns the results, and the report.
+/// Starts the server and replays a selection. Returns the results and the report.
 fn replay(flags: &[&str], selection: &[&str]) -> (Value, String) {
     let here = Path::new(env!("CARGO_MANIFEST_DIR"));
     let folder = tempfile::tempdir().unwrap();
@@ -130,7 +129,7 @@ fn replay(flags: &[&str], selection: &[&str]) -> (Value, String) {
     (outcome, text)
 }
 
-/// The steps that the list names: lines of its tables that begin with a scenario in backticks.
+/// The steps listed in docs/differences.md: table rows that start with a scenario in backticks.
 fn listed(path: &Path) -> BTreeSet<String> {
     let text = fs::read_to_string(path).unwrap();
     let rows = text.lines().filter_map(|line| line.strip_prefix("| `")?.split_once('`'));

@@ -1,10 +1,10 @@
-//! One run of the binary, with nothing of the surrounding environment that could change what it prints.
+//! Runs the binary in a clean environment.
 
 use std::fmt::{self, Display};
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
-/// Variables that decide on colours, width or backtraces.
+/// Variables that affect color, width or backtraces.
 const DECIDING: [&str; 9] = [
     "CI",
     "CLICOLOR",
@@ -17,7 +17,7 @@ const DECIDING: [&str; 9] = [
     "TERM",
 ];
 
-/// The binary with arguments as typed, to be changed and started.
+/// The command for the binary.
 pub(crate) fn command(line: &str) -> Command {
     let mut command = Command::new(env!("CARGO_BIN_EXE_kubewright"));
     command.args(line.split_whitespace()).stdin(Stdio::null());
@@ -27,13 +27,12 @@ pub(crate) fn command(line: &str) -> Command {
     command
 }
 
-/// The folder that cargo builds the tests into. Projects that tests make are built there too, since it has their
-/// dependencies.
+/// The target directory of the tests. Test projects are built there too, since it has their dependencies.
 pub(crate) fn target() -> PathBuf {
     Path::new(env!("CARGO_TARGET_TMPDIR")).parent().expect("it is in the target folder").to_owned()
 }
 
-/// kubectl without the user's configuration and language.
+/// kubectl without the user's configuration and locale.
 pub(crate) fn kubectl() -> Command {
     let mut command = Command::new("kubectl");
     command.env_clear().envs(std::env::var_os("PATH").map(|path| ("PATH", path)));
@@ -41,7 +40,7 @@ pub(crate) fn kubectl() -> Command {
     command
 }
 
-/// `kubewright` with arguments as typed, run to its end through pipes.
+/// Runs `kubewright` to completion.
 pub(crate) fn kubewright(line: &str) -> Run {
     run(&mut command(line))
 }
@@ -55,7 +54,7 @@ pub(crate) fn run(command: &mut Command) -> Run {
     }
 }
 
-/// All that can be seen of a run. Its display is for snapshots: it does not change with the version.
+/// The result of a run. Its display is stable, for snapshots.
 pub(crate) struct Run {
     pub(crate) status: i32,
     pub(crate) stdout: String,
@@ -63,7 +62,7 @@ pub(crate) struct Run {
 }
 
 impl Run {
-    /// What a run that succeeds and says nothing else has printed.
+    /// Standard output of a successful run without messages.
     #[track_caller]
     pub(crate) fn result(self) -> String {
         assert_eq!((self.status, self.stderr.as_str()), (0, ""), "{self}");
@@ -77,7 +76,7 @@ impl Display for Run {
         for (name, text) in [("stdout", &self.stdout), ("stderr", &self.stderr)] {
             if !text.is_empty() {
                 writeln!(f, "--- {name}")?;
-                // clap fills blank lines with spaces.
+                // clap pads blank lines.
                 without_build(text).lines().try_for_each(|line| writeln!(f, "{}", line.trim_end()))?;
             }
         }
@@ -85,7 +84,7 @@ impl Display for Run {
     }
 }
 
-/// Takes out what differs from build to build.
+/// Redacts what differs between builds.
 fn without_build(text: &str) -> String {
     let commit: Vec<&str> = option_env!("KUBEWRIGHT_GIT_COMMIT")
         .map(|commit| commit.get(..9).unwrap_or(commit))

@@ -1,4 +1,4 @@
-//! The scaffold as a new user meets it: commands in an empty folder, what they say, and what they leave there.
+//! Scaffolding commands: their output and files.
 
 mod golden;
 mod image;
@@ -13,14 +13,14 @@ use std::process::Command;
 
 use crate::run::{self, Run, command};
 
-/// A folder, and commands in it.
+/// A project directory.
 pub(crate) struct Folder {
     held: tempfile::TempDir,
     name: &'static str,
 }
 
 impl Folder {
-    /// An empty one. Its name becomes that of the project.
+    /// An empty directory. Its name becomes the project name.
     pub(crate) fn new(name: &'static str) -> Self {
         let held = tempfile::tempdir().expect("a folder");
         fs::create_dir(held.path().join(name)).expect("a folder");
@@ -36,7 +36,7 @@ impl Folder {
         run::run(command(line).current_dir(self.path()))
     }
 
-    /// The same; it must succeed.
+    /// The same, and must succeed.
     #[track_caller]
     pub(crate) fn done(&self, line: &str) -> String {
         let run = self.run(line);
@@ -64,7 +64,7 @@ impl Folder {
         fs::remove_file(self.path().join(path)).unwrap_or_else(|error| panic!("{path}: {error}"));
     }
 
-    /// All files, by their paths.
+    /// All files by path.
     pub(crate) fn files(&self) -> Vec<(String, String)> {
         let mut found = Vec::new();
         walk(&self.path(), Path::new(""), &mut found);
@@ -72,12 +72,11 @@ impl Folder {
         found
     }
 
-    /// Runs something else in it, with cargo that shares what the tests have built and asks no network.
+    /// Runs another program, with cargo offline and in the shared target directory.
     #[track_caller]
     pub(crate) fn shell(&self, program: &str, line: &str, variables: &[(&str, &str)]) -> String {
         let mut command = Command::new(program);
-        // What cargo says of this package to its tests is nothing that builds of others may depend on: they would be
-        // made anew each time.
+        // Remove cargo's variables for this package: dependent build scripts would run again each time.
         let of_this_package = |name: &str| {
             ["CARGO_PKG_", "CARGO_MANIFEST_", "CARGO_BIN_", "CARGO_CRATE_NAME", "CARGO_PRIMARY_PACKAGE"]
                 .iter()

@@ -5,7 +5,7 @@ use insta::assert_snapshot;
 use crate::run::kubewright;
 
 #[test]
-fn an_unknown_command_is_answered_with_a_similar_one() {
+fn an_unknown_command_suggests_a_similar_one() {
     assert_snapshot!(kubewright("verison"), @"
     exit status 2
     --- stderr
@@ -20,7 +20,7 @@ fn an_unknown_command_is_answered_with_a_similar_one() {
 }
 
 #[test]
-fn an_unknown_flag_is_answered_with_a_similar_one() {
+fn an_unknown_flag_suggests_a_similar_one() {
     assert_snapshot!(kubewright("version --sort"), @"
     exit status 2
     --- stderr
@@ -35,7 +35,7 @@ fn an_unknown_flag_is_answered_with_a_similar_one() {
 }
 
 #[test]
-fn a_missing_command_is_answered_with_all_of_them() {
+fn a_missing_command_lists_all_commands() {
     assert_snapshot!(kubewright("--quiet"), @"
     exit status 2
     --- stderr
@@ -49,7 +49,7 @@ fn a_missing_command_is_answered_with_all_of_them() {
 }
 
 #[test]
-fn a_missing_shell_is_asked_for() {
+fn a_missing_shell_is_an_error() {
     assert_snapshot!(kubewright("completion"), @"
     exit status 2
     --- stderr
@@ -63,7 +63,7 @@ fn a_missing_shell_is_asked_for() {
 }
 
 #[test]
-fn an_unknown_shell_is_answered_with_the_known_ones() {
+fn an_unknown_shell_lists_the_known_ones() {
     assert_snapshot!(kubewright("completion csh"), @"
     exit status 2
     --- stderr
@@ -77,7 +77,7 @@ fn an_unknown_shell_is_answered_with_the_known_ones() {
 }
 
 #[test]
-fn quiet_and_verbose_exclude_each_other() {
+fn quiet_and_verbose_conflict() {
     assert_snapshot!(kubewright("-q version -v"), @"
     exit status 2
     --- stderr

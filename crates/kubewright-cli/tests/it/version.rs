@@ -1,11 +1,11 @@
-//! Every form in which the version is printed.
+//! Version output.
 
 use insta::assert_snapshot;
 
 use crate::run::kubewright;
 
 #[test]
-fn version_names_kubewright_and_the_kubernetes_inside() {
+fn version_prints_kubewright_and_kubernetes_versions() {
     assert_snapshot!(kubewright("version"), @"
     exit status 0
     --- stdout
@@ -15,7 +15,7 @@ fn version_names_kubewright_and_the_kubernetes_inside() {
 }
 
 #[test]
-fn short_version_is_the_number_only() {
+fn short_prints_only_the_number() {
     assert_eq!(kubewright("version --short").result(), concat!(env!("CARGO_PKG_VERSION"), "\n"));
 }
 
@@ -53,7 +53,7 @@ fn json_and_yaml_have_the_same_fields() {
 }
 
 #[test]
-fn short_and_output_exclude_each_other() {
+fn short_and_output_conflict() {
     assert_snapshot!(kubewright("version --short -o json"), @"
     exit status 2
     --- stderr
@@ -66,7 +66,7 @@ fn short_and_output_exclude_each_other() {
 }
 
 #[test]
-fn an_unknown_format_is_answered_with_the_known_ones() {
+fn an_unknown_format_lists_the_known_ones() {
     assert_snapshot!(kubewright("version -o wide"), @"
     exit status 2
     --- stderr

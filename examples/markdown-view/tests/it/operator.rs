@@ -1,4 +1,4 @@
-//! Tests the operator as a whole.
+//! Tests operator startup and shutdown.
 
 use anyhow::Result;
 use kubewright_envtest::Environment;
@@ -6,7 +6,7 @@ use kubewright_envtest::Environment;
 use markdown_view::registry;
 
 #[tokio::test]
-async fn the_operator_starts_and_ends() -> Result<()> {
+async fn the_operator_starts_and_stops() -> Result<()> {
     let env = Environment::start().await?;
     let manager = env.manager("markdown-view")?;
     registry::register(&manager)?;

@@ -1,4 +1,4 @@
-//! `kubewright create api`: a kind, a version or a controller more.
+//! `kubewright create api`: adds a kind, a version or a controller.
 
 use std::io::Read as _;
 use std::path::{Path, PathBuf};
@@ -19,7 +19,7 @@ use crate::ui::Ui;
 const EXAMPLES: &[(&str, &str)] = &[
     ("Add a kind and its controller", "kubewright create api --group shop --version v1 --kind Order"),
     (
-        "Add a version; it starts as a copy, and the old one stays the storage version",
+        "Add a version as a copy of the storage version",
         "kubewright create api --group shop --version v2 --kind Order",
     ),
     (
@@ -27,63 +27,63 @@ const EXAMPLES: &[(&str, &str)] = &[
         "kubewright create api --group shop --version v1 --kind Order --controller-name order-backup",
     ),
     (
-        "Follow a kind of Kubernetes itself",
+        "Add a controller for a built-in kind",
         "kubewright create api --group apps --version v1 --kind Deployment --resource=false",
     ),
-    ("Take the types from a definition that exists", "kubewright create api --from-crd crontabs.yaml"),
-    ("See what would change", "kubewright create api --group shop --version v1 --kind Order --dry-run"),
+    ("Generate the types from an existing CRD", "kubewright create api --from-crd crontabs.yaml"),
+    ("Preview the changes", "kubewright create api --group shop --version v1 --kind Order --dry-run"),
 ];
 
-const NEXT: &str = "next: edit the spec and the reconciler, then run `make manifests test`";
+const NEXT: &str = "Next: edit the spec and the reconciler, then run `make manifests test`";
 
-/// Add a kind with its types, controller, test, sample, roles and CRD
+/// Scaffold a Kubernetes API: types, controller, test, sample, RBAC rules and CRD
 #[derive(Debug, clap::Args)]
 #[command(after_help = examples(EXAMPLES))]
 pub(crate) struct Args {
     #[command(flatten)]
     which: Which,
 
-    /// Plural in paths [default: by the rules of English]
+    /// Plural resource name [default: derived from the kind]
     #[arg(long, value_name = "NAME")]
     plural: Option<String>,
 
-    /// Whether the project defines the kind; with false it gets a controller only [default: unless a crate does]
+    /// Generate the resource; false adds a controller only [default: true unless the kind is external]
     #[arg(long, value_name = "BOOL", action = ArgAction::Set)]
     #[arg(num_args = 0..=1, require_equals = true, default_missing_value = "true")]
     resource: Option<bool>,
 
-    /// Whether to add a controller [default: unless another version has one]
+    /// Generate a controller [default: true unless another version has one]
     #[arg(long, value_name = "BOOL", action = ArgAction::Set)]
     #[arg(num_args = 0..=1, require_equals = true, default_missing_value = "true")]
     controller: Option<bool>,
 
-    /// Name of the controller, where the kind has several
+    /// Controller name, for a kind with several controllers
     #[arg(long, value_name = "NAME")]
     controller_name: Option<String>,
 
-    /// Whether objects are in namespaces, and not of the cluster [default: true]
+    /// Make the resource namespaced [default: true]
     #[arg(long, value_name = "BOOL", action = ArgAction::Set)]
     #[arg(num_args = 0..=1, require_equals = true, default_missing_value = "true")]
     namespaced: Option<bool>,
 
-    /// Rust module with the type of a kind that a crate defines
+    /// Rust module of an external type, defined in another crate
     #[arg(long, value_name = "PATH", requires = "external_api_domain")]
     external_api_path: Option<String>,
 
-    /// Domain of the group of such a kind
+    /// Domain of the external type's API group
     #[arg(long, value_name = "DOMAIN", requires = "external_api_path")]
     external_api_domain: Option<String>,
 
-    /// Crate to depend on for it
+    /// Crate that defines the external type
     #[arg(long, value_name = "NAME@VERSION", requires = "external_api_path")]
     external_api_module: Option<String>,
 
-    /// YAML with CustomResourceDefinitions to make the types from; `-` is standard input
+    /// YAML file with CRDs to generate the types from; `-` reads standard input
     #[arg(long, value_name = "FILE", conflicts_with_all = ["external_api_path", "controller_name"])]
     from_crd: Option<PathBuf>,
 
-    /// Folder of the project
-    #[arg(long, value_name = "FOLDER", default_value = ".")]
+    /// Project directory
+    #[arg(long, value_name = "DIR", default_value = ".")]
     project: PathBuf,
 
     #[command(flatten)]
@@ -125,7 +125,7 @@ pub(super) fn run(args: &Args, ui: &Ui) -> Result<()> {
     if let Some(Copied { from, to }) = &changed.copied {
         ui.note(&format!(
             "{} starts as a copy of {}, which stays the storage version; `kubewright edit api --group {} --kind {} \
-             --storage-version {}` changes that",
+             --storage-version {}` to change it",
             to.version, from.version, request.group, to.kind, to.version
         ));
     }
@@ -134,7 +134,7 @@ pub(super) fn run(args: &Args, ui: &Ui) -> Result<()> {
     if let Some(added) = added.filter(|_| builtin(&request.group, &request.version, &request.kind).is_some())
     {
         ui.note(&format!(
-            "{} is a kind of this project; --resource=false adds a controller for the built-in kind {} instead",
+            "{} is a new custom resource; use --resource=false to add a controller for the built-in kind {}",
             added.shown(),
             request.kind
         ));
@@ -143,15 +143,15 @@ pub(super) fn run(args: &Args, ui: &Ui) -> Result<()> {
     Ok(())
 }
 
-/// Adds what a file defines.
+/// Adds the kinds of a CRD file.
 fn import(args: &Args, file: &Path, (root, project): (&Path, &ProjectFile), ui: &Ui) -> Result<()> {
     if args.resource == Some(false) {
-        bail!("--from-crd makes types of a definition, and --resource=false wants none");
+        bail!("--from-crd cannot be used with --resource=false");
     }
     let shown = if file == Path::new("-") { "standard input".to_owned() } else { file.display().to_string() };
     let definitions = read(file)
         .and_then(|text| from_crd::definitions(&text))
-        .with_context(|| format!("cannot take types from {shown}"))?;
+        .with_context(|| format!("cannot generate types from {shown}"))?;
     let wanted = Wanted {
         group: args.which.group.clone(),
         version: args.which.version.clone(),
@@ -169,7 +169,7 @@ fn import(args: &Args, file: &Path, (root, project): (&Path, &ProjectFile), ui: 
     for Request { kind, definition, .. } in &requests {
         let lost = definition.iter().flat_map(|definition| from_crd::generate(definition, true).lost);
         for what in lost {
-            ui.warn(&format!("not in the types of {kind}: {what}"));
+            ui.warn(&format!("not represented in the types of {kind}: {what}"));
         }
     }
     if done {

@@ -1,4 +1,4 @@
-//! `kubewright create webhook`: defaulting, validation and conversion of a kind.
+//! `kubewright create webhook`: adds defaulting, validating and conversion webhooks.
 
 use std::path::PathBuf;
 
@@ -13,11 +13,11 @@ use crate::ui::Ui;
 
 const EXAMPLES: &[(&str, &str)] = &[
     (
-        "Set defaults and validate objects of a kind",
+        "Add a defaulting and a validating webhook",
         "kubewright create webhook --group shop --version v1 --kind Order --defaulting --programmatic-validation",
     ),
     (
-        "Convert v2 to v1 and back",
+        "Add conversion between v1 (hub) and v2",
         "kubewright create webhook --group shop --version v1 --kind Order --conversion --spoke v2",
     ),
     (
@@ -25,16 +25,16 @@ const EXAMPLES: &[(&str, &str)] = &[
         "kubewright create webhook --group apps --version v1 --kind Deployment --programmatic-validation",
     ),
     (
-        "Choose the path",
+        "Set a custom path",
         "kubewright create webhook --group shop --version v1 --kind Order --defaulting --defaulting-path /default-order",
     ),
     (
-        "See what would change",
+        "Preview the changes",
         "kubewright create webhook --group shop --version v1 --kind Order --defaulting --dry-run",
     ),
 ];
 
-/// Add webhooks to a kind: at least one of --defaulting, --programmatic-validation and --conversion
+/// Scaffold webhooks: at least one of --defaulting, --programmatic-validation and --conversion
 #[derive(Debug, clap::Args)]
 #[command(after_help = examples(EXAMPLES))]
 pub(super) struct Args {
@@ -44,7 +44,7 @@ pub(super) struct Args {
     #[command(flatten)]
     sorts: Sorts,
 
-    /// Versions that are converted to the hub and back, separated by commas
+    /// Spoke versions of the conversion, comma-separated
     #[arg(long, value_name = "VERSIONS", value_delimiter = ',')]
     spoke: Vec<String>,
 
@@ -56,24 +56,24 @@ pub(super) struct Args {
     #[arg(long, value_name = "PATH")]
     validation_path: Option<String>,
 
-    /// Plural in paths, for a kind of a crate [default: by the rules of English]
+    /// Plural resource name of an external kind [default: derived from the kind]
     #[arg(long, value_name = "NAME")]
     plural: Option<String>,
 
-    /// Rust module with the type of a kind that a crate defines
+    /// Rust module of an external type, defined in another crate
     #[arg(long, value_name = "PATH", requires = "external_api_domain")]
     external_api_path: Option<String>,
 
-    /// Domain of the group of such a kind
+    /// Domain of the external type's API group
     #[arg(long, value_name = "DOMAIN", requires = "external_api_path")]
     external_api_domain: Option<String>,
 
-    /// Crate to depend on for it
+    /// Crate that defines the external type
     #[arg(long, value_name = "NAME@VERSION", requires = "external_api_path")]
     external_api_module: Option<String>,
 
-    /// Folder of the project
-    #[arg(long, value_name = "FOLDER", default_value = ".")]
+    /// Project directory
+    #[arg(long, value_name = "DIR", default_value = ".")]
     project: PathBuf,
 
     #[command(flatten)]
@@ -106,7 +106,7 @@ pub(super) fn run(args: &Args, ui: &Ui) -> Result<()> {
     };
     let changed = webhooks::add(&project, &request)?;
     if changed.before == changed.after {
-        ui.note(&format!("{} has these webhooks already; --force makes their files again", request.kind));
+        ui.note(&format!("{} already has these webhooks; use --force to recreate their files", request.kind));
         return Ok(());
     }
     if !change(&root, &changed, args.how, ui)? {
@@ -114,10 +114,10 @@ pub(super) fn run(args: &Args, ui: &Ui) -> Result<()> {
     }
     if let Some(stored) = webhooks::stored_elsewhere(&changed.after, &request) {
         ui.note(&format!(
-            "the hub is {}, and objects are stored in {stored}: a hub that is the storage version needs fewer conversions",
+            "the hub is {}, but the storage version is {stored}: using the storage version as hub needs fewer conversions",
             request.version
         ));
     }
-    ui.note("next: edit the handlers and the fixtures, then run `make manifests test`");
+    ui.note("Next: edit the handlers and the fixtures, then run `make manifests test`");
     Ok(())
 }

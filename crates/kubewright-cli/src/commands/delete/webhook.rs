@@ -1,4 +1,4 @@
-//! `kubewright delete webhook`: takes back what `kubewright create webhook` added.
+//! `kubewright delete webhook`: removes webhooks.
 
 use std::path::{Path, PathBuf};
 
@@ -14,16 +14,16 @@ use crate::ui::Ui;
 const EXAMPLES: &[(&str, &str)] = &[
     ("Delete all webhooks of a kind", "kubewright delete webhook --group shop --version v1 --kind Order"),
     (
-        "Delete the validation only",
+        "Delete only the validating webhook",
         "kubewright delete webhook --group shop --version v1 --kind Order --programmatic-validation",
     ),
     (
-        "Delete the conversion of one version",
+        "Remove one version from the conversion",
         "kubewright delete webhook --group shop --version v1 --kind Order --conversion --spoke v2",
     ),
 ];
 
-/// Delete webhooks of a kind: those that are named, or all
+/// Delete the selected webhooks of a kind, or all
 #[derive(Debug, clap::Args)]
 #[command(after_help = examples(EXAMPLES))]
 pub(super) struct Args {
@@ -33,12 +33,12 @@ pub(super) struct Args {
     #[command(flatten)]
     sorts: Sorts,
 
-    /// Versions that are no longer converted, separated by commas [default: all]
+    /// Spoke versions to remove, comma-separated [default: all]
     #[arg(long, value_name = "VERSIONS", value_delimiter = ',')]
     spoke: Vec<String>,
 
-    /// Folder of the project
-    #[arg(long, value_name = "FOLDER", default_value = ".")]
+    /// Project directory
+    #[arg(long, value_name = "DIR", default_value = ".")]
     project: PathBuf,
 
     #[command(flatten)]
@@ -62,7 +62,7 @@ pub(super) fn run(args: &Args, ui: &Ui) -> Result<()> {
     Ok(())
 }
 
-/// The versions of the kind that its CRD serves; all, if there is no CRD to read.
+/// The versions that the kind's CRD serves. Without a CRD file, all versions of the project.
 fn served(root: &Path, project: &ProjectFile, removal: &Removal) -> Result<Vec<String>> {
     let Some((path, versions)) = webhooks::crd_of(project, removal) else { return Ok(Vec::new()) };
     let crd: Option<Value> = read(root, &path)?.and_then(|text| serde_saphyr::from_str(&text).ok());

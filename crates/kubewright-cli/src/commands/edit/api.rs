@@ -1,4 +1,4 @@
-//! `kubewright edit api`: settings of one kind.
+//! `kubewright edit api`: changes settings of one kind.
 
 use std::path::PathBuf;
 
@@ -11,12 +11,9 @@ use crate::scaffold::add;
 use crate::ui::Ui;
 
 const EXAMPLES: &[(&str, &str)] = &[
+    ("Change the storage version", "kubewright edit api --group shop --kind Order --storage-version v2"),
     (
-        "Store objects in another version",
-        "kubewright edit api --group shop --kind Order --storage-version v2",
-    ),
-    (
-        "See what would change",
+        "Preview the changes",
         "kubewright edit api --group shop --version v2 --kind Order --storage-version --dry-run",
     ),
 ];
@@ -28,12 +25,12 @@ pub(super) struct Args {
     #[command(flatten)]
     which: Which,
 
-    /// Version that objects are stored in [default with the flag alone: that of --version]
+    /// New storage version [default: the value of --version]
     #[arg(long, value_name = "VERSION", num_args = 0..=1, default_missing_value = "")]
     storage_version: Option<String>,
 
-    /// Folder of the project
-    #[arg(long, value_name = "FOLDER", default_value = ".")]
+    /// Project directory
+    #[arg(long, value_name = "DIR", default_value = ".")]
     project: PathBuf,
 
     #[command(flatten)]
@@ -46,7 +43,7 @@ pub(super) fn run(args: &Args, ui: &Ui) -> Result<()> {
     let group = required("group", args.which.group.as_ref(), "shop", command, ui)?;
     let kind = required("kind", args.which.kind.as_ref(), "Order", command, ui)?;
     let Some(version) = &args.storage_version else {
-        return Err(anyhow!("nothing to change")).hint("name the version to store with --storage-version");
+        return Err(anyhow!("nothing to change")).hint("set --storage-version");
     };
     let version = if version.is_empty() {
         required("version", args.which.version.as_ref(), "v2", command, ui)?
@@ -55,12 +52,12 @@ pub(super) fn run(args: &Args, ui: &Ui) -> Result<()> {
     };
     let changed = add::store(&project, &group, &kind, &version)?;
     if changed.before == changed.after {
-        ui.note(&format!("{version} is the storage version of {kind} already"));
+        ui.note(&format!("{version} is already the storage version of {kind}"));
         return Ok(());
     }
     if change(&root, &changed, args.how, ui)? {
         ui.note(
-            "objects stay stored in their old version until they are written again: after `make manifests install`, run \
+            "existing objects stay in the old storage version until they are rewritten: after `make manifests install`, run \
              `kubewright migrate --all`",
         );
     }

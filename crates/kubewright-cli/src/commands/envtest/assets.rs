@@ -1,8 +1,9 @@
-//! `kubewright envtest assets`: a folder for `KUBEBUILDER_ASSETS`, in which kubewright is kube-apiserver and etcd.
+//! `kubewright envtest assets`: creates a `KUBEBUILDER_ASSETS` directory with kubewright as kube-apiserver
+//! and etcd.
 //!
-//! Go's suites also start `kubectl` from that folder. It is the one on PATH, if there is one.
-//! Standard output carries exactly one line for a shell to evaluate; what was written is told on standard error.
-//! Nothing is overwritten but links to a kubewright.
+//! Go test suites also run `kubectl` from that directory, so the one on PATH is linked too. Standard output
+//! carries exactly one line for a shell to evaluate; progress goes to standard error. Only links to
+//! kubewright are overwritten.
 
 use std::fs;
 use std::io::ErrorKind;
@@ -19,37 +20,37 @@ use crate::ui::Ui;
 const KUBECTL: &str = "kubectl";
 
 const EXAMPLES: &[(&str, &str)] = &[
-    ("Make the folder, and use it in this shell", r#"eval "$(kubewright envtest assets bin/k8s)""#),
-    ("Copies, for an image that has no kubewright elsewhere", "kubewright envtest assets --copy bin/k8s"),
-    ("See what would be written", "kubewright envtest assets --dry-run bin/k8s"),
+    ("Create the directory and use it in this shell", r#"eval "$(kubewright envtest assets bin/k8s)""#),
+    ("Write copies, for container images", "kubewright envtest assets --copy bin/k8s"),
+    ("Preview the changes", "kubewright envtest assets --dry-run bin/k8s"),
 ];
 
-/// Make a folder for KUBEBUILDER_ASSETS, in which kubewright is kube-apiserver and etcd
+/// Create a KUBEBUILDER_ASSETS directory with kubewright as kube-apiserver and etcd
 #[derive(Debug, clap::Args)]
 #[command(after_help = examples(EXAMPLES))]
 pub(crate) struct Args {
-    /// The folder; it is made if it is not there
+    /// Directory to create or update
     #[arg(value_name = "DIR")]
     folder: PathBuf,
 
-    /// Write copies instead of links
+    /// Write copies instead of symlinks
     #[arg(long)]
     copy: bool,
 
-    /// Write nothing, only say what would be written
+    /// Print what would be written
     #[arg(long)]
     dry_run: bool,
 }
 
 pub(crate) fn run(args: &Args, ui: &Ui) -> Result<()> {
-    let program = std::env::current_exe().context("cannot find this program's own file")?;
+    let program = std::env::current_exe().context("cannot find the path of this executable")?;
     let folder = std::path::absolute(&args.folder)
-        .with_context(|| format!("{} is no folder", args.folder.display()))?;
+        .with_context(|| format!("{} is not a directory", args.folder.display()))?;
     let places: Vec<PathBuf> = Binary::ALL.iter().map(|binary| folder.join(binary.name())).collect();
-    // All before any: a folder with one of two helps nobody.
+    // Check all files first, so that a failure leaves no partial directory.
     let stale = places.iter().map(|place| replaceable(place, &program)).collect::<Result<Vec<_>>>()?;
     for (place, stale) in places.iter().zip(stale) {
-        let how = if args.copy { "a copy of" } else { "a link to" };
+        let how = if args.copy { "a copy of" } else { "a symlink to" };
         if args.dry_run {
             ui.note(&format!("would write {}, {how} {}", place.display(), program.display()));
             continue;
@@ -62,7 +63,7 @@ pub(crate) fn run(args: &Args, ui: &Ui) -> Result<()> {
     ui.print(format!("export KUBEBUILDER_ASSETS={}\n", quoted(&folder.to_string_lossy())).as_bytes())
 }
 
-/// Puts the kubectl of PATH into the folder. A kubectl that is there and is no link stays.
+/// Links the kubectl on PATH into the directory. An existing kubectl that is not a symlink stays.
 fn offer_kubectl(args: &Args, folder: &Path, ui: &Ui) -> Result<()> {
     let place = folder.join(KUBECTL);
     let found = fs::symlink_metadata(&place).ok();
@@ -71,11 +72,11 @@ fn offer_kubectl(args: &Args, folder: &Path, ui: &Ui) -> Result<()> {
     }
     let Some(program) = on_path(KUBECTL, folder) else {
         ui.note(
-            "no kubectl on PATH: suites that call kubectl need one; install it and run this command again",
+            "kubectl not found on PATH; for tests that call kubectl, install it and run this command again",
         );
         return Ok(());
     };
-    let how = if args.copy { "a copy of" } else { "a link to" };
+    let how = if args.copy { "a copy of" } else { "a symlink to" };
     if args.dry_run {
         ui.note(&format!("would write {}, {how} {}", place.display(), program.display()));
         return Ok(());
@@ -86,7 +87,7 @@ fn offer_kubectl(args: &Args, folder: &Path, ui: &Ui) -> Result<()> {
     Ok(())
 }
 
-/// A program on PATH, outside of `folder`.
+/// Finds a program on PATH, outside of `folder`.
 fn on_path(name: &str, folder: &Path) -> Option<PathBuf> {
     let path = std::env::var_os("PATH")?;
     let folders =
@@ -97,15 +98,15 @@ fn on_path(name: &str, folder: &Path) -> Option<PathBuf> {
     })
 }
 
-/// Whether something of ours is in the way; what is not ours is refused.
+/// Whether the file exists and may be replaced. Files that are not ours are an error.
 fn replaceable(place: &Path, program: &Path) -> Result<bool> {
     let found = match fs::symlink_metadata(place) {
         Ok(found) => found,
         Err(error) if matches!(error.kind(), ErrorKind::NotFound) => return Ok(false),
-        Err(error) => return Err(error).with_context(|| format!("cannot look at {}", place.display())),
+        Err(error) => return Err(error).with_context(|| format!("cannot read {}", place.display())),
     };
     let ours = if found.is_symlink() {
-        // A link that leads nowhere any more is ours too.
+        // A dangling symlink to kubewright is ours too.
         fs::read_link(place).is_ok_and(|to| to.file_name() == program.file_name())
     } else {
         found.is_file() && same_content(place, program)
@@ -113,8 +114,8 @@ fn replaceable(place: &Path, program: &Path) -> Result<bool> {
     if ours {
         return Ok(true);
     }
-    Err(anyhow!("{} is there already, and is not kubewright", place.display())
-        .hint("choose another folder, or remove the file"))
+    Err(anyhow!("{} already exists and is not a link to kubewright", place.display())
+        .hint("choose another directory, or remove the file"))
 }
 
 fn same_content(one: &Path, other: &Path) -> bool {
@@ -132,7 +133,7 @@ fn write(place: &Path, program: &Path, copy: bool, stale: bool) -> std::io::Resu
     if copy { fs::copy(program, place).map(drop) } else { std::os::unix::fs::symlink(program, place) }
 }
 
-/// A word for a shell.
+/// Quotes a string for a POSIX shell.
 fn quoted(text: &str) -> String {
     let plain = |byte: u8| byte.is_ascii_alphanumeric() || b"/._-+,:@%".contains(&byte);
     if !text.is_empty() && text.bytes().all(plain) {
@@ -147,7 +148,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_a_shell_would_take_apart_is_quoted() {
+    fn special_characters_are_quoted() {
         assert_eq!(quoted("/opt/bin-1.36/k8s_x"), "/opt/bin-1.36/k8s_x");
         assert_eq!(quoted("/my folder/it's"), r"'/my folder/it'\''s'");
     }

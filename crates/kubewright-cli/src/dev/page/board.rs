@@ -1,9 +1,8 @@
-//! What the page shows, as numbered entries that any number of browsers read at their own pace.
+//! The published entries, numbered so that any number of browsers can read them at their own pace.
 //!
-//! Every write gives its entry the next number, and only the last write of an entry is kept. A reader is a number:
-//! what comes after it is all it lacks. So a slow browser costs nothing, one that comes back goes on where it was, and
-//! the first answer is no special case. Removals are entries too, until there are too many of them; a reader from
-//! before that begins again.
+//! Every write gives its entry the next number, and only the last write of an entry is kept. A reader is just
+//! a position and needs the entries after it. Slow readers cost nothing, and reconnecting readers resume.
+//! Removals are kept as entries up to a limit; a reader from before the limit starts over.
 
 use std::collections::{BTreeMap, HashMap};
 use std::fmt::Write as _;
@@ -11,10 +10,10 @@ use std::sync::Arc;
 
 use serde::Serialize;
 
-/// Removals that are remembered for readers who come back.
+/// Removals kept for reconnecting readers.
 const REMOVALS: usize = 4_000;
 
-/// Sorts of entries.
+/// Types of entries.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub(super) enum Topic {
     Status,
@@ -47,25 +46,25 @@ pub(super) struct Board {
     entries: HashMap<Key, Entry>,
     order: BTreeMap<u64, Key>,
     removals: BTreeMap<u64, Key>,
-    /// The newest removal that nobody remembers.
+    /// The newest removal that was dropped.
     forgotten: u64,
 }
 
 #[derive(Debug)]
 struct Entry {
     number: u64,
-    /// As JSON, made once.
+    /// Serialized once.
     text: Arc<str>,
 }
 
-/// What a reader lacks.
+/// The entries after a position.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) struct Batch {
     /// As JSON: `{"reset": bool, "more": bool, "put": [[topic, entry]], "gone": [[topic, id]]}`.
     pub(super) text: String,
-    /// Where the reader is afterwards.
+    /// The reader's next position.
     pub(super) position: u64,
-    /// Whether there is more at once.
+    /// Whether there are more entries.
     pub(super) more: bool,
 }
 
@@ -75,9 +74,9 @@ impl Board {
         self.last
     }
 
-    /// Writes an entry; nothing happens where it says the same already.
+    /// Writes an entry, unless it is unchanged.
     pub(super) fn put(&mut self, topic: Topic, id: &str, entry: &impl Serialize) {
-        // A struct of strings and numbers always has a JSON form.
+        // A struct of strings and numbers always serializes.
         let Ok(text) = serde_json::to_string(entry) else { return };
         let key = (topic, Arc::from(id));
         if let Some(old) = self.entries.get(&key) {
@@ -93,7 +92,7 @@ impl Board {
         self.entries.insert(key, Entry { number: self.last, text: text.into() });
     }
 
-    /// Removes an entry, if it is there.
+    /// Removes an entry, if it exists.
     pub(super) fn remove(&mut self, topic: Topic, id: &str) {
         let key = (topic, Arc::from(id));
         let Some(old) = self.entries.remove(&key) else { return };
@@ -106,8 +105,8 @@ impl Board {
         }
     }
 
-    /// What comes after a position, at most `limit` entries; nothing if the reader is up to date. A reader that is new
-    /// (position 0), or from before what is remembered, is told to forget what it has.
+    /// The entries after a position, at most `limit`; `None` if the reader is up to date. A new reader
+    /// (position 0), or one from before the kept removals, is reset.
     pub(super) fn after(&self, position: u64, limit: usize) -> Option<Batch> {
         let reset = position == 0 || position < self.forgotten || position > self.last;
         let from = if reset { 0 } else { position };
@@ -127,7 +126,7 @@ impl Board {
             write!(text, "{comma}[\"{}\",{}]", key.0.name(), entry.text).unwrap_or_default();
         }
         text.push_str("],\"gone\":[");
-        // Who begins again never had them.
+        // A reset reader never had them.
         let gone = if reset { None } else { Some(self.removals.range(from + 1..=reached)) };
         for (at, (_, (topic, id))) in gone.into_iter().flatten().enumerate() {
             let comma = if at > 0 { "," } else { "" };
@@ -150,7 +149,7 @@ mod tests {
     }
 
     #[test]
-    fn a_new_reader_gets_everything_and_then_only_what_changed() {
+    fn a_new_reader_gets_everything_and_then_only_changes() {
         let mut board = Board::default();
         board.put(Topic::Object, "a", &json!({ "id": "a" }));
         board.put(Topic::Event, "b", &json!({ "id": "b" }));
@@ -172,7 +171,7 @@ mod tests {
     }
 
     #[test]
-    fn a_large_board_comes_in_pieces_and_a_reader_may_leave_between_them() {
+    fn a_large_board_is_sent_in_batches() {
         let mut board = Board::default();
         for number in 0..5 {
             board.put(Topic::Object, &number.to_string(), &number);
@@ -190,7 +189,7 @@ mod tests {
     }
 
     #[test]
-    fn who_comes_back_too_late_begins_again() {
+    fn a_reader_that_is_too_old_is_reset() {
         let mut board = Board::default();
         board.put(Topic::Object, "stays", &1);
         let early = board.position();
@@ -206,7 +205,7 @@ mod tests {
     }
 
     #[test]
-    fn what_was_removed_and_is_back_is_not_told_as_gone() {
+    fn a_recreated_entry_is_not_reported_as_removed() {
         let mut board = Board::default();
         board.put(Topic::Queue, "q", &1);
         let position = board.position();

@@ -1,7 +1,7 @@
-//! One object in full, with what its last change did to each line.
+//! The full object, with a line diff of its last change.
 //!
-//! Pure. The lines are those of the YAML, in order, with removed ones in between. What changes with every write and
-//! says nothing (`resourceVersion`, `managedFields`) is never marked.
+//! Pure. The lines are those of the YAML, with removed lines in between. `resourceVersion` and
+//! `managedFields` are never marked, because they change with every write.
 
 use kubewright_manifests::yaml;
 use serde::Serialize;
@@ -12,25 +12,25 @@ use similar::{Algorithm, ChangeTag, TextDiff};
 #[derive(Debug, Serialize)]
 pub(super) struct Detail {
     pub(super) id: String,
-    /// Each with its mark: 0 the same, 1 new, -1 no longer there.
+    /// Lines with a mark: 0 unchanged, 1 added, -1 removed.
     pub(super) lines: Vec<(i8, String)>,
-    /// `managedFields`, which are longer than the object and folded away.
+    /// `managedFields`, collapsed because they are longer than the object.
     pub(super) managed: String,
     pub(super) managers: usize,
-    /// Whether there is an earlier version to compare with.
+    /// Whether there is a previous version.
     pub(super) compared: bool,
-    /// When the last change was seen, in milliseconds since 1970.
+    /// Time of the last change, in milliseconds since 1970.
     pub(super) changed: u64,
     pub(super) conditions: Value,
 }
 
-/// Takes `managedFields` off an object.
+/// Removes `managedFields` from an object.
 pub(super) fn without_managed_fields(object: &mut Value) -> Value {
     let metadata = object.get_mut("metadata").and_then(Value::as_object_mut);
     metadata.and_then(|metadata| metadata.remove("managedFields")).unwrap_or_default()
 }
 
-/// Whether two versions differ in something that a reader would want to see.
+/// Whether two versions differ visibly.
 pub(super) fn differs(old: &Value, new: &Value) -> bool {
     let (Some(old), Some(new)) = (old.as_object(), new.as_object()) else { return old != new };
     let metadata = |fields: &Map<String, Value>| fields.get("metadata").and_then(Value::as_object).cloned();
@@ -49,7 +49,7 @@ fn differ_beyond(quiet: &[&str], old: &Map<String, Value>, new: &Map<String, Val
         || old.iter().any(|(name, value)| !quiet.contains(&name.as_str()) && new.get(name) != Some(value))
 }
 
-/// The object as the pane shows it, compared with the version before, which has no `managedFields` any more.
+/// Compares the object with its previous version, which has no `managedFields`.
 pub(super) fn detail(id: &str, mut current: Value, previous: Option<&Value>, changed: u64) -> Detail {
     let managed = without_managed_fields(&mut current);
     let new = text(&current);
@@ -108,7 +108,7 @@ mod tests {
     }
 
     #[test]
-    fn the_line_that_changed_is_marked_and_what_it_was_is_shown() {
+    fn changed_lines_are_marked_with_their_old_value() {
         let mut before = version("7", 2);
         without_managed_fields(&mut before);
         let detail = detail("u", version("8", 3), Some(&before), 5);
@@ -136,7 +136,7 @@ mod tests {
     }
 
     #[test]
-    fn a_write_that_changes_nothing_to_see_is_no_difference() {
+    fn invisible_changes_are_not_a_difference() {
         let mut managed = version("8", 2);
         managed["metadata"]["managedFields"] = json!([]);
         assert!(!differs(&version("7", 2), &managed));

@@ -1,8 +1,8 @@
-//! The page's HTTP server: a handful of files, one stream, and one object at a time.
+//! The HTTP server of the web UI: static files, one event stream and object details.
 //!
-//! It only reads, and only for this machine: it listens on 127.0.0.1, and answers only who calls it by that name or
-//! `localhost`, so that a website cannot reach it under a name of its own. Nothing on the page comes from elsewhere, and
-//! the headers hold it to that.
+//! It is read-only and local: it listens on 127.0.0.1 and only accepts the host names 127.0.0.1 and
+//! `localhost`, which prevents DNS rebinding. The page loads nothing from other hosts, and the response
+//! headers enforce that.
 
 use std::convert::Infallible;
 use std::sync::Arc;
@@ -23,14 +23,14 @@ use tokio::task::JoinSet;
 use super::state::Shared;
 use super::stream;
 
-/// Connections at once. A tab has a few.
+/// Maximum number of connections.
 const CONNECTIONS: usize = 128;
-/// Streams at once, one per tab.
+/// Maximum number of streams, one per tab.
 const STREAMS: usize = 32;
-/// How long a client may take to say what it wants.
+/// Timeout for reading a request.
 const PATIENCE: Duration = Duration::from_secs(10);
 
-/// Nothing inline, nothing from another host, no text that becomes markup.
+/// Content security policy: nothing inline, nothing from other hosts.
 const POLICY: &str = "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self'; connect-src 'self'; \
                       base-uri 'none'; form-action 'none'; frame-ancestors 'none'; require-trusted-types-for 'script'";
 
@@ -38,7 +38,7 @@ const HTML: &str = "text/html; charset=utf-8";
 const CSS: &str = "text/css; charset=utf-8";
 const SCRIPT: &str = "text/javascript; charset=utf-8";
 
-/// The files of the page: path, type, content.
+/// The static files: path, content type, content.
 const FILES: &[(&str, &str, &str)] = &[
     ("/", HTML, include_str!("assets/index.html")),
     ("/page.css", CSS, include_str!("assets/page.css")),
@@ -56,7 +56,7 @@ const FILES: &[(&str, &str, &str)] = &[
 
 type Body = UnsyncBoxBody<Bytes, Infallible>;
 
-/// Serves the page for as long as it is polled.
+/// Serves the page while polled.
 pub(super) async fn serve(listener: TcpListener, shared: Arc<Shared>) {
     let streams = Arc::new(Semaphore::new(STREAMS));
     let mut connections = JoinSet::new();
@@ -66,7 +66,7 @@ pub(super) async fn serve(listener: TcpListener, shared: Arc<Shared>) {
                 Ok((stream, _)) => {
                     connections.spawn(connection(stream, shared.clone(), streams.clone()));
                 }
-                // Out of file descriptors, or a client that went away at once.
+                // Out of file descriptors, or the client disconnected early.
                 Err(_) => tokio::task::yield_now().await,
             },
             Some(_) = connections.join_next() => {}
@@ -75,7 +75,7 @@ pub(super) async fn serve(listener: TcpListener, shared: Arc<Shared>) {
 }
 
 async fn connection(stream: TcpStream, shared: Arc<Shared>, streams: Arc<Semaphore>) {
-    // Small messages must not wait for the acknowledgement of earlier ones; without it the page is only slower.
+    // Do not delay small messages. A failure only makes the page slower.
     let _ = stream.set_nodelay(true);
     let service = service_fn(move |request| {
         let answer = answer(&request, &shared, &streams);
@@ -83,7 +83,7 @@ async fn connection(stream: TcpStream, shared: Arc<Shared>, streams: Arc<Semapho
     });
     let mut http = http1::Builder::new();
     http.timer(TokioTimer::new()).header_read_timeout(PATIENCE);
-    // A browser that goes away is no failure.
+    // A disconnected browser is not an error.
     let _ = http.serve_connection(TokioIo::new(stream), service).await;
 }
 
@@ -94,11 +94,11 @@ fn answer(
 ) -> Response<Body> {
     let host = request.headers().get(header::HOST).and_then(|host| host.to_str().ok()).unwrap_or_default();
     if !is_local(host) {
-        let text = "this page is for this machine only: open it as http://127.0.0.1 or http://localhost, with its port\n";
+        let text = "this page is local only: open it as http://127.0.0.1:PORT or http://localhost:PORT\n";
         return plain(StatusCode::FORBIDDEN, text);
     }
     if request.method() != Method::GET {
-        let mut refusal = plain(StatusCode::METHOD_NOT_ALLOWED, "this page only answers GET\n");
+        let mut refusal = plain(StatusCode::METHOD_NOT_ALLOWED, "only GET is allowed\n");
         refusal.headers_mut().insert(header::ALLOW, HeaderValue::from_static("GET"));
         return refusal;
     }
@@ -112,14 +112,14 @@ fn answer(
     match request.uri().path() {
         "/events" => {
             let Ok(place) = streams.clone().try_acquire_owned() else {
-                return plain(StatusCode::SERVICE_UNAVAILABLE, "too many tabs show this page: close some\n");
+                return plain(StatusCode::SERVICE_UNAVAILABLE, "too many open tabs: close some\n");
             };
             let header = request.headers().get("last-event-id").and_then(|id| id.to_str().ok());
             let body = stream::body(shared.clone(), header.or_else(|| query("after")), place);
             typed(StatusCode::OK, "text/event-stream", body.boxed_unsync())
         }
         "/object" => match query("id").and_then(|id| shared.read(|state| state.detail(id))) {
-            None => plain(StatusCode::NOT_FOUND, "there is no such object, or no longer\n"),
+            None => plain(StatusCode::NOT_FOUND, "object not found\n"),
             Some(detail) => match serde_json::to_string(&detail) {
                 Ok(text) => typed(StatusCode::OK, "application/json", full(text)),
                 Err(error) => plain(StatusCode::INTERNAL_SERVER_ERROR, &format!("{error}\n")),
@@ -127,12 +127,12 @@ fn answer(
         },
         path => match FILES.iter().find(|(name, _, _)| *name == path) {
             Some((_, sort, text)) => typed(StatusCode::OK, sort, full(*text)),
-            None => plain(StatusCode::NOT_FOUND, "there is nothing here\n"),
+            None => plain(StatusCode::NOT_FOUND, "not found\n"),
         },
     }
 }
 
-/// Whether a client called us by a name that only this machine can mean. The port may be one that was forwarded.
+/// Whether the Host header is local. Any port is allowed, since it may be forwarded.
 fn is_local(host: &str) -> bool {
     let name = host.rsplit_once(':').filter(|(_, port)| port.bytes().all(|byte| byte.is_ascii_digit()));
     let name = name.map_or(host, |(name, _)| name);
@@ -155,7 +155,7 @@ fn typed(status: StatusCode, sort: &'static str, body: Body) -> Response<Body> {
         (header::CONTENT_SECURITY_POLICY, POLICY),
         (header::X_CONTENT_TYPE_OPTIONS, "nosniff"),
         (header::REFERRER_POLICY, "no-referrer"),
-        // The next version of the program has other files under the same names.
+        // A new binary has other content under the same paths.
         (header::CACHE_CONTROL, "no-store"),
         (header::HeaderName::from_static("cross-origin-resource-policy"), "same-origin"),
         (header::HeaderName::from_static("cross-origin-opener-policy"), "same-origin"),
@@ -170,7 +170,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn only_names_of_this_machine_are_local() {
+    fn only_local_host_names_are_accepted() {
         for host in ["127.0.0.1", "127.0.0.1:8080", "localhost:1", "LOCALHOST"] {
             assert!(is_local(host), "{host}");
         }

@@ -1,8 +1,7 @@
-//! The operator's journal: JSON lines over TCP, from the manager that `kubewright dev` started.
+//! The operator's journal: JSON lines over TCP from the manager that `kubewright dev` started.
 //!
-//! The reader takes what it knows and passes over the rest, so that an operator of another version of kubewright is
-//! still shown. A connection begins with `hello`; anything else, such as a browser that was told to write here, is
-//! closed unread.
+//! Unknown records are skipped, so that operators of other kubewright versions work. A connection must start
+//! with `hello`; others, such as a browser, are closed.
 
 use std::sync::Arc;
 
@@ -13,12 +12,12 @@ use tokio::task::JoinSet;
 
 use super::state::Shared;
 
-/// Longest line that is read.
+/// Maximum line length.
 const LINE: u64 = 1 << 20;
-/// Operators that may write at once: the old one and the new one, and some that somebody started by hand.
+/// Maximum number of operators that write at the same time.
 const OPERATORS: usize = 16;
 
-/// A line.
+/// A journal record.
 #[derive(Debug, Deserialize)]
 #[serde(tag = "type", rename_all = "lowercase")]
 pub(super) enum Record {
@@ -46,7 +45,7 @@ pub(super) struct Started {
     pub(super) at: String,
     pub(super) id: String,
     pub(super) controller: String,
-    /// A controller may reconcile keys that are no objects.
+    /// Empty for controllers whose keys are not objects.
     #[serde(default)]
     pub(super) kind: String,
     #[serde(default)]
@@ -62,7 +61,7 @@ pub(super) struct Started {
     pub(super) more_causes: u64,
 }
 
-/// Why it reconciles.
+/// Why it was reconciled.
 #[derive(Debug, Deserialize, Serialize)]
 pub(super) struct Cause {
     pub(super) why: String,
@@ -114,7 +113,7 @@ pub(super) struct Queue {
     pub(super) active: u64,
 }
 
-/// Reads what operators write, for as long as it is polled.
+/// Reads journals while polled.
 pub(super) async fn listen(listener: TcpListener, shared: Arc<Shared>) {
     let mut readers = JoinSet::new();
     let mut connection = 0;
@@ -125,7 +124,7 @@ pub(super) async fn listen(listener: TcpListener, shared: Arc<Shared>) {
                     connection += 1;
                     readers.spawn(read(connection, stream, shared.clone()));
                 }
-                // Out of file descriptors, or a client that went away at once.
+                // Out of file descriptors, or the client disconnected early.
                 Err(_) => tokio::task::yield_now().await,
             },
             Some(_) = readers.join_next() => {}
@@ -140,7 +139,7 @@ async fn read(connection: u64, stream: TcpStream, shared: Arc<Shared>) {
     loop {
         line.clear();
         let Ok(_) = (&mut reader).take(LINE).read_until(b'\n', &mut line).await else { break };
-        // The end, or a line that is too long.
+        // End of stream, or the line is too long.
         if line.last() != Some(&b'\n') {
             break;
         }

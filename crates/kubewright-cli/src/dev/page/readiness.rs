@@ -1,26 +1,26 @@
-//! How an object is, in a word or two: what people look for in `kubectl get`, for every kind.
+//! The displayed status of an object, similar to `kubectl get`, for every kind.
 //!
-//! A pure function of the object. Built-in kinds have rules of their own; all others are read by the conventions of
-//! conditions. A condition that is not understood says nothing, and an object without status is simply there.
+//! A pure function of the object. Built-in kinds have their own rules; other kinds follow the conventions for
+//! conditions. Unknown conditions are ignored, and objects without a status have none.
 
 use serde::Serialize;
 use serde_json::Value;
 
-/// How good it is. The word beside it says the same in text.
+/// The severity. The word beside it has the same meaning.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub(super) enum Level {
-    /// As it should be.
+    /// As desired.
     Good,
-    /// Not yet, and nothing is wrong.
+    /// In progress.
     Waiting,
-    /// Somebody should look.
+    /// Failed.
     Bad,
-    /// Nothing is known, or nothing is to be known.
+    /// No status.
     Unknown,
 }
 
-/// How an object is.
+/// The displayed status.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub(super) struct Readiness {
     pub(super) level: Level,
@@ -33,15 +33,15 @@ impl Readiness {
     }
 }
 
-/// Conditions that say that all is well.
+/// Conditions that are True if all is well.
 const GOOD: &[&str] =
     &["Ready", "Available", "Established", "Healthy", "Complete", "Succeeded", "Synced", "Approved"];
-/// Conditions that say that something is wrong.
+/// Conditions that are True if something is wrong.
 const BAD: &[&str] = &["Degraded", "Failed", "Stalled", "Error", "ReplicaFailure", "FailureTarget"];
-/// Reasons for which a container waits, and will not start by waiting.
+/// Waiting reasons of containers that need intervention.
 const STUCK: &[&str] = &["BackOff", "Err", "Invalid", "Error"];
 
-/// How this object is.
+/// The status of an object.
 pub(super) fn readiness(group: &str, kind: &str, object: &Value) -> Readiness {
     if object.pointer("/metadata/deletionTimestamp").is_some() {
         return Readiness::new(Level::Waiting, "Terminating");
@@ -154,7 +154,7 @@ fn failed(object: &Value) -> Option<Readiness> {
     Some(Readiness::new(Level::Bad, *bad))
 }
 
-/// Whether the status is about the specification as it is now, as far as it says.
+/// Whether the status is from the latest generation, as far as known.
 fn is_observed(object: &Value) -> bool {
     let generation = object.pointer("/metadata/generation").and_then(Value::as_i64);
     let observed = object.pointer("/status/observedGeneration").and_then(Value::as_i64);
@@ -187,7 +187,7 @@ mod tests {
     }
 
     #[test]
-    fn pods_are_as_kubectl_says_them() {
+    fn pods_have_the_status_of_kubectl() {
         let pod = |status: Value| json!({ "status": status });
         let ready = json!([{ "type": "Ready", "status": "True" }]);
         check("", "Pod", &pod(json!({ "phase": "Running", "conditions": ready })), Level::Good, "Running");
@@ -214,7 +214,7 @@ mod tests {
     }
 
     #[test]
-    fn a_deployment_is_ready_when_all_replicas_of_its_last_change_are() {
+    fn a_deployment_is_ready_when_all_updated_replicas_are() {
         let deployment = |generation: i64, updated: i64, ready: i64| {
             json!({
                 "metadata": { "generation": generation },
@@ -231,7 +231,7 @@ mod tests {
     }
 
     #[test]
-    fn other_kinds_are_read_by_their_conditions_then_by_their_phase() {
+    fn other_kinds_use_conditions_then_the_phase() {
         let object = |conditions: Value| json!({ "metadata": { "generation": 2 }, "status": { "observedGeneration": 2, "conditions": conditions } });
         let is = |name: &str, status: &str| json!({ "type": name, "status": status });
         check(

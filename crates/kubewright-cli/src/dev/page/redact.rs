@@ -1,13 +1,13 @@
-//! What must not leave the process: the values of Secrets.
+//! Redacts the values of Secrets.
 //!
-//! Applied to every object before it is kept, so that no later step can forget it.
+//! Applied to every object before it is stored.
 
 use serde_json::Value;
 
-/// Holds a copy of the whole object as it was applied, values included.
+/// Contains a copy of the applied object, including values.
 const LAST_APPLIED: &str = "kubectl.kubernetes.io/last-applied-configuration";
 
-/// Replaces the values of a Secret of the core group; other objects stay as they are.
+/// Redacts a core Secret; other objects are unchanged.
 pub(super) fn redact(group: &str, kind: &str, object: &mut Value) {
     if !group.is_empty() || kind != "Secret" {
         return;
@@ -31,7 +31,7 @@ mod tests {
     use serde_json::json;
 
     #[test]
-    fn no_value_of_a_secret_is_left_and_its_keys_are() {
+    fn secret_values_are_redacted_and_keys_are_kept() {
         let mut secret = json!({
             "metadata": { "name": "s", "annotations": { LAST_APPLIED: "{\"data\":{\"password\":\"aHVudGVyMg==\"}}", "team": "blue" } },
             "data": { "password": "aHVudGVyMg==", "user": "YWRtaW4=" },

@@ -1,7 +1,7 @@
-//! Everything the page knows, and the one lock around it.
+//! The state of the web UI, behind one lock.
 //!
-//! What is shown goes to the [`Board`] as soon as it is known. What is kept beside it is what only the server needs:
-//! the last two versions of each object, and what belongs to which kind. All of it is bounded.
+//! Displayed data is published on the [`Board`]. The state keeps what only the server needs: the last two
+//! versions of each object, and the objects of each kind. All of it is bounded.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::sync::{Mutex, PoisonError};
@@ -13,21 +13,21 @@ use tokio::sync::watch;
 
 use super::board::{Board, Topic};
 use super::detail::{self, Detail};
-use super::plumbing;
 use super::readiness::{self, Readiness};
 use super::redact;
+use super::system_objects;
 use super::work::Work;
 
-/// Objects that are kept; a cluster with more is not what this page is for, and it says so.
+/// Maximum number of objects; the page reports when it is reached.
 const OBJECTS: usize = 20_000;
-/// Events that are kept, the newest.
+/// Number of events to keep.
 const EVENTS: usize = 2_000;
 
-/// The state, and who waits for it to change.
+/// The state with change notifications.
 pub(super) struct Shared {
     state: Mutex<State>,
     changed: watch::Sender<u64>,
-    /// Tells this run from others whose numbers mean something else.
+    /// Identifies this run, since positions of other runs are not comparable.
     epoch: String,
 }
 
@@ -40,7 +40,7 @@ impl Shared {
         shared
     }
 
-    /// Changes the state, and wakes who waits if there is something to see.
+    /// Changes the state, and notifies readers if something was published.
     pub(super) fn update<R>(&self, change: impl FnOnce(&mut State) -> R) -> R {
         let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
         let result = change(&mut state);
@@ -50,7 +50,7 @@ impl Shared {
         result
     }
 
-    /// Looks at the state.
+    /// Reads the state.
     pub(super) fn read<R>(&self, look: impl FnOnce(&State) -> R) -> R {
         look(&self.state.lock().unwrap_or_else(PoisonError::into_inner))
     }
@@ -70,7 +70,7 @@ pub(super) fn now() -> u64 {
     u64::try_from(since.as_millis()).unwrap_or(u64::MAX)
 }
 
-/// A kind that is watched, as the state needs to know it.
+/// A watched kind.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct KindName {
     /// `deployments.apps`
@@ -86,39 +86,39 @@ pub(super) struct State {
     pub(super) work: Work,
     pub(super) status: Status,
     objects: HashMap<String, Tracked>,
-    /// When each event was last seen, to the second, and the same the other way round.
+    /// The last time of each event in seconds, and the reverse index.
     event_times: HashMap<String, String>,
     event_order: BTreeSet<(String, String)>,
 }
 
-/// What is known of one object.
+/// A tracked object.
 struct Tracked {
     kind: String,
-    /// As JSON text, which takes a tenth of what a parsed object does.
+    /// As JSON text, which needs a tenth of the memory of a parsed object.
     current: Box<str>,
-    /// The version before the last change that is worth showing, without its `managedFields`.
+    /// The version before the last visible change, without `managedFields`.
     previous: Option<Box<str>>,
     changed: u64,
 }
 
-/// The connection to the cluster, and what cannot be shown.
+/// The connection status, and what cannot be shown.
 #[derive(Debug, Default, Serialize)]
 pub(super) struct Status {
-    /// Why there is no connection, if there is none, by what failed.
+    /// Connection errors by source.
     #[serde(serialize_with = "first_value")]
     pub(super) lost: BTreeMap<String, String>,
-    /// Whether the kinds of the cluster are known.
+    /// Whether discovery succeeded.
     pub(super) discovered: bool,
-    /// Kinds that are watched.
+    /// Number of watched kinds.
     pub(super) kinds: usize,
-    /// Kinds whose objects are still being listed.
+    /// Kinds whose objects are being listed.
     #[serde(serialize_with = "count")]
     pub(super) listing: BTreeSet<String>,
-    /// Kinds that may not be listed.
+    /// Kinds that are forbidden.
     pub(super) forbidden: BTreeSet<String>,
-    /// Kinds that the server fails to list, and why.
+    /// Kinds that cannot be listed, with the reason.
     pub(super) unreadable: BTreeMap<String, String>,
-    /// Whether there are more objects than are kept.
+    /// Whether the maximum number of objects is reached.
     pub(super) full: bool,
 }
 
@@ -133,7 +133,7 @@ fn count<S: serde::Serializer>(set: &BTreeSet<String>, serializer: S) -> Result<
     set.len().serialize(serializer)
 }
 
-/// An object as the tree shows it.
+/// An object in the tree.
 #[derive(Serialize)]
 struct ObjectEntry<'a> {
     id: &'a str,
@@ -160,7 +160,7 @@ struct EventEntry<'a> {
     message: &'a str,
     count: i64,
     at: &'a str,
-    /// Tells which of two events in one second came later.
+    /// Orders events within the same second.
     version: u64,
     source: &'a str,
     object: EventObject<'a>,
@@ -175,12 +175,12 @@ struct EventObject<'a> {
 }
 
 impl State {
-    /// Puts the status on the board, after it changed.
+    /// Publishes the status.
     pub(super) fn tell_status(&mut self) {
         self.board.put(Topic::Status, "", &self.status);
     }
 
-    /// An object was seen, in a list or because it changed.
+    /// Adds or updates an object.
     pub(super) fn see(&mut self, kind: &KindName, mut object: Value, at: u64) {
         let Some(id) = text(&object, "/metadata/uid").map(str::to_owned) else { return };
         redact::redact(&kind.group, &kind.kind, &mut object);
@@ -206,13 +206,13 @@ impl State {
         self.objects.insert(id, Tracked { kind: kind.key.clone(), current, previous, changed });
     }
 
-    /// An object is gone.
+    /// Removes an object.
     pub(super) fn gone(&mut self, id: &str) {
         self.objects.remove(id);
         self.board.remove(Topic::Object, id);
     }
 
-    /// A list of all objects of a kind ended: others of that kind are gone.
+    /// Completes a list: removes other objects of the kind.
     pub(super) fn listed(&mut self, kind: &str, present: &BTreeSet<String>) {
         let gone = |(id, object): (&String, &Tracked)| {
             (object.kind == kind && !present.contains(id)).then(|| id.clone())
@@ -222,7 +222,7 @@ impl State {
         }
     }
 
-    /// Kinds come and go: what is left of others than these goes with them.
+    /// Removes the objects of kinds that are no longer served.
     pub(super) fn keep_kinds(&mut self, is_served: impl Fn(&str) -> bool) {
         let gone = |(id, object): (&String, &Tracked)| (!is_served(&object.kind)).then(|| id.clone());
         for id in self.objects.iter().filter_map(gone).collect::<Vec<_>>() {
@@ -237,11 +237,11 @@ impl State {
         }
     }
 
-    /// An event was seen.
+    /// Adds or updates an event.
     pub(super) fn see_event(&mut self, event: &Value) {
         let Some(id) = text(event, "/metadata/uid") else { return };
         let entry = event_entry(id, event);
-        // Some times have fractions of a second and some do not; to the second they sort as text.
+        // Only some times have fractions of a second; truncated to seconds they sort as text.
         let second = entry.at.get(..19).unwrap_or(entry.at).to_owned();
         self.board.put(Topic::Event, id, &entry);
         if let Some(old) = self.event_times.insert(id.to_owned(), second.clone()) {
@@ -255,7 +255,7 @@ impl State {
         }
     }
 
-    /// An event is gone.
+    /// Removes an event.
     pub(super) fn gone_event(&mut self, id: &str) {
         if let Some(second) = self.event_times.remove(id) {
             self.event_order.remove(&(second, id.to_owned()));
@@ -263,14 +263,14 @@ impl State {
         self.board.remove(Topic::Event, id);
     }
 
-    /// A list of all events ended: others are gone.
+    /// Completes a list of events: removes others.
     pub(super) fn listed_events(&mut self, present: &BTreeSet<String>) {
         for id in self.event_times.keys().filter(|id| !present.contains(*id)).cloned().collect::<Vec<_>>() {
             self.gone_event(&id);
         }
     }
 
-    /// An object in full.
+    /// The full object.
     pub(super) fn detail(&self, id: &str) -> Option<Detail> {
         let object = self.objects.get(id)?;
         let parse = |text: &str| serde_json::from_str::<Value>(text).ok();
@@ -297,8 +297,8 @@ fn object_entry<'a>(kind: &'a KindName, id: &'a str, object: &'a Value, changed:
                 [field(condition, "type"), field(condition, "status"), field(condition, "reason")]
             })
             .collect(),
-        custom: plumbing::is_custom(&kind.group),
-        plumbing: plumbing::is_plumbing(&kind.group, &kind.kind, object),
+        custom: system_objects::is_custom(&kind.group),
+        plumbing: system_objects::is_system_object(&kind.group, &kind.kind, object),
         changed,
     }
 }
@@ -354,7 +354,7 @@ mod tests {
     }
 
     #[test]
-    fn an_object_keeps_the_version_before_its_last_change_that_shows() {
+    fn the_version_before_the_last_visible_change_is_kept() {
         let mut state = State::default();
         let map = kind("", "ConfigMap");
         let version = |number: &str, page: &str| json!({ "kind": "ConfigMap", "metadata": { "uid": "u", "name": "m", "resourceVersion": number }, "data": { "page": page } });
@@ -382,7 +382,7 @@ mod tests {
     }
 
     #[test]
-    fn a_list_removes_what_is_no_longer_there_of_its_kind() {
+    fn a_list_removes_deleted_objects_of_its_kind() {
         let mut state = State::default();
         for (sort, id) in [("ConfigMap", "a"), ("ConfigMap", "b"), ("Pod", "c")] {
             state.see(&kind("", sort), json!({ "metadata": { "uid": id, "name": id } }), 1);
@@ -410,7 +410,7 @@ mod tests {
     }
 
     #[test]
-    fn events_of_both_forms_have_time_count_and_object() {
+    fn events_of_both_api_groups_are_shown() {
         let object = json!({ "kind": "Pod", "namespace": "default", "name": "web", "uid": "p" });
         let old = json!({
             "metadata": { "uid": "1" }, "type": "Warning", "reason": "BackOff", "message": "no", "count": 4,
@@ -430,7 +430,7 @@ mod tests {
     }
 
     #[test]
-    fn a_cluster_with_too_many_objects_is_cut_off_and_that_is_said() {
+    fn the_object_limit_is_reported() {
         let mut state = State::default();
         let map = kind("", "ConfigMap");
         for id in 0..=OBJECTS {

@@ -1,7 +1,7 @@
-//! The stream of server-sent events: everything at first, then what changes, as often as a person can follow.
+//! The stream of server-sent events: the full state, then changes at a limited rate.
 //!
-//! Each stream is a position on the board and nothing else. Its `id` is the position, which the browser sends back when
-//! it reconnects.
+//! A stream is only a position on the board. The position is the event `id`, which the browser sends when it
+//! reconnects.
 
 use std::convert::Infallible;
 use std::sync::Arc;
@@ -16,11 +16,11 @@ use tokio::time::{Instant, sleep_until, timeout};
 
 use super::state::Shared;
 
-/// Entries in one message, so that a browser can draw between them.
+/// Entries per message, so that the browser can render in between.
 const ENTRIES: usize = 500;
-/// The least time between two messages when nothing waits.
+/// Minimum time between two messages.
 const PACE: Duration = Duration::from_millis(50);
-/// How often a quiet stream says that it is there.
+/// Keep-alive interval.
 const ALIVE: Duration = Duration::from_secs(15);
 
 struct Reader {
@@ -28,11 +28,11 @@ struct Reader {
     changes: watch::Receiver<u64>,
     position: u64,
     not_before: Instant,
-    /// Streams are counted.
+    /// Limits the number of streams.
     _place: OwnedSemaphorePermit,
 }
 
-/// The body of an answer, from where the browser's last message was.
+/// The response body, starting at the browser's last position.
 pub(super) fn body(
     shared: Arc<Shared>,
     last: Option<&str>,
@@ -47,7 +47,7 @@ pub(super) fn body(
     }))
 }
 
-/// The position that an `id` of this run means.
+/// The position of an event `id` of this run.
 fn position(shared: &Shared, id: &str) -> Option<u64> {
     let (epoch, position) = id.split_once('-')?;
     (epoch == shared.epoch()).then(|| position.parse().ok())?

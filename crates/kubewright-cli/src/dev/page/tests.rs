@@ -1,4 +1,4 @@
-//! The page from outside: a real API server, a real cluster, real sockets, and a real browser.
+//! End-to-end tests of the web UI with a real API server, cluster, sockets and browser.
 
 mod browser;
 mod driver;
@@ -21,24 +21,24 @@ use tokio::time::timeout;
 use super::Page;
 use world::{Call, Stream, World};
 
-/// Longer than anything here takes, even on a machine that has other things to do.
+/// Timeout, generous for slow machines.
 const DEADLINE: Duration = Duration::from_mins(1);
 
 #[tokio::test]
-async fn who_calls_the_page_by_another_name_is_refused() {
+async fn other_host_names_are_rejected() {
     let world = World::start().await;
     for host in ["evil.example", "evil.example:80", "127.0.0.1.evil.example"] {
         for path in ["/", "/events", "/object?id=x"] {
             let answer = Call::get(path).host(host).send(&world.page).await;
             assert_eq!(answer.status, StatusCode::FORBIDDEN, "{host} {path}");
-            assert!(answer.text.starts_with("this page is for this machine only"), "{}", answer.text);
+            assert!(answer.text.starts_with("this page is local only"), "{}", answer.text);
         }
     }
     assert_eq!(Call::get("/").host("localhost:1").send(&world.page).await.status, StatusCode::OK);
 }
 
 #[tokio::test]
-async fn the_page_only_reads_and_its_headers_let_nothing_else_in() {
+async fn the_page_is_read_only_and_sets_security_headers() {
     let world = World::start().await;
     let refused = Call::get("/object?id=x").method("POST").send(&world.page).await;
     assert_eq!(refused.status, StatusCode::METHOD_NOT_ALLOWED);
@@ -56,7 +56,7 @@ async fn the_page_only_reads_and_its_headers_let_nothing_else_in() {
 }
 
 #[tokio::test]
-async fn a_browser_that_comes_back_gets_only_what_it_missed() {
+async fn a_reconnecting_browser_gets_only_what_it_missed() {
     let world = World::start().await;
     world.config_map("first", &json!({})).await;
     let mut stream = Stream::open(&world.page, None).await;
@@ -74,7 +74,7 @@ async fn a_browser_that_comes_back_gets_only_what_it_missed() {
 }
 
 #[tokio::test]
-async fn kinds_that_are_defined_later_are_followed_and_forgotten_with_their_definition() {
+async fn kinds_appear_and_disappear_with_their_crd() {
     let world = World::start().await;
     let mut stream = Stream::open(&world.page, None).await;
     let definition = world.define("View").await;
@@ -98,7 +98,7 @@ async fn kinds_that_are_defined_later_are_followed_and_forgotten_with_their_defi
 }
 
 #[tokio::test]
-async fn kinds_that_may_not_be_read_are_left_out_and_the_rest_is_shown() {
+async fn forbidden_kinds_are_skipped() {
     let server = ApiServer::new(Options { authorization: Authorization::Rbac, ..Options::default() });
     let admin = kube::Client::new(server.clone(), "default");
     let rbac = "/apis/rbac.authorization.k8s.io/v1";
@@ -138,7 +138,7 @@ async fn kinds_that_may_not_be_read_are_left_out_and_the_rest_is_shown() {
 }
 
 #[tokio::test]
-async fn a_cluster_that_does_not_answer_is_told_and_followed_once_it_does() {
+async fn an_unreachable_cluster_is_reported_and_retried() {
     let authority = Authority::new().expect("an authority");
     let (admin, own) = (
         authority.client("admin", &["system:masters"]).expect("a certificate"),
@@ -169,7 +169,7 @@ async fn a_cluster_that_does_not_answer_is_told_and_followed_once_it_does() {
 }
 
 #[tokio::test]
-async fn a_journal_that_does_not_begin_with_hello_is_not_read() {
+async fn a_journal_without_hello_is_rejected() {
     let world = World::start().await;
     let mut stream = Stream::open(&world.page, None).await;
     let started = json!({
@@ -244,7 +244,7 @@ async fn the_journal_of_a_manager_is_shown_with_causes_and_calls() {
 }
 
 #[tokio::test]
-async fn a_page_that_is_stopped_closes_what_it_opened() {
+async fn a_stopped_page_closes_its_connections() {
     let world = World::start().await;
     let (page, journal) = (world.page.address, world.page.journal);
     let mut stream = Stream::open(&world.page, None).await;
@@ -257,11 +257,11 @@ async fn a_page_that_is_stopped_closes_what_it_opened() {
 }
 
 #[tokio::test]
-async fn a_taken_port_says_what_to_do() {
+async fn a_taken_port_is_an_error_with_a_hint() {
     let world = World::start().await;
     let port = world.page.address.port();
     let Err(error) = Page::start(world.client.clone(), port).await else { panic!("the port is taken") };
-    assert_eq!(error.to_string(), format!("the page cannot be served on 127.0.0.1:{port}"));
+    assert_eq!(error.to_string(), format!("cannot serve the web UI on 127.0.0.1:{port}"));
 }
 
 fn entries(batch: &Value, topic: &str) -> Vec<Value> {
@@ -273,7 +273,7 @@ fn status(batch: &Value) -> Option<Value> {
     entries(batch, "status").pop()
 }
 
-/// Whether everything that was there at the start has been told.
+/// Whether the initial state is complete.
 fn is_settled(batch: &Value) -> bool {
     status(batch).is_some_and(|status| status["discovered"] == json!(true) && status["listing"] == json!(0))
 }
@@ -282,7 +282,7 @@ fn object(batch: &Value, name: &str) -> Option<Value> {
     entries(batch, "object").into_iter().find(|object| object["name"] == name)
 }
 
-/// The objects that are not the cluster's own.
+/// The objects that are not system objects.
 fn names(batch: &Value) -> Vec<String> {
     let shown = entries(batch, "object").into_iter().filter(|object| object["plumbing"] == json!(false));
     shown.filter_map(|object| object["name"].as_str().map(str::to_owned)).collect()

@@ -1,8 +1,8 @@
-//! Follows every kind of a cluster that can be listed and watched, and keeps the state up to date.
+//! Lists and watches every kind of the cluster, and updates the state.
 //!
-//! The kinds are asked for at the start, when a definition changes, and now and then. Each has one task that lists and
-//! then watches. A failure never ends it: it is told on the page, and tried again with growing patience. What may not be
-//! read is left out.
+//! Kinds are discovered at the start, when a CRD or APIService changes, and periodically. Each kind has one
+//! task that lists and watches it. Failures are shown on the page and retried with backoff. Forbidden kinds
+//! are skipped.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -21,42 +21,42 @@ use tokio::time::{Instant, sleep};
 
 use super::state::{KindName, Shared, State, now};
 
-/// Lists that are asked for at once.
+/// Maximum number of concurrent lists.
 const LISTS: usize = 8;
-/// Objects in one answer.
+/// Objects per list request.
 const PAGE: u32 = 500;
-/// How long a watch lasts.
+/// Watch timeout in seconds.
 const WATCH: u32 = 290;
-/// How long one discovery, or one page of a list, may take.
+/// Timeout for discovery and for one page of a list.
 const PATIENCE: Duration = Duration::from_secs(30);
-/// How often the kinds are asked for when nothing says that they changed.
+/// Interval of periodic discovery.
 const REDISCOVER: Duration = Duration::from_secs(30);
-/// Definitions come in groups, and the server needs a moment to serve them.
+/// Delay of discovery after a change: CRDs are applied in batches, and take a moment to be served.
 const SETTLE: Duration = Duration::from_millis(200);
-/// Some servers need longer, so the kinds are asked for once more.
+/// Delay of a second discovery, for slower servers.
 const SETTLE_LONG: Duration = Duration::from_secs(2);
-/// How long to wait before a kind that may not be read is asked for again.
+/// Retry interval for forbidden kinds.
 const FORBIDDEN: Duration = Duration::from_mins(1);
 const RETRY_FIRST: Duration = Duration::from_millis(250);
 const RETRY_LAST: Duration = Duration::from_secs(5);
 
 const EVENTS: &str = "events.";
-/// Objects whose changes may bring other kinds, or take them away.
+/// Kinds whose changes trigger discovery.
 const DEFINITIONS: &[&str] =
     &["customresourcedefinitions.apiextensions.k8s.io", "apiservices.apiregistration.k8s.io"];
 
-/// A kind to follow.
+/// A kind to watch.
 #[derive(Clone)]
 struct Kind {
     name: KindName,
     resource: ApiResource,
 }
 
-/// Follows the cluster for as long as it is polled.
+/// Watches the cluster while polled.
 pub(super) async fn follow(client: Client, shared: Arc<Shared>) {
     let definitions = Arc::new(Notify::new());
     let lists = Arc::new(Semaphore::new(LISTS));
-    // Ends with this future, and all its tasks with it.
+    // Dropping it aborts all tasks.
     let mut tasks = JoinSet::new();
     let mut followed: BTreeMap<String, (KindName, AbortHandle)> = BTreeMap::new();
     let mut retry = RETRY_FIRST;
@@ -96,7 +96,7 @@ pub(super) async fn follow(client: Client, shared: Arc<Shared>) {
                     }
                 }
                 shared.update(|state| {
-                    // Also forgets that discovery failed, which is no kind.
+                    // Also clears the discovery error, which is stored like a kind.
                     state.keep_kinds(|kind| kinds.contains_key(kind));
                     state.status.discovered = true;
                     state.status.kinds = kinds.len();
@@ -116,27 +116,27 @@ pub(super) async fn follow(client: Client, shared: Arc<Shared>) {
     }
 }
 
-/// The kinds of the cluster that can be followed, each in the version that the server prefers.
+/// The kinds that can be watched, each in its preferred version.
 async fn discover(client: &Client) -> Result<BTreeMap<String, Kind>, String> {
     let ask = async {
         match Discovery::new(client.clone()).run_aggregated().await {
             Ok(found) => Ok(found),
-            // Servers from before 1.26 do not know it.
+            // Servers before 1.26 do not support aggregated discovery.
             Err(_) => Discovery::new(client.clone()).run().await,
         }
     };
     let found = tokio::time::timeout(PATIENCE, ask)
         .await
-        .map_err(|_| "the server does not answer".to_owned())?
+        .map_err(|_| "the server does not respond".to_owned())?
         .map_err(|error| reason(&error))?;
     let mut kinds = BTreeMap::new();
     for group in found.groups() {
-        // A kind that the preferred version does not have is taken from the most stable one that has it.
+        // A kind that is missing in the preferred version is taken from the most stable version that has it.
         for (resource, capabilities) in
             group.recommended_resources().into_iter().chain(group.resources_by_stability())
         {
             let can = |verb| capabilities.supports_operation(verb);
-            // Events are served twice, and once is enough.
+            // Events are served in two groups; use one.
             let again = resource.group == "events.k8s.io" && resource.plural == "events";
             if !can(verbs::LIST) || !can(verbs::WATCH) || again {
                 continue;
@@ -156,7 +156,7 @@ async fn discover(client: &Client) -> Result<BTreeMap<String, Kind>, String> {
     Ok(kinds)
 }
 
-/// What a person can do something with: the server's own words, or the last cause.
+/// A readable reason: the server's message, or the root cause.
 fn reason(error: &kube::Error) -> String {
     if let kube::Error::Api(status) = error {
         return status.message.clone();
@@ -168,7 +168,7 @@ fn reason(error: &kube::Error) -> String {
     cause.to_string()
 }
 
-/// A page of a list, as far as it is read here.
+/// A page of a list.
 #[derive(Deserialize)]
 struct Page {
     metadata: PageMeta,
@@ -199,7 +199,7 @@ impl Follower {
         loop {
             let Err(error) = self.list_and_watch(&mut retry).await;
             match &error {
-                // The version is too old to go on from: the list says what is now.
+                // The resource version expired: list again.
                 kube::Error::Api(status) if status.code == 410 => {}
                 kube::Error::Api(status)
                     if status.is_forbidden() || matches!(status.code, 401 | 403 | 405) =>
@@ -212,7 +212,7 @@ impl Follower {
                 }
                 kube::Error::Api(status) => {
                     self.settle(|state, key| {
-                        // Not served yet, or no longer: discovery will tell.
+                        // Not served yet, or no longer: discovery will update it.
                         if !status.is_not_found() {
                             state.status.unreadable.insert(key.to_owned(), status.message.clone());
                         }
@@ -227,7 +227,7 @@ impl Follower {
         }
     }
 
-    /// Says how it is with this kind.
+    /// Updates the status of this kind.
     fn settle(&self, say: impl FnOnce(&mut State, &str)) {
         let key = self.kind.name.key.as_str();
         self.shared.update(|state| {
@@ -242,7 +242,7 @@ impl Follower {
 
     async fn list_and_watch(&self, retry: &mut Duration) -> Result<std::convert::Infallible, kube::Error> {
         let mut version = {
-            // Nobody closes the semaphore.
+            // The semaphore is never closed.
             let _turn = self.lists.acquire().await;
             self.list().await?
         };
@@ -268,7 +268,7 @@ impl Follower {
                     WatchEvent::Error(status) => return Err(kube::Error::Api(status)),
                 }
             }
-            // A server that ends every watch at once is not asked all the time.
+            // Back off if the server ends watches immediately.
             if begun.elapsed() < RETRY_LAST {
                 sleep(RETRY_FIRST).await;
             }
@@ -282,7 +282,7 @@ impl Follower {
             let request = self.request().list(&params).map_err(kube::Error::BuildRequest)?;
             let page: Page = tokio::time::timeout(PATIENCE, self.client.request(request))
                 .await
-                .map_err(|_| kube::Error::Service("the server does not answer".into()))??;
+                .map_err(|_| kube::Error::Service("the server does not respond".into()))??;
             for object in page.items {
                 present.extend(uid(&object).map(str::to_owned));
                 self.see(object);
@@ -305,7 +305,7 @@ impl Follower {
         if self.is_events() {
             return self.shared.update(|state| state.see_event(&object));
         }
-        // Lists leave out what all their items have in common.
+        // List items have no apiVersion and kind.
         if let Some(fields) = object.as_object_mut() {
             fields.insert("apiVersion".to_owned(), self.kind.resource.api_version.clone().into());
             fields.insert("kind".to_owned(), self.kind.resource.kind.clone().into());

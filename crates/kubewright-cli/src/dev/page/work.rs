@@ -1,7 +1,7 @@
-//! What the operator tells of its work: reconciles with their causes and calls, and the depth of its queues.
+//! The operator's work from its journal: reconciles with causes and calls, and queue depths.
 //!
-//! Pure: records in, entries on the board out. The newest [`RECONCILES`] are kept. An operator that goes leaves no
-//! reconcile running and no key in a queue.
+//! Pure: records in, board entries out. The newest [`RECONCILES`] are kept. When an operator stops, its
+//! running reconciles and queues are closed.
 
 use std::collections::{BTreeMap, HashMap, VecDeque};
 
@@ -10,22 +10,22 @@ use serde::Serialize;
 use super::board::{Board, Topic};
 use super::journal::{Call, Cause, Ended, Hello, Queue, Record, Started};
 
-/// Reconciles that are kept, the newest.
+/// Number of reconciles to keep.
 const RECONCILES: usize = 2_000;
-/// Calls that are kept of each; the rest is counted.
+/// Number of calls to keep per reconcile; others are counted.
 const CALLS: usize = 100;
-/// Depths that are kept of each queue, for its chart.
+/// Number of queue depths to keep, for the chart.
 const DEPTHS: usize = 60;
-/// Controllers whose queues are kept.
+/// Maximum number of queues.
 const QUEUES: usize = 200;
-/// Longest text that is kept of an error.
+/// Maximum length of an error text.
 const TEXT: usize = 4_000;
 
 #[derive(Default)]
 pub(super) struct Work {
     reconciles: HashMap<String, Reconcile>,
     order: VecDeque<String>,
-    /// What runs, by what it is about: connection, controller, namespace and name.
+    /// Running reconciles by connection, controller, namespace and name.
     running: HashMap<(u64, String, String, String), String>,
     queues: BTreeMap<String, Depths>,
     operators: BTreeMap<u64, Operator>,
@@ -35,7 +35,7 @@ pub(super) struct Work {
 #[derive(Debug, Serialize)]
 struct Reconcile {
     id: String,
-    /// Counts up, so that what began at the same time has an order.
+    /// Orders reconciles that started at the same time.
     number: u64,
     #[serde(skip)]
     connection: u64,
@@ -47,12 +47,12 @@ struct Reconcile {
     waited: f64,
     at: String,
     causes: Vec<Cause>,
-    /// Causes beyond those.
+    /// Number of causes not kept.
     more_causes: u64,
     calls: Vec<Call>,
-    /// Calls beyond those.
+    /// Number of calls not kept.
     more: usize,
-    /// Nothing while it runs.
+    /// `None` while it runs.
     ms: Option<f64>,
     outcome: Option<String>,
     after: Option<f64>,
@@ -85,7 +85,7 @@ struct Operator {
 }
 
 impl Work {
-    /// A line of an operator's journal.
+    /// Handles a journal record.
     pub(super) fn record(&mut self, connection: u64, record: Record, board: &mut Board) {
         match record {
             Record::Hello(hello) => self.hello(connection, hello, board),
@@ -110,11 +110,11 @@ impl Work {
         }
     }
 
-    /// The operator closed its journal: it ended, or was ended.
+    /// Handles a closed journal.
     pub(super) fn closed(&mut self, connection: u64, board: &mut Board) {
         for reconcile in self.reconciles.values_mut() {
             if reconcile.connection == connection && reconcile.outcome.is_none() {
-                reconcile.outcome = Some("cut off".to_owned());
+                reconcile.outcome = Some("interrupted".to_owned());
                 board.put(Topic::Reconcile, &reconcile.id, reconcile);
             }
         }
@@ -161,10 +161,10 @@ impl Work {
             error: None,
         };
         let id = reconcile.id.clone();
-        // No key runs twice at a time: the end of the one before got lost on its way.
+        // A key never runs twice at the same time: the end record of the previous one was lost.
         let lost = self.running.insert(reconcile.about(), id.clone());
         if let Some(lost) = lost.and_then(|lost| self.reconciles.get_mut(&lost)) {
-            lost.outcome = Some("not told".to_owned());
+            lost.outcome = Some("unknown".to_owned());
             board.put(Topic::Reconcile, &lost.id, lost);
         }
         board.put(Topic::Reconcile, &id, &reconcile);
@@ -248,7 +248,7 @@ mod tests {
     }
 
     #[test]
-    fn a_reconcile_has_its_cause_its_calls_and_its_end() {
+    fn a_reconcile_has_cause_calls_and_outcome() {
         let (mut work, mut board) = (Work::default(), Board::default());
         write(&mut work, &mut board, 1, &started("r1"));
         assert_eq!(entries(&board, "reconcile")[0]["outcome"], Value::Null);
@@ -267,7 +267,7 @@ mod tests {
     }
 
     #[test]
-    fn a_reconcile_whose_end_got_lost_does_not_run_for_ever() {
+    fn a_reconcile_without_an_end_record_is_closed() {
         let (mut work, mut board) = (Work::default(), Board::default());
         write(&mut work, &mut board, 1, &started("r1"));
         write(&mut work, &mut board, 1, &started("r2"));
@@ -277,12 +277,12 @@ mod tests {
                 .find(|one| one["id"] == id)
                 .map(|one| one["outcome"].clone())
         };
-        assert_eq!(outcome("1:r1"), Some(json!("not told")));
+        assert_eq!(outcome("1:r1"), Some(json!("unknown")));
         assert_eq!(outcome("1:r2"), Some(Value::Null));
     }
 
     #[test]
-    fn a_key_that_is_no_object_has_no_kind() {
+    fn a_key_that_is_not_an_object_has_no_kind() {
         let (mut work, mut board) = (Work::default(), Board::default());
         let line = json!({ "type": "started", "at": "", "id": "r", "controller": "c", "name": "key", "more_causes": 3 });
         write(&mut work, &mut board, 1, &line);
@@ -299,7 +299,7 @@ mod tests {
     }
 
     #[test]
-    fn an_operator_that_goes_leaves_nothing_running() {
+    fn a_stopped_operator_leaves_nothing_running() {
         let (mut work, mut board) = (Work::default(), Board::default());
         let hello = json!({ "type": "hello", "at": "2026-01-01T00:00:00Z", "operator": "o", "pid": 7, "controllers": ["view"] });
         write(&mut work, &mut board, 1, &hello);
@@ -308,7 +308,7 @@ mod tests {
         write(&mut work, &mut board, 1, &queue);
         assert_eq!(entries(&board, "operator")[0]["connected"], json!(true));
         work.closed(1, &mut board);
-        assert_eq!(entries(&board, "reconcile")[0]["outcome"], "cut off");
+        assert_eq!(entries(&board, "reconcile")[0]["outcome"], "interrupted");
         assert_eq!(entries(&board, "queue")[0]["depth"], 0);
         assert_eq!(entries(&board, "operator")[0]["connected"], json!(false));
     }

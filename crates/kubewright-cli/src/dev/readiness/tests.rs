@@ -1,4 +1,4 @@
-//! The rules of readiness, by example.
+//! Tests of the readiness rules.
 
 use serde_json::json;
 
@@ -28,7 +28,7 @@ fn view(generation: i64, status: &Value) -> Value {
 }
 
 #[test]
-fn a_custom_object_is_ready_by_its_conditions() {
+fn custom_resources_are_ready_by_their_conditions() {
     let with = |kind: &str, status: &str| {
         view(1, &json!({ "conditions": [{ "type": kind, "status": status, "reason": "R", "message": "m" }] }))
     };
@@ -43,16 +43,16 @@ fn a_custom_object_is_ready_by_its_conditions() {
 #[test]
 fn a_status_of_an_older_generation_does_not_count() {
     let seen = |generation: i64, observed: i64| view(generation, &json!({ "observedGeneration": observed }));
-    assert_eq!(reason(&seen(2, 1)), "its controller has not seen its last change");
+    assert_eq!(reason(&seen(2, 1)), "the controller has not observed the latest generation");
     assert_eq!(ready(&seen(2, 2)), None);
     let condition = json!({ "conditions": [{ "type": "Ready", "status": "True", "observedGeneration": 1 }] });
-    assert_eq!(reason(&view(2, &condition)), "its condition Ready is about an older generation");
+    assert_eq!(reason(&view(2, &condition)), "condition Ready is from an older generation");
 }
 
 #[test]
-fn an_object_without_a_status_is_ready_once_its_controller_had_its_chance() {
+fn an_object_without_a_status_is_ready_after_a_grace_period() {
     let silent = view(1, &Value::Null);
-    assert_eq!(reason(&silent), "it has no status yet");
+    assert_eq!(reason(&silent), "no status yet");
     assert_eq!(of(&silent, false), Ready(None));
     assert_eq!(ready(&view(1, &json!({}))), None);
 }
@@ -61,7 +61,7 @@ fn an_object_without_a_status_is_ready_once_its_controller_had_its_chance() {
 fn an_object_that_is_being_deleted_is_not_ready() {
     let mut object = view(1, &json!({}));
     object["metadata"]["deletionTimestamp"] = "2026-01-01T00:00:00Z".into();
-    assert_eq!(reason(&object), "it is being deleted");
+    assert_eq!(reason(&object), "being deleted");
 }
 
 #[test]
@@ -78,12 +78,12 @@ fn a_deployment_is_ready_when_its_rollout_is_done() {
         })
     };
     assert_eq!(ready(&with(2, 2, 2, "True")), Some("Available"));
-    assert_eq!(reason(&with(2, 1, 2, "True")), "1 of 2 pods are up to date");
-    assert_eq!(reason(&with(3, 2, 2, "True")), "1 old pods are left");
-    assert_eq!(reason(&with(2, 2, 1, "True")), "1 of 2 pods are available");
+    assert_eq!(reason(&with(2, 1, 2, "True")), "1 of 2 pods updated");
+    assert_eq!(reason(&with(3, 2, 2, "True")), "1 old pods remaining");
+    assert_eq!(reason(&with(2, 2, 1, "True")), "1 of 2 pods available");
     assert_eq!(reason(&with(2, 2, 2, "False")), "Available is False: R");
     let unseen = json!({ "apiVersion": "apps/v1", "kind": "Deployment", "spec": {} });
-    assert_eq!(reason(&unseen), "its controller has not seen it");
+    assert_eq!(reason(&unseen), "not observed by its controller yet");
 }
 
 #[test]
@@ -96,7 +96,7 @@ fn a_pod_is_ready_when_it_runs_or_is_done() {
     };
     assert_eq!(ready(&with("Running", "True")), Some("Running"));
     assert_eq!(ready(&with("Succeeded", "False")), Some("Succeeded"));
-    assert_eq!(reason(&with("Running", "False")), "its phase is Running");
+    assert_eq!(reason(&with("Running", "False")), "phase is Running");
     let waits = json!({
         "apiVersion": "v1", "kind": "Pod",
         "status": {
@@ -104,7 +104,7 @@ fn a_pod_is_ready_when_it_runs_or_is_done() {
             "containerStatuses": [{ "state": { "waiting": { "reason": "ImagePullBackOff", "message": "m" } } }]
         }
     });
-    assert_eq!(reason(&waits), "a container waits: ImagePullBackOff: m");
+    assert_eq!(reason(&waits), "container waiting: ImagePullBackOff: m");
     let unscheduled = json!({
         "apiVersion": "v1", "kind": "Pod",
         "status": {
@@ -116,19 +116,19 @@ fn a_pod_is_ready_when_it_runs_or_is_done() {
 }
 
 #[test]
-fn other_workloads_are_ready_as_kubectl_says() {
+fn other_workloads_follow_kubectl_rollout_status() {
     let set = |kind: &str, status: &Value| json!({ "apiVersion": "apps/v1", "kind": kind, "spec": { "replicas": 1 }, "status": status });
     assert_eq!(
         ready(&set("ReplicaSet", &json!({ "readyReplicas": 1, "availableReplicas": 1 }))),
         Some("all pods ready")
     );
-    assert_eq!(reason(&set("ReplicaSet", &json!({}))), "0 of 1 pods are ready");
+    assert_eq!(reason(&set("ReplicaSet", &json!({}))), "0 of 1 pods ready");
     let moving = json!({ "readyReplicas": 1, "currentRevision": "a", "updateRevision": "b" });
-    assert_eq!(reason(&set("StatefulSet", &moving)), "not all pods are up to date");
+    assert_eq!(reason(&set("StatefulSet", &moving)), "not all pods are updated");
     let daemons = json!({ "observedGeneration": 1, "desiredNumberScheduled": 2, "updatedNumberScheduled": 2, "numberAvailable": 1 });
-    assert_eq!(reason(&set("DaemonSet", &daemons)), "1 of 2 pods are available");
+    assert_eq!(reason(&set("DaemonSet", &daemons)), "1 of 2 pods available");
     let job = |status: &Value| json!({ "apiVersion": "batch/v1", "kind": "Job", "status": status });
-    assert_eq!(reason(&job(&json!({}))), "it has not started");
+    assert_eq!(reason(&job(&json!({}))), "not started");
     assert_eq!(ready(&job(&json!({ "startTime": "t" }))), Some("started"));
     let failed = json!({ "startTime": "t", "conditions": [{ "type": "Failed", "status": "True", "reason": "DeadlineExceeded" }] });
     assert_eq!(reason(&job(&failed)), "Failed is True: DeadlineExceeded");

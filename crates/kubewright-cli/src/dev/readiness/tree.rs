@@ -1,7 +1,6 @@
-//! An object with everything that it owns, and whether all of it is ready.
+//! Readiness of an object and all objects that it owns.
 //!
-//! Ownership is followed through the kinds that run pods and through those that the operator defines. Objects are read,
-//! never written.
+//! Owner references are followed through workload kinds and the operator's kinds. Objects are only read.
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::fmt::Write as _;
@@ -18,7 +17,7 @@ use crate::dev::definitions::Defined;
 use crate::dev::report::count;
 use crate::dev::samples::{Placed, api};
 
-/// The built-in kinds that have pods, and pods.
+/// Pods and the built-in kinds that create them.
 const WORKLOADS: &[(&str, &str)] = &[
     ("apps/v1", "Deployment"),
     ("apps/v1", "ReplicaSet"),
@@ -28,17 +27,18 @@ const WORKLOADS: &[(&str, &str)] = &[
     ("v1", "Pod"),
 ];
 
-/// How a sample is.
+/// The state of a sample.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Standing {
     /// Kind and name of the sample.
     pub(crate) sample: String,
-    /// What there is to say: by what it is ready, or what is missing.
+    /// What makes it ready, or what is missing.
     pub(crate) text: String,
     pub(crate) is_ready: bool,
 }
 
-/// How samples are, with what they own. One without a status is not ready while its controller `may_yet_speak`.
+/// The states of the samples with their owned objects. Without a status, a sample is not ready while
+/// `may_yet_speak`.
 pub(crate) async fn standings(
     client: &kube::Client,
     samples: &[Placed],
@@ -51,7 +51,7 @@ pub(crate) async fn standings(
         let object = sample.api(client).get_opt(&sample.name).await.map_err(told);
         let object = object.with_context(|| format!("cannot read {sample}"))?;
         let Some(object) = object.map(|object| value(&object, &sample.resource)) else {
-            let text = "it is not in the cluster".to_owned();
+            let text = "not found in the cluster".to_owned();
             found.push(Standing { sample: sample.to_string(), text, is_ready: false });
             continue;
         };
@@ -69,7 +69,7 @@ pub(crate) async fn standings(
     Ok(found)
 }
 
-/// Everywhere where something is that samples may depend on.
+/// The APIs to watch for changes that affect the samples.
 pub(crate) fn places(
     client: &kube::Client,
     samples: &[Placed],
@@ -86,12 +86,12 @@ pub(crate) fn places(
     places.into_values()
 }
 
-/// All objects that may belong to a sample.
+/// All objects that a sample may own.
 async fn list(client: &kube::Client, namespace: Option<&str>, kinds: &[Defined]) -> Result<Vec<Value>> {
     let mut found = Vec::new();
     for (resource, namespace) in parts(namespace, kinds) {
         let objects = match api(client, namespace, &resource).list(&ListParams::default()).await {
-            // On a cluster of others not everything may be looked at.
+            // On an existing cluster some kinds may be forbidden or missing.
             Err(kube::Error::Api(status)) if matches!(status.code, 403 | 404) => continue,
             listed => listed.map_err(told).with_context(|| format!("cannot list {}", resource.plural))?,
         };
@@ -100,23 +100,23 @@ async fn list(client: &kube::Client, namespace: Option<&str>, kinds: &[Defined])
     Ok(found)
 }
 
-/// The kinds that a sample in a namespace may own, and the namespace to look for them in, if not in all.
+/// The kinds that a sample may own, with the namespace to list; `None` lists all.
 fn parts<'a>(namespace: Option<&'a str>, kinds: &[Defined]) -> Vec<(ApiResource, Option<&'a str>)> {
     let built_in = WORKLOADS.iter().map(|(api_version, kind)| {
         let (group, version) = api_version.split_once('/').unwrap_or(("", api_version));
         (ApiResource::from_gvk(&GroupVersionKind::gvk(group, version, kind)), namespace)
     });
-    // In whichever version: it is the same object.
+    // Any version will do: it is the same object.
     let mut known = BTreeSet::new();
     let ours = kinds.iter().filter(|kind| known.insert((&kind.group, &kind.kind))).map(|kind| {
         let gvk = GroupVersionKind::gvk(&kind.group, &kind.version, &kind.kind);
-        // What is cluster-wide is only found among all.
+        // Cluster-scoped objects need a list over all namespaces.
         (ApiResource::from_gvk_with_plural(&gvk, &kind.plural), None)
     });
     built_in.chain(ours).collect()
 }
 
-/// An object of a list does not say itself what it is.
+/// List items have no apiVersion and kind, so they are added.
 fn value(object: &DynamicObject, resource: &ApiResource) -> Value {
     let mut value = serde_json::to_value(object).unwrap_or_default();
     value["apiVersion"] = resource.api_version.as_str().into();
@@ -124,7 +124,7 @@ fn value(object: &DynamicObject, resource: &ApiResource) -> Value {
     value
 }
 
-/// What an object owns, and what that owns.
+/// The objects owned directly and transitively.
 fn owned<'a>(object: &Value, others: &'a [Value]) -> Vec<&'a Value> {
     let mut by_owner: BTreeMap<&str, Vec<&Value>> = BTreeMap::new();
     for other in others {
@@ -186,7 +186,7 @@ mod tests {
     }
 
     #[test]
-    fn a_sample_waits_for_what_it_owns_at_any_depth_and_for_nothing_else() {
+    fn a_sample_waits_for_all_objects_that_it_owns() {
         let sample = object("View", "view", "", &json!({}));
         let running = json!({ "phase": "Running", "conditions": [{ "type": "Ready", "status": "True" }] });
         let mut others = vec![
@@ -195,7 +195,7 @@ mod tests {
             object("Pod", "theirs", "other", &json!({ "phase": "Pending" })),
         ];
         let found = standing("View view".to_owned(), &sample, &owned(&sample, &others), true);
-        assert_eq!((found.is_ready, found.text.as_str()), (false, "Pod mine: its phase is Pending"));
+        assert_eq!((found.is_ready, found.text.as_str()), (false, "Pod mine: phase is Pending"));
         others[0]["status"] = running;
         let found = standing("View view".to_owned(), &sample, &owned(&sample, &others), true);
         assert_eq!((found.is_ready, found.text.as_str()), (true, "applied, 1 Part ready, 1 Pod ready"));

@@ -1,7 +1,7 @@
-//! From a program that was built to an operator that works: manifests, definitions, the operator, samples.
+//! Deploys a new build: manifests, CRDs, the operator, samples.
 //!
-//! Each step tells how long it took: in a line of its own the first time, then all of them in one. A step that fails leaves
-//! those after it undone, and the old operator running.
+//! Each step reports its duration, in a separate line the first time, later in one combined line. If a step
+//! fails, later steps are skipped and the old operator keeps running.
 
 use std::path::Path;
 use std::time::Duration;
@@ -18,8 +18,7 @@ use crate::error::Hint as _;
 use crate::project::{Manifests, manifests};
 
 impl Session {
-    /// Brings a program that was built to work: manifests, definitions, the operator, samples. The first time each step
-    /// has a line of its own.
+    /// Deploys a binary. The first time, each step prints its own line.
     pub(super) async fn deploy(&mut self, program: &Path, cargo: Duration) -> Result<()> {
         let mut line = vec![format!("cargo {}", shown(cargo))];
         let is_first = !self.is_deployed;
@@ -57,15 +56,15 @@ impl Session {
         let took = shown(began.elapsed());
         if is_first {
             let what = match changed {
-                0 => format!("{} unchanged", count(manifests.definitions.len(), "definition")),
-                changed => format!("{} installed", count(changed, "definition")),
+                0 => format!("{} unchanged", count(manifests.definitions.len(), "CRD")),
+                changed => format!("{} installed", count(changed, "CRD")),
             };
             self.report.step("crds", &format!("{what} in {took}"))?;
         }
         line.push(if changed == 0 {
             "crds unchanged".to_owned()
         } else {
-            format!("{changed} of the crds {took}")
+            format!("crds ({changed} changed) {took}")
         });
 
         if self.grant(&manifests.declarations).await? && !is_first {
@@ -74,7 +73,7 @@ impl Session {
 
         let is_same = self.operator.is_running() && self.operator.runs(program);
         if is_same {
-            line.push("the same program, not restarted".to_owned());
+            line.push("same binary, not restarted".to_owned());
         } else {
             let began = Instant::now();
             let started = self.operator.replace(program).await?;
@@ -112,25 +111,24 @@ impl Session {
         self.look_for_sources().await
     }
 
-    /// Configures the API server to call the operator's webhooks. The operator answers already.
+    /// Configures the API server to call the operator's webhooks. The operator already serves them.
     async fn install_webhooks(&mut self, declarations: &Declarations, is_first: bool) -> Result<()> {
         let Some(webhooks) = &mut self.webhooks else {
             if is_first && declarations.serves_webhooks() {
-                let message = "not installed: it is not known how this cluster reaches your machine; \
-                               set --webhook-host to a name or address that it can connect to";
+                let message = "not installed: cannot detect how this cluster reaches your machine; \
+                               set --webhook-host to a reachable name or address";
                 self.report.failed("webhooks", message)?;
             }
             return Ok(());
         };
         let installed = webhooks.apply(self.cluster.client(), declarations).await?;
         if is_first && installed > 0 {
-            self.report
-                .step("webhooks", &format!("{} served on this machine", count(installed, "webhook")))?;
+            self.report.step("webhooks", &format!("{} served locally", count(installed, "webhook")))?;
         }
         Ok(())
     }
 
-    /// Has the program say what it declares, and writes the files that follow from that.
+    /// Reads the inventory of the binary and writes the generated files.
     async fn manifests(&mut self, program: &Path) -> Result<Manifests> {
         let (project, program) = (self.project.clone(), program.to_owned());
         let made = tokio::task::spawn_blocking(move || {
@@ -141,7 +139,7 @@ impl Session {
             }
             anyhow::Ok(made)
         });
-        let made = made.await.context("the manifests could not be made")??;
+        let made = made.await.context("failed to generate the manifests")??;
         let findings = made.findings();
         if findings != self.findings {
             self.ui.print_styled_error(&findings);
@@ -156,14 +154,14 @@ impl Session {
         match started {
             Started::Ready => self.report.step("operator", &format!("{what} in {took}")),
             Started::Running => {
-                self.report.step("operator", &format!("{what}; its caches are not filled after {took}"))
+                self.report.step("operator", &format!("{what}; caches not synced after {took}"))
             }
-            // How it ended is told next.
+            // The exit is reported by the next event.
             Started::Ended => Ok(()),
         }
     }
 
-    /// Whether the samples are due with the first deployment.
+    /// Whether the first deployment applies the samples.
     async fn is_to_apply_samples(&self) -> Result<bool> {
         Ok(match self.samples {
             Some(samples) => samples,
@@ -171,7 +169,7 @@ impl Session {
         })
     }
 
-    /// Applies the samples. Tells how many there are.
+    /// Applies the samples. Returns their number.
     pub(super) async fn apply_samples(&mut self) -> Result<usize> {
         let client = self.cluster.client();
         let mut placed = Vec::new();
@@ -185,7 +183,7 @@ impl Session {
         Ok(applied)
     }
 
-    /// The samples that the cluster has from an earlier run.
+    /// Samples that exist from an earlier run.
     async fn kept_samples(&self) -> Result<Vec<Placed>> {
         let client = self.cluster.client();
         let mut kept = Vec::new();
@@ -198,12 +196,12 @@ impl Session {
         Ok(kept)
     }
 
-    /// A Cargo.toml may have brought other sources.
+    /// Updates the watched sources after a change of Cargo.toml.
     async fn look_for_sources(&mut self) -> Result<()> {
         let Some(watcher) = self.watcher.as_mut().filter(|_| self.is_moved) else { return Ok(()) };
         let (project, bin) = (self.project.clone(), self.builder.bin.clone());
         let metadata = tokio::task::spawn_blocking(move || project.metadata(bin.as_deref()));
-        watcher.watch(metadata.await.context("cargo could not be asked")??.sources)?;
+        watcher.watch(metadata.await.context("failed to run cargo metadata")??.sources)?;
         self.is_moved = false;
         Ok(())
     }

@@ -1,4 +1,4 @@
-//! How it stands: whether the samples are ready, what is said of it, and when.
+//! The summary: whether the samples are ready.
 
 use anyhow::{Result, anyhow};
 
@@ -8,7 +8,7 @@ use crate::dev::report::shown;
 use crate::error::Hint as _;
 
 impl Session {
-    /// Takes note of how the samples are, and tells it when that is news. Tells whether all is well.
+    /// Records the states of the samples and reports changes. Returns whether all are ready.
     pub(super) fn stand(&mut self, standings: Result<Vec<Standing>>) -> Result<bool> {
         self.standings = match standings {
             Ok(standings) => standings,
@@ -21,23 +21,23 @@ impl Session {
         if is_ready {
             self.waiting.end();
             if self.told != Some(true) {
-                self.summarise(true)?;
+                self.summarize(true)?;
             }
         } else if self.waiting.is_late() && self.once.is_none() {
-            self.summarise(false)?;
+            self.summarize(false)?;
         }
         Ok(is_ready)
     }
 
-    /// How it stands, and where to look.
-    fn summarise(&mut self, is_ready: bool) -> Result<()> {
+    /// Prints the summary.
+    fn summarize(&mut self, is_ready: bool) -> Result<()> {
         let is_first = self.told.replace(is_ready).is_none();
         let after =
             if is_first { format!(" after {}", shown(self.started.elapsed())) } else { String::new() };
         if is_ready {
             self.report.result("ready", &format!("the operator runs{after}"))?;
         } else {
-            self.report.failed("not ready", &format!("the samples are not all ready{after}"))?;
+            self.report.failed("not ready", &format!("not all samples are ready{after}"))?;
         }
         for Standing { sample, text, is_ready } in &self.standings {
             let line = format!("{sample}: {text}");
@@ -56,15 +56,14 @@ impl Session {
         }
     }
 
-    /// Why the samples are not ready in time.
+    /// The timeout error of `--once`.
     pub(super) fn timed_out(&self) -> anyhow::Error {
         let mut reasons: Vec<String> = Vec::new();
         reasons.extend(self.operator.trouble().map(str::to_owned));
         let waits = self.standings.iter().filter(|standing| !standing.is_ready);
         reasons.extend(waits.map(|standing| format!("{}: {}", standing.sample, standing.text)));
         let patience = shown(self.once.unwrap_or_default());
-        anyhow!("the samples are not ready {patience} after the build\n{}", reasons.join("\n")).hint(
-            "give it more time with --timeout, or look into it with kubectl while it runs without --once",
-        )
+        anyhow!("samples not ready {patience} after the build\n{}", reasons.join("\n"))
+            .hint("increase --timeout, or run without --once and inspect the cluster with kubectl")
     }
 }

@@ -1,4 +1,4 @@
-//! PROJECT, as people and other tools have it.
+//! Tests of reading and writing PROJECT.
 
 use super::*;
 
@@ -35,7 +35,7 @@ fn said(text: &str) -> String {
 }
 
 #[test]
-fn what_another_tool_wrote_is_kept() {
+fn unknown_fields_are_preserved() {
     let file = ProjectFile::read(KUBEBUILDER).unwrap();
     assert!(file.multigroup);
     assert_eq!(file.resources[0].full_group(), "sales.example.com");
@@ -45,20 +45,23 @@ fn what_another_tool_wrote_is_kept() {
 }
 
 #[test]
-fn a_layout_may_be_one_text() {
+fn the_layout_may_be_a_string() {
     let file = ProjectFile::read("version: '3'\nlayout: go.kubebuilder.io/v3,other/v1\n").unwrap();
     assert_eq!(file.layout, ["go.kubebuilder.io/v3", "other/v1"]);
 }
 
 #[test]
-fn a_newer_file_is_told_from_a_broken_one() {
-    assert_eq!(said("version: '4'\nsomething: new\n"), "PROJECT has version 4, and this kubewright knows 3");
+fn a_newer_version_and_an_invalid_file_are_different_errors() {
+    assert_eq!(
+        said("version: '4'\nsomething: new\n"),
+        "PROJECT has version 4, but this kubewright supports 3"
+    );
     let broken = said("version: '3'\nresources:\n  - a: [1\n");
-    assert!(broken.starts_with("PROJECT is broken at line "), "{broken}");
+    assert!(broken.starts_with("PROJECT is invalid at line "), "{broken}");
 }
 
 #[test]
-fn settings_of_ours_come_and_go_without_a_trace() {
+fn removed_settings_leave_no_trace() {
     let mut file = ProjectFile::new("example.com", "shop");
     let before = file.to_text();
     file.set("prometheus", true.into());

@@ -1,4 +1,4 @@
-//! Types as text: Rust that rustfmt has nothing to change in.
+//! Writes types as Rust source that rustfmt does not change.
 
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
@@ -8,18 +8,18 @@ use super::item::{Enum, Field, Item, Presence, Struct, has_code};
 use super::marks::Mark;
 use super::model::Model;
 
-/// What stands at the struct of the spec.
+/// Attributes of the spec struct.
 pub(super) struct Head<'a> {
     pub(super) about: &'a str,
-    /// The struct that is the spec.
+    /// The name of the spec struct.
     pub(super) spec: &'a str,
     /// The arguments of `#[kube(...)]`.
     pub(super) kube: Vec<String>,
-    /// `<kind>` with its article.
+    /// The kind with its article.
     pub(super) whose: &'a str,
 }
 
-/// The file.
+/// The source file.
 pub(super) fn file(model: &Model, head: &Head<'_>) -> String {
     let mut body = String::new();
     let mut defaults = Defaults::default();
@@ -40,7 +40,7 @@ pub(super) fn file(model: &Model, head: &Head<'_>) -> String {
              clippy::doc_lazy_continuation,\n    \
              clippy::doc_overindented_list_items,\n    \
              clippy::enum_variant_names,\n    \
-             reason = \"words and names are those of the CRD\"\n\
+             reason = \"texts and names come from the CRD\"\n\
          )]\n\n",
     );
     imports(&mut text, model, &body);
@@ -150,7 +150,7 @@ fn enumeration(text: &mut String, made: &Enum, head: &Head<'_>) {
     text.push_str("}\n");
 }
 
-/// A doc comment becomes a part of the definition; where that has none, a plain comment says what it is.
+/// A doc comment becomes a CRD description. Types without a description get a plain comment.
 fn about(text: &mut String, doc: Option<&str>, path: &str, head: &Head<'_>) {
     match doc.filter(|doc| !doc.is_empty()) {
         Some(doc) => comment(text, doc, ""),
@@ -160,7 +160,7 @@ fn about(text: &mut String, doc: Option<&str>, path: &str, head: &Head<'_>) {
 
 fn comment(text: &mut String, doc: &str, indent: &str) {
     if has_code(doc) {
-        // It is no Rust; only the definition has it.
+        // Not valid rustdoc: only the CRD gets the description.
         let description = Mark::Keyword("description".to_owned(), doc.into());
         let _ = writeln!(text, "{indent}{}", description.line());
         return;
@@ -177,7 +177,7 @@ fn write_marks(text: &mut String, marks: &[Mark], indent: &str) {
     }
 }
 
-/// What serde is told of a field or a variant; rustfmt breaks long lines.
+/// The `#[serde]` attribute of a field or variant, wrapped as rustfmt does.
 fn attribute(text: &mut String, arguments: &[String]) {
     let line = arguments.join(", ");
     let _ = if line.len() > 70 {
@@ -187,7 +187,7 @@ fn attribute(text: &mut String, arguments: &[String]) {
     };
 }
 
-/// Functions for defaults, by their names.
+/// Default functions by name.
 #[derive(Default)]
 struct Defaults(BTreeMap<String, (String, String)>);
 

@@ -1,16 +1,16 @@
-//! Names of Rust for names of JSON.
+//! Rust identifiers for JSON names.
 
 use std::collections::BTreeSet;
 
 use crate::scaffold::names;
 
-/// The name of a field: `job_template` for `jobTemplate`, `cluster_ips` for `clusterIPs`, `type_` for `type`.
+/// A field name: `job_template` for `jobTemplate`, `cluster_ips` for `clusterIPs`, `type_` for `type`.
 pub(super) fn field(name: &str, taken: &mut BTreeSet<String>) -> String {
     let mut text = names::module(&acronyms(name));
     while text.contains("__") {
         text = text.replace("__", "_");
     }
-    // A name that begins so looks unused; one that becomes a word of the language or a number does not stay so.
+    // A leading underscore would mark the field as unused; keywords and digits get a suffix or prefix.
     text = names::module(text.trim_start_matches('_'));
     if text.is_empty() {
         text.push_str("field");
@@ -18,7 +18,7 @@ pub(super) fn field(name: &str, taken: &mut BTreeSet<String>) -> String {
     unique(text, "_", taken)
 }
 
-/// The name of a type or a variant: `JobTemplate` for `jobTemplate`, `V1` for `1`.
+/// A type or variant name: `JobTemplate` for `jobTemplate`, `V1` for `1`.
 pub(super) fn part(name: &str) -> String {
     let words = name.split(|char: char| !char.is_ascii_alphanumeric());
     let mut text: String = words.map(names::type_name).collect();
@@ -27,13 +27,13 @@ pub(super) fn part(name: &str) -> String {
     } else if text.starts_with(|first: char| first.is_ascii_digit()) {
         text.insert(0, 'V');
     } else if text == "Self" {
-        // The only word of the language that begins so.
+        // `Self` is the only capitalized keyword.
         text.insert_str(0, "It");
     }
     text
 }
 
-/// The name of one item of a list or a map: `Address` for `Addresses`. By the endings of English, as kinds' plurals are.
+/// The item name of a list or map: `Address` for `Addresses`, by English endings as for plurals of kinds.
 pub(super) fn singular(name: &str) -> String {
     let word = name.to_lowercase();
     let ends = |endings: &[&str]| endings.iter().any(|end| word.ends_with(end) && word.len() > end.len());
@@ -51,7 +51,7 @@ pub(super) fn singular(name: &str) -> String {
     }
 }
 
-/// The words that all names end with: `Address` for `BillingAddress` and `ShippingAddress`.
+/// The common trailing words of names: `Address` for `BillingAddress` and `ShippingAddress`.
 pub(super) fn common_end(names: &[String]) -> String {
     let words = |name: &String| -> Vec<String> {
         names::module(name).split('_').filter(|word| !word.is_empty()).map(names::type_name).collect()
@@ -66,7 +66,7 @@ pub(super) fn common_end(names: &[String]) -> String {
     common.concat()
 }
 
-/// The name, or the name with the first number that makes it one of its own.
+/// The name, with the first free number if it is taken.
 pub(super) fn unique(name: String, separator: &str, taken: &mut BTreeSet<String>) -> String {
     let numbered = (2..).map(|number| format!("{name}{separator}{number}"));
     let free = std::iter::once(name.clone()).chain(numbered).find(|name| !taken.contains(name));
@@ -75,7 +75,7 @@ pub(super) fn unique(name: String, separator: &str, taken: &mut BTreeSet<String>
     free
 }
 
-/// What serde makes of a field's name under `rename_all = "camelCase"`.
+/// serde's `rename_all = "camelCase"`.
 pub(super) fn camel_case(field: &str) -> String {
     let mut text = String::new();
     let mut capital = false;
@@ -92,7 +92,7 @@ pub(super) fn camel_case(field: &str) -> String {
     text
 }
 
-/// `clusterIps` for `clusterIPs`: the plural of an abbreviation is one word.
+/// `clusterIps` for `clusterIPs`: the plural of an acronym is one word.
 fn acronyms(name: &str) -> String {
     let chars: Vec<char> = name.chars().collect();
     let is_end = |at: usize| chars.get(at).is_none_or(|next| !next.is_ascii_lowercase());
@@ -110,7 +110,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn fields_have_names_that_rust_takes() {
+    fn field_names_are_valid_rust() {
         let mut taken = BTreeSet::new();
         for (name, expected) in [
             ("jobTemplate", "job_template"),
@@ -130,7 +130,7 @@ mod tests {
     }
 
     #[test]
-    fn parts_of_types_have_names_that_rust_takes() {
+    fn type_names_are_valid_rust() {
         for (name, expected) in
             [("jobTemplate", "JobTemplate"), ("kebab-case", "KebabCase"), ("", "Empty"), ("1.2", "V12")]
         {
@@ -139,7 +139,7 @@ mod tests {
     }
 
     #[test]
-    fn camel_case_is_that_of_serde() {
+    fn camel_case_matches_serde() {
         for (field, expected) in [("job_template", "jobTemplate"), ("type_", "type"), ("_4th", "4th")] {
             assert_eq!(camel_case(field), expected);
         }

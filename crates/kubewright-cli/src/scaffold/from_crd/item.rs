@@ -1,8 +1,8 @@
-//! Types that are made: structs and enums, as the code writes them.
+//! Generated types: structs and enums.
 
 use super::marks::Mark;
 
-/// A type that is made.
+/// A generated type.
 #[derive(Debug)]
 pub(super) enum Item {
     Struct(Struct),
@@ -12,12 +12,12 @@ pub(super) enum Item {
 #[derive(Debug, Default)]
 pub(super) struct Struct {
     pub(super) name: String,
-    /// Where it is in an object.
+    /// Path in the object.
     pub(super) path: String,
     pub(super) doc: Option<String>,
     pub(super) marks: Vec<Mark>,
     pub(super) fields: Vec<Field>,
-    /// Keeps fields that nobody knows.
+    /// Keeps unknown fields.
     pub(super) open: bool,
     pub(super) has_default: bool,
 }
@@ -27,7 +27,7 @@ pub(super) struct Enum {
     pub(super) name: String,
     pub(super) path: String,
     pub(super) doc: Option<String>,
-    /// The variants and their values.
+    /// Variants with their values.
     pub(super) variants: Vec<(String, String)>,
 }
 
@@ -39,12 +39,12 @@ pub(super) struct Field {
     pub(super) rust: String,
     pub(super) presence: Presence,
     pub(super) marks: Vec<Mark>,
-    /// The type alone has a default.
+    /// Whether the Rust type has a default.
     pub(super) type_has_default: bool,
 }
 
 impl Field {
-    /// Whether `Default` says the same of it as the definition.
+    /// Whether `Default` matches the CRD's default.
     pub(super) fn has_default(&self) -> bool {
         match self.presence {
             Presence::Always => self.type_has_default,
@@ -54,26 +54,26 @@ impl Field {
     }
 }
 
-/// Whether a field is there.
+/// Whether a field is present.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) enum Presence {
     Always,
-    /// Always, but it may be null.
+    /// Required, but nullable.
     OrNull,
     Maybe,
-    /// A list that is empty where the field is absent.
+    /// A list that is empty if absent.
     List,
-    /// An expression of Rust's for it where it is absent.
+    /// Defaults to a Rust expression.
     Otherwise(String),
 }
 
-/// A text as a doc comment keeps it.
+/// Normalizes a text as a doc comment preserves it.
 pub(super) fn tidy(text: &str) -> String {
     let lines: Vec<String> = text.lines().map(|line| line.trim_end().replace('\t', "    ")).collect();
     lines.join("\n").trim_matches('\n').to_owned()
 }
 
-/// Whether rustdoc would take a part of a text for code, and try to compile it.
+/// Whether rustdoc would treat a part of the text as code.
 pub(super) fn has_code(text: &str) -> bool {
     let fences = ["```", "~~~"];
     text.lines().any(|line| {

@@ -1,4 +1,4 @@
-//! A definition as a whole: names, columns and subresources beside the types.
+//! The kind as a whole: names, printer columns and subresources.
 
 use serde_json::{Map, Value, json};
 
@@ -9,10 +9,10 @@ use super::model::Model;
 use super::{Generated, sample};
 use crate::scaffold::{manifests, names};
 
-/// What kube's derive adds to every kind.
+/// Fields that kube's derive adds to every kind.
 const COMMON: [&str; 3] = ["apiVersion", "kind", "metadata"];
 
-/// Makes the types of a definition with one version, which may be stored or not.
+/// Generates the types of a CRD with one version.
 pub(crate) fn generate(definition: &Value, stored: bool) -> Generated {
     let from = From::new(definition);
     let mut model = Model::new(from.kind);
@@ -64,15 +64,15 @@ pub(crate) fn generate(definition: &Value, stored: bool) -> Generated {
     }
 }
 
-/// Where a kind has its fields.
+/// Where the fields of a kind are.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Root {
     Spec,
-    /// Beside its metadata.
+    /// Beside the metadata, without a spec.
     Fields,
 }
 
-/// A definition that is read.
+/// A CRD to import.
 struct From<'a> {
     definition: &'a Value,
     kind: &'a str,
@@ -99,7 +99,7 @@ impl<'a> From<'a> {
         properties.filter(|(name, _)| !COMMON.contains(&name.as_str()) && *name != "status")
     }
 
-    /// The spec's type; without a spec, or with something beside it, all fields of the kind are in one.
+    /// The spec type. A kind without a spec, or with other fields beside it, gets one struct with all fields.
     fn spec(&self, model: &mut Model) -> (Root, Map<String, Value>) {
         let name = format!("{}Spec", self.kind);
         let fields: Vec<&String> = self.properties().map(|(name, _)| name).collect();
@@ -118,11 +118,11 @@ impl<'a> From<'a> {
             .filter(|name| name.as_str().is_some_and(|name| properties.contains_key(name)))
             .collect();
         let schema = json!({ "type": "object", "properties": properties, "required": required });
-        let said = model.root(schema.as_object().unwrap_or(&Map::new()), &name, self.kind, "the fields");
+        let said = model.root(schema.as_object().unwrap_or(&Map::new()), &name, self.kind, "fields");
         (Root::Fields, said)
     }
 
-    /// The status' type, where the kind has one.
+    /// The status type, if any.
     fn status(&self, model: &mut Model) -> Option<Map<String, Value>> {
         let empty = json!({ "type": "object" });
         let described = self.schema["properties"].get("status");
@@ -132,50 +132,50 @@ impl<'a> From<'a> {
         schema.as_object().map(|schema| model.root(schema, &name, &name, "status"))
     }
 
-    /// What of the definition as a whole cannot be said.
+    /// What cannot be expressed at the root of the CRD.
     fn lost(&self, has_status: bool, has_spec: bool) -> Vec<String> {
         let mut lost = Vec::new();
         let requires = |name: &str| {
             self.schema["required"].as_array().is_some_and(|all| all.iter().any(|one| one == name))
         };
         if has_spec && !requires("spec") {
-            lost.push("that an object may lack its spec".to_owned());
+            lost.push("optional spec".to_owned());
         }
         if self.schema.get("description").and_then(Value::as_str).is_some_and(|about| has_code(&tidy(about)))
         {
-            lost.push("the words about the kind, which have code in them".to_owned());
+            lost.push("description of the kind (contains code)".to_owned());
         }
         if requires("status") {
-            lost.push("that an object must have a status".to_owned());
+            lost.push("required status".to_owned());
         }
         if has_status && self.version().pointer("/subresources/status").is_none() {
-            lost.push("that the status is no subresource: it is one now".to_owned());
+            lost.push("status without the status subresource (now a subresource)".to_owned());
         }
         if self.schema["properties"]["metadata"]
             .as_object()
             .is_some_and(|meta| meta.contains_key("properties"))
         {
-            lost.push("what it says of metadata".to_owned());
+            lost.push("schema of metadata".to_owned());
         }
         for key in ["x-kubernetes-preserve-unknown-fields", "oneOf", "anyOf", "allOf", "not"] {
             if self.schema.get(key).is_some() {
-                lost.push(format!("{key} of the object as a whole"));
+                lost.push(format!("{key} of the root"));
             }
         }
         if self.definition["spec"]["preserveUnknownFields"] == true {
             lost.push("preserveUnknownFields".to_owned());
         }
         if self.text("/spec/conversion/strategy") == "Webhook" {
-            lost.push("the webhook that converts between versions".to_owned());
+            lost.push("conversion webhook".to_owned());
         }
         let list = self.text("/spec/names/listKind");
         if !list.is_empty() && list != format!("{}List", self.kind) {
-            lost.push(format!("the kind of lists, {list}"));
+            lost.push(format!("list kind {list}"));
         }
         lost
     }
 
-    /// The schema as a whole, and the words about the kind.
+    /// The root schema and the kind's description.
     fn schema(
         &self,
         root: Root,
@@ -188,7 +188,7 @@ impl<'a> From<'a> {
             .and_then(Value::as_str)
             .map(tidy)
             .filter(|about| !about.is_empty());
-        // kube's derive makes a doc comment of it, and rustdoc would compile what is code in it.
+        // kube's derive writes it as a doc comment, and rustdoc would compile code in it.
         let about = about.filter(|about| !has_code(about)).unwrap_or_else(|| {
             format!("{} is the Schema for the {} API.", self.kind, self.text("/spec/names/plural"))
         });
@@ -215,7 +215,7 @@ impl<'a> From<'a> {
         (schema, about)
     }
 
-    /// The required fields of the object as a whole.
+    /// The required fields of the root.
     fn required(&self, root: Root, spec: &Map<String, Value>) -> Vec<String> {
         let mut required: Vec<String> = match root {
             Root::Spec => vec!["spec".to_owned()],
@@ -235,7 +235,7 @@ impl<'a> From<'a> {
         self.schema["required"].as_array().is_some_and(|all| all.iter().any(|one| one == "metadata"))
     }
 
-    /// The arguments of `#[kube(...)]`, each in the lines that rustfmt gives it.
+    /// The arguments of `#[kube(...)]`, formatted as rustfmt does.
     fn attributes(
         &self,
         root: Root,
@@ -278,7 +278,8 @@ impl<'a> From<'a> {
         }
         made.push(quoted("doc", about));
         if self.requires_metadata() {
-            // kube's derive has no attribute for it, and allows those of schemars only behind a `cfg_attr`.
+            // kube's derive has no attribute for this, and accepts schemars attributes only behind a
+            // `cfg_attr`.
             let required = literal(&self.required(root, spec).into());
             made.push(quoted(
                 "attr",
@@ -316,7 +317,7 @@ impl<'a> From<'a> {
         made
     }
 
-    /// What `kubewright manifests` will write for this version.
+    /// The CRD that `kubewright manifests` will generate for this version.
     fn definition(&self, schema: &Value, stored: bool, has_status: bool) -> Value {
         let version = self.version();
         let mut names = self.definition["spec"]["names"].clone();
@@ -359,7 +360,7 @@ impl<'a> From<'a> {
     }
 }
 
-/// The arguments of `#[kube(...)]` for the names of a kind that do not follow from it.
+/// The `#[kube(...)]` arguments for names that are not derived from the kind.
 pub(crate) fn name_attributes(names: &Value) -> Vec<String> {
     let text = |key: &str| names[key].as_str().unwrap_or_default();
     let all = |key: &str| names[key].as_array().into_iter().flatten();
@@ -372,13 +373,13 @@ pub(crate) fn name_attributes(names: &Value) -> Vec<String> {
     made
 }
 
-/// The arguments that there are, under the names that kube has for them.
+/// The given arguments under kube's names.
 fn named(from: &Value, keys: &[(&str, &str)]) -> Vec<String> {
     let given = keys.iter().filter_map(|(name, key)| Some((name, from.get(*key)?)));
     given.map(|(name, value)| format!("{name} = {}", literal(value))).collect()
 }
 
-/// An argument with arguments of its own; rustfmt breaks long ones.
+/// An argument with nested arguments, wrapped as rustfmt does.
 fn call(name: &str, arguments: &[String]) -> String {
     let line = arguments.join(", ");
     if line.len() <= 70 {
@@ -387,7 +388,7 @@ fn call(name: &str, arguments: &[String]) -> String {
     format!("{name}(\n        {}\n    )", arguments.join(",\n        "))
 }
 
-/// A rule in CEL as kube's type has it.
+/// A CEL rule in kube's notation.
 fn rule_of_kube(rule: &Value) -> String {
     let said = |key: &str| rule.get(key).and_then(Value::as_str).map(super::marks::text);
     let mut made = format!("kube::core::Rule::new({})", said("rule").unwrap_or_default());

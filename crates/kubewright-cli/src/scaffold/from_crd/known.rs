@@ -1,8 +1,8 @@
-//! Kubernetes' own types, found again in the schema of a definition.
+//! Recognizes Kubernetes types in the schema of a CRD.
 //!
-//! A definition has no references: where a Go type holds a PodTemplateSpec, its schema holds everything that one has.
-//! Such a schema becomes the type of k8s-openapi's again. The release may be another one: a schema that lacks what
-//! came later is still that type, and the definition that is made of it later takes what came.
+//! A CRD has no references: where a Go type embeds a PodTemplateSpec, the schema contains its full expansion.
+//! Such a schema becomes the k8s-openapi type again. It may come from another release: a schema that lacks
+//! newer fields still matches, and the regenerated CRD gains them.
 
 use std::borrow::Cow;
 use std::marker::PhantomData;
@@ -17,17 +17,17 @@ use kubewright_manifests::crd;
 use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 use serde_json::{Map, Value};
 
-/// A type of Kubernetes'.
+/// A Kubernetes type.
 #[derive(Debug)]
 pub(super) struct Known {
     pub(super) name: &'static str,
-    /// The module of it.
+    /// Its module.
     pub(super) module: &'static str,
-    /// What a definition says of it.
+    /// Its schema in a CRD.
     pub(super) schema: Map<String, Value>,
 }
 
-/// Those that are looked for. One that another one holds comes behind it.
+/// The recognized types. A type comes after those that contain it.
 static KNOWN: LazyLock<Vec<Known>> = LazyLock::new(|| {
     const BATCH: &str = "k8s_openapi::api::batch::v1";
     const CORE: &str = "k8s_openapi::api::core::v1";
@@ -57,22 +57,22 @@ static KNOWN: LazyLock<Vec<Known>> = LazyLock::new(|| {
     ]
 });
 
-/// The type that a schema is of.
+/// Finds the type of a schema.
 pub(super) fn find(schema: &Map<String, Value>) -> Option<&'static Known> {
     schema.get("properties")?;
     KNOWN.iter().find(|known| {
         let fields = |schema: &Map<String, Value>| {
             schema.get("properties").and_then(Value::as_object).map_or(0, Map::len)
         };
-        // A part of a type is not the type; but a release or two earlier it had a few fields less.
+        // A small part of a type does not match, but an earlier release had a few fields less.
         fields(schema) * 4 >= fields(&known.schema) * 3 && is_within(schema, &known.schema)
     })
 }
 
-/// Whether what a schema takes is what the type takes, or less.
+/// Whether the schema accepts the same as the type, or less.
 fn is_within(schema: &Map<String, Value>, known: &Map<String, Value>) -> bool {
     schema.iter().all(|(key, value)| match (key.as_str(), value, known.get(key)) {
-        // What people read, and what says how lists and maps are merged, came and went.
+        // Descriptions and merge keywords differ between releases.
         (
             "description"
             | "title"
@@ -107,7 +107,7 @@ fn known<T: JsonSchema>(name: &'static str, module: &'static str) -> Known {
     Known { name, module, schema: schema.unwrap_or_default() }
 }
 
-/// A kind that has one field, of the type.
+/// A kind with one field of the type.
 struct Holder<T>(PhantomData<T>);
 
 impl<T: JsonSchema> JsonSchema for Holder<T> {
@@ -162,7 +162,7 @@ mod tests {
     }
 
     #[test]
-    fn every_type_is_found_again_and_no_other_one_is_taken_for_it() {
+    fn every_type_is_recognized_as_itself() {
         for known in KNOWN.iter() {
             assert!(known.schema.contains_key("properties"), "{}", known.name);
             assert_eq!(found(&Value::Object(known.schema.clone())), Some(known.name));
@@ -170,7 +170,7 @@ mod tests {
     }
 
     #[test]
-    fn an_earlier_release_is_found_and_a_part_or_more_is_not() {
+    fn earlier_releases_match_and_parts_or_supersets_do_not() {
         let mut pod = schema_of("PodSpec");
         let fields = pod["properties"].as_object_mut().unwrap();
         fields.remove("workloadRef");

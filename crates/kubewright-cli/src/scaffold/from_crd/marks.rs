@@ -1,18 +1,18 @@
-//! Keywords of a schema as attributes of Rust: what a type says beside its form.
+//! Schema keywords as Rust attributes.
 
 use serde_json::{Map, Value};
 
-/// One attribute for one keyword.
+/// An attribute for a keyword.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) enum Mark {
-    /// A marker of `kubewright::schema`.
+    /// A marker in `kubewright::schema`.
     Marker(String),
-    /// A keyword as it is, for which there is no marker.
+    /// A verbatim keyword without a marker.
     Keyword(String, Value),
 }
 
 impl Mark {
-    /// The line of the attribute.
+    /// The attribute's source line.
     pub(super) fn line(&self) -> String {
         match self {
             Self::Marker(marker) => format!("#[schemars(transform = schema::{marker})]"),
@@ -20,7 +20,7 @@ impl Mark {
         }
     }
 
-    /// The same for what is in a list or a map, which there is only for markers.
+    /// Applies the attribute to list items or map values, which only markers support.
     pub(super) fn within(self, wrapper: &str) -> Result<Self, String> {
         match self {
             Self::Marker(marker) => Ok(Self::Marker(format!("{wrapper}(schema::{marker})"))),
@@ -29,17 +29,17 @@ impl Mark {
     }
 }
 
-/// What became of the keywords of a schema.
+/// The converted keywords of a schema.
 #[derive(Debug, Default)]
 pub(super) struct Marked {
     pub(super) marks: Vec<Mark>,
-    /// What the definition says then.
+    /// The resulting schema keywords.
     pub(super) said: Map<String, Value>,
-    /// Keywords that cannot be said.
+    /// Keywords that cannot be expressed.
     pub(super) lost: Vec<String>,
 }
 
-/// Marks for all keywords of a schema but those that its form says already.
+/// Converts all keywords except those expressed by the type (`form`).
 pub(super) fn marks(schema: &Map<String, Value>, form: &[&str]) -> Marked {
     let mut made = Marked::default();
     let type_ = schema.get("type").and_then(Value::as_str).unwrap_or_default();
@@ -59,7 +59,7 @@ pub(super) fn marks(schema: &Map<String, Value>, form: &[&str]) -> Marked {
     made
 }
 
-/// Nothing where the keyword cannot be said; no marks where another keyword's says it.
+/// `None` if the keyword cannot be expressed; empty if another keyword's marker covers it.
 fn mark(schema: &Map<String, Value>, key: &str, value: &Value, type_: &str) -> Option<Vec<Mark>> {
     let is_number = matches!(type_, "integer" | "number");
     let keyword = || Some(vec![Mark::Keyword(key.to_owned(), value.clone())]);
@@ -88,7 +88,7 @@ fn mark(schema: &Map<String, Value>, key: &str, value: &Value, type_: &str) -> O
         "maxProperties" if type_ == "object" => marker(format!("max_properties({value})")),
         "enum" => {
             let all = value.as_array()?;
-            // What a list of Rust's can hold.
+            // Values that a Rust list literal supports.
             if all.iter().all(Value::is_string) || all.iter().all(Value::is_i64) {
                 marker(format!("enumeration({})", literal(value)))
             } else {
@@ -135,7 +135,7 @@ fn mark(schema: &Map<String, Value>, key: &str, value: &Value, type_: &str) -> O
     }
 }
 
-/// A rule in CEL that has at most a message beside it.
+/// A CEL rule with at most a message.
 fn rule(rule: &Value) -> Option<Mark> {
     let rule = rule.as_object()?;
     let said = text(rule.get("rule")?.as_str()?);
@@ -146,7 +146,7 @@ fn rule(rule: &Value) -> Option<Mark> {
     }
 }
 
-/// Whether a choice names fields only, and says nothing of what is in them.
+/// Whether a subschema only lists required fields.
 fn only_judges(schema: &Value) -> bool {
     schema.as_object().is_some_and(|schema| {
         schema.iter().all(|(key, value)| match key.as_str() {
@@ -158,7 +158,7 @@ fn only_judges(schema: &Value) -> bool {
     })
 }
 
-/// A literal of Rust's that has the value.
+/// A Rust literal for the number.
 fn number(value: &Value) -> String {
     match value.as_i64() {
         Some(small) if i32::try_from(small).is_ok() => small.to_string(),
@@ -167,7 +167,7 @@ fn number(value: &Value) -> String {
     }
 }
 
-/// `1.0` is 1: that is how definitions are printed.
+/// `1.0` becomes 1, as CRDs are printed.
 fn whole(value: &Value) -> Value {
     let exact = value
         .as_f64()
@@ -177,7 +177,7 @@ fn whole(value: &Value) -> Value {
         .map_or_else(|| value.clone(), Value::from)
 }
 
-/// A literal of a text, without backslashes where that can be.
+/// A string literal, raw if that avoids backslashes.
 pub(super) fn text(text: &str) -> String {
     if !text.contains(['\\', '"']) || text.chars().any(char::is_control) {
         return format!("{text:?}");
@@ -186,7 +186,7 @@ pub(super) fn text(text: &str) -> String {
     if text.contains("\"#") { format!("{text:?}") } else { format!("r{fence}\"{text}\"{fence}") }
 }
 
-/// JSON as macros of Rust take it. Texts are escaped as Rust does.
+/// JSON for Rust macros, with strings escaped as in Rust.
 pub(super) fn literal(value: &Value) -> String {
     match value {
         Value::String(string) => format!("{string:?}"),
@@ -203,7 +203,7 @@ pub(super) fn literal(value: &Value) -> String {
     }
 }
 
-/// The name in `kubewright::schema::Format`.
+/// The variant of `kubewright::schema::Format`.
 fn format(name: &str) -> Option<&'static str> {
     const FORMATS: &[(&str, &str)] = &[
         ("byte", "Byte"),
@@ -248,7 +248,7 @@ mod tests {
     }
 
     #[test]
-    fn keywords_become_markers_where_there_is_one() {
+    fn keywords_become_markers_if_available() {
         let schema = json!({
             "type": "string",
             "minLength": 1,
@@ -267,7 +267,7 @@ mod tests {
     }
 
     #[test]
-    fn others_are_carried_as_they_are() {
+    fn other_keywords_are_kept_verbatim() {
         let schema = json!({
             "type": "object",
             "maxProperties": 3,
@@ -284,7 +284,7 @@ mod tests {
     }
 
     #[test]
-    fn numbers_are_written_as_rust_wants_them() {
+    fn numbers_are_rust_literals() {
         let schema = json!({
             "type": "number", "minimum": 0.5, "maximum": 9_000_000_000_i64, "exclusiveMaximum": true, "multipleOf": 2.0
         });

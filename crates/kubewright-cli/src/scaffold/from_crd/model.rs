@@ -1,7 +1,7 @@
-//! The types that a schema is of, and what a definition will say of them.
+//! Converts schemas to Rust types, together with the schema that the types produce.
 //!
-//! Both are made in one walk, so that they cannot differ: each form of schema has its Rust type, and the schema that
-//! `kubewright manifests` makes of that type later. What a type cannot say is told by its path.
+//! Both are created in one pass, so that they cannot diverge. What a type cannot express is reported with its
+//! path.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -15,35 +15,35 @@ use super::{idents, known};
 const PRESERVE: &str = "x-kubernetes-preserve-unknown-fields";
 const EMBEDDED: &str = "x-kubernetes-embedded-resource";
 const INT_OR_STRING: &str = "x-kubernetes-int-or-string";
-/// The pattern that tells a Quantity from other integers or strings.
+/// The pattern that distinguishes a Quantity from other int-or-string fields.
 const QUANTITY: &str = r"^(\+|-)?(([0-9]+(\.[0-9]*)?)|(\.[0-9]+))(([KMGTPE]i)|[numkMGTPE]|([eE](\+|-)?(([0-9]+(\.[0-9]*)?)|(\.[0-9]+))))?$";
 
-/// Types that belong together.
+/// The types of a kind.
 #[derive(Debug, Default)]
 pub(super) struct Model {
     pub(super) items: Vec<Item>,
-    /// Types of others, with their modules.
+    /// Imported types, with their modules.
     pub(super) uses: BTreeSet<String>,
-    /// What cannot be said, by its path.
+    /// What cannot be expressed, with its path.
     pub(super) lost: Vec<String>,
     names: BTreeSet<String>,
     kind: String,
-    /// Names of types that several fields have.
+    /// Names of types shared by several fields.
     shared: BTreeMap<Key, String>,
-    /// Those of them that are made already.
+    /// Shared types that are generated already.
     made: BTreeMap<Key, Typed>,
-    /// The documentation of the type that is made next.
+    /// Documentation of the next type.
     doc: Option<String>,
 }
 
-/// A value's type.
+/// The type of a value.
 #[derive(Clone, Debug)]
 struct Typed {
     rust: String,
     said: Map<String, Value>,
     marks: Vec<Mark>,
     has_default: bool,
-    /// A type of ours, which can have a doc comment of its own.
+    /// Whether it is a generated type, which can have a doc comment.
     named: bool,
 }
 
@@ -55,13 +55,13 @@ impl Typed {
 }
 
 impl Model {
-    /// For the types of a kind, whose own names are taken.
+    /// Creates a model for a kind, reserving its type names.
     pub(super) fn new(kind: &str) -> Self {
         let own = ["", "Spec", "Status", "List"].map(|end| format!("{kind}{end}"));
         Self { names: own.into_iter().collect(), kind: kind.to_owned(), ..Self::default() }
     }
 
-    /// Names the types that occur more than once in the schemas of spec and status.
+    /// Names the types that occur more than once in spec and status.
     pub(super) fn share(&mut self, schemas: &[&Value]) {
         for (key, end) in shared::find(schemas) {
             let name = idents::unique(format!("{}{end}", self.kind), "", &mut self.names);
@@ -69,7 +69,7 @@ impl Model {
         }
     }
 
-    /// Makes a type of its own, or finds the one that another field with the same schema has.
+    /// Generates a type, or returns the shared one of another field.
     fn named(
         &mut self,
         schema: &Map<String, Value>,
@@ -90,7 +90,7 @@ impl Model {
         typed
     }
 
-    /// Makes the struct of an object, under a name that is its own. Gives what the definition says of it.
+    /// Generates the struct of an object under a fixed name. Returns the resulting schema.
     pub(super) fn root(
         &mut self,
         schema: &Map<String, Value>,
@@ -110,7 +110,7 @@ impl Model {
         said
     }
 
-    /// The struct that was made under a name.
+    /// Finds a generated struct.
     pub(super) fn find(&self, name: &str) -> Option<&Struct> {
         self.items.iter().find_map(|item| match item {
             Item::Struct(found) if found.name == name => Some(found),
@@ -122,7 +122,7 @@ impl Model {
         self.lost.push(format!("{what} of {path}"));
     }
 
-    /// `prefix` and the name of a field make the name of a type.
+    /// Generates the type of a value. `prefix` plus a field name is the name of a nested type.
     fn value(&mut self, schema: &Value, prefix: &str, path: &str) -> Typed {
         let empty = Map::new();
         let schema = schema.as_object().unwrap_or(&empty);
@@ -192,7 +192,7 @@ impl Model {
         typed
     }
 
-    /// Adds what a schema says beside its form.
+    /// Adds attributes for keywords that the type does not express.
     fn mark(&mut self, typed: &mut Typed, schema: &Map<String, Value>, form: &[&str], path: &str) {
         let form: Vec<&str> = form.iter().copied().chain(["type"]).collect();
         let made = marks(schema, &form);
@@ -203,7 +203,7 @@ impl Model {
         }
     }
 
-    /// The name of a type of others; with its module, where a type of this kind could have the same name.
+    /// Imports a type. The name is qualified if a generated type could have the same name.
     fn import(&mut self, module: &str, name: &str) -> String {
         let path = format!("{module}::{name}");
         if name.starts_with(&self.kind) {
@@ -271,7 +271,7 @@ impl Model {
         }
     }
 
-    /// What is in a list or a map: its marks stand at the field that has the list.
+    /// The type of list items or map values. Their attributes go to the field.
     fn inner(&mut self, schema: &Value, prefix: &str, path: &str, wrapper: &str) -> Typed {
         let at = self.items.len();
         self.doc = schema.get("description").and_then(Value::as_str).map(str::to_owned);
@@ -298,7 +298,7 @@ impl Model {
         if let (true, Some(text)) = (typed.named, schema.get("description").and_then(Value::as_str)) {
             let text = tidy(text);
             typed.said.insert("description".to_owned(), text.clone().into());
-            // A type that is shared has its documentation already.
+            // A shared type already has its documentation.
             match self.items.get_mut(at) {
                 Some(Item::Struct(made)) => made.doc = Some(text),
                 Some(Item::Enum(made)) => made.doc = Some(text),
@@ -322,11 +322,11 @@ impl Model {
         Typed { has_default: false, named: true, ..typed }
     }
 
-    /// `prefix` begins the names of the types of its fields.
+    /// Generates a struct. `prefix` starts the names of nested types.
     fn object(&mut self, schema: &Map<String, Value>, name: &str, prefix: &str, path: &str) -> Typed {
         let name = name.to_owned();
         let at = self.items.len();
-        // The types of its fields come behind it.
+        // Reserve the position: types of fields come after it.
         self.items.push(Item::Struct(Struct::default()));
         let open = schema.get(PRESERVE) == Some(&Value::Bool(true));
         let mut typed = Typed { named: true, ..Typed::new(&name, &json!({ "type": "object" })) };
@@ -369,7 +369,7 @@ impl Model {
             typed.said.insert(PRESERVE.to_owned(), true.into());
         }
         for name in required.iter().filter(|name| !properties.contains_key(**name)) {
-            self.lose(path, &format!("the required field {name}, which it does not describe,"));
+            self.lose(path, &format!("undefined required field {name}"));
         }
         if !properties.is_empty() {
             typed.said.insert("properties".to_owned(), properties.into());
@@ -431,7 +431,7 @@ impl Model {
         (field, typed.said)
     }
 
-    /// A default as an expression of the field's type, where that is a simple one.
+    /// A default as a Rust expression, for simple types.
     fn expression(&self, typed: &Typed, value: &Value) -> Option<String> {
         match (typed.rust.as_str(), value) {
             ("String", Value::String(text)) => Some(format!("{text:?}.to_owned()")),

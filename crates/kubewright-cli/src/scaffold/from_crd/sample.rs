@@ -1,9 +1,9 @@
-//! An object that a definition takes, as far as that can be found without knowing what it means.
+//! Creates a sample object that matches a schema, as far as possible without knowing its meaning.
 
 use kubewright_apiextensions::custom::{self, Definition};
 use serde_json::{Map, Value, json};
 
-/// Texts that patterns are tried with.
+/// Candidates for patterns.
 const TEXTS: &[&str] = &[
     "example",
     "a",
@@ -26,7 +26,7 @@ const TEXTS: &[&str] = &[
     "user@example.com",
 ];
 
-/// What is required, with values that the schema takes.
+/// The required fields, with valid values.
 pub(super) fn value(schema: &Value) -> Value {
     if let Some(default) = schema.get("default") {
         return default.clone();
@@ -93,7 +93,7 @@ fn text(schema: &Value) -> String {
     found.unwrap_or_else(|| "x".repeat(length("minLength").unwrap_or(1).min(1_000)))
 }
 
-/// Whether the API server takes an object. Rules in CEL are not asked.
+/// Whether the API server accepts the object. CEL rules are not evaluated.
 pub(super) fn is_taken(definition: &Value, object: &Value) -> bool {
     let Ok(compiled) = Definition::compile(definition) else { return false };
     let Some((_, version)) = compiled.versions.first_key_value() else { return false };
@@ -107,7 +107,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_is_required_has_values_that_the_schema_takes() {
+    fn required_fields_have_valid_values() {
         let schema = json!({
             "type": "object",
             "required": ["schedule", "replicas", "policy", "pages", "port", "steps"],

@@ -1,5 +1,6 @@
-//! Types that a schema holds more than once. A CRD has no references: where two fields of Go have one type, the schema
-//! has everything twice. Equal schemas become one Rust type, if the names of their fields end with the same words.
+//! Detects types that occur more than once in a schema. A CRD has no references: where two Go fields share a
+//! type, the schema is repeated. Equal schemas become one Rust type if the field names end with the same
+//! words.
 
 use std::collections::BTreeMap;
 
@@ -7,10 +8,11 @@ use serde_json::{Map, Value};
 
 use super::{idents, known};
 
-/// A schema without what a field says about it, with the words that its type has as documentation.
+/// A schema without field-level keywords, plus the type's documentation.
 pub(super) type Key = String;
 
-/// The key of a schema. `doc` is the documentation of the type: items of lists have it there, fields have their own.
+/// The key of a schema. `doc` is the type's documentation: list items have their own, fields document the
+/// field.
 pub(super) fn key(schema: &Map<String, Value>, doc: Option<&str>) -> Key {
     let mut schema = schema.clone();
     for own in ["description", "default", "nullable"] {
@@ -19,7 +21,7 @@ pub(super) fn key(schema: &Map<String, Value>, doc: Option<&str>) -> Key {
     format!("{}{}", Value::from(schema), doc.unwrap_or_default())
 }
 
-/// The types that occur more than once in schemas, with the words that their names end with.
+/// The types that occur more than once, with their common name suffix.
 pub(super) fn find(schemas: &[&Value]) -> BTreeMap<Key, String> {
     let mut found: BTreeMap<Key, Vec<String>> = BTreeMap::new();
     for schema in schemas {

@@ -1,4 +1,4 @@
-//! Definitions as text, and what is made of them.
+//! Tests of importing CRDs.
 
 use kubewright_apiextensions::custom::{self, Definition};
 use serde_json::{Value, json};
@@ -14,7 +14,7 @@ fn chosen(text: &str, kind: &str) -> Chosen {
     choose(&definitions(text).unwrap(), &wanted).unwrap().remove(0)
 }
 
-/// What matters of a schema: fields, types, which are required, and enums.
+/// The relevant parts of a schema: fields, types, required fields and enums.
 fn outline(schema: &Value) -> Value {
     let mut made = json!({});
     for key in ["type", "enum", "required", "nullable", "x-kubernetes-preserve-unknown-fields"] {
@@ -43,7 +43,7 @@ fn schema_of(definition: &Value) -> &Value {
 }
 
 #[test]
-fn the_definition_of_the_types_has_the_same_fields_types_and_enums() {
+fn the_regenerated_crd_has_the_same_fields_types_and_enums() {
     for (text, kind) in
         [(ODD, "Oddity"), (ODD, "Root"), (CRON_JOB, "CronJob"), (MARKDOWN_VIEW, "MarkdownView")]
     {
@@ -57,7 +57,7 @@ fn the_definition_of_the_types_has_the_same_fields_types_and_enums() {
     }
 }
 
-/// What a server makes of an object: with its defaults, less what it does not know, and what is wrong with it.
+/// Applies defaulting, pruning and validation. Returns the object and the number of errors.
 fn stored(definition: &Value, mut object: Value) -> (Value, usize) {
     let compiled = Definition::compile(definition).unwrap();
     let (_, version) = compiled.versions.first_key_value().unwrap();
@@ -68,7 +68,7 @@ fn stored(definition: &Value, mut object: Value) -> (Value, usize) {
 }
 
 #[test]
-fn the_definition_of_the_types_takes_and_keeps_the_same_objects() {
+fn the_regenerated_crd_accepts_and_stores_the_same_objects() {
     let given = chosen(ODD, "Oddity").definition;
     let made = generate(&given, true).definition;
     let good = json!({
@@ -110,14 +110,14 @@ fn the_definition_of_the_types_takes_and_keeps_the_same_objects() {
 }
 
 #[test]
-fn the_stored_version_is_taken_unless_another_is_named() {
+fn the_storage_version_is_selected_by_default() {
     assert_eq!(chosen(ODD, "Oddity").version, "v1");
     let other = Wanted { version: Some("v1alpha1".into()), kind: Some("Oddity".into()), ..Wanted::default() };
     let chosen = choose(&definitions(ODD).unwrap(), &other).unwrap().remove(0);
     assert_eq!(chosen.version, "v1alpha1");
     let made = generate(&chosen.definition, false);
     assert!(made.code.contains("deprecated = \"use v1\"") && made.code.contains("storage = false"));
-    assert_eq!(made.lost, ["x-kubernetes-preserve-unknown-fields of the object as a whole"]);
+    assert_eq!(made.lost, ["x-kubernetes-preserve-unknown-fields of the root"]);
 }
 
 #[test]
@@ -131,7 +131,7 @@ fn lists_and_files_with_other_objects_are_read() {
 }
 
 #[test]
-fn what_the_types_cannot_say_is_told() {
+fn unsupported_features_are_reported() {
     let text = r#"
 apiVersion: apiextensions.k8s.io/v1
 kind: CustomResourceDefinition
@@ -162,20 +162,20 @@ spec:
 "#;
     let made = generate(&chosen(text, "Thing").definition, true);
     insta::assert_snapshot!(made.lost.join("\n"), @"
-    that an object may lack its spec
-    the words about the kind, which have code in them
-    that the status is no subresource: it is one now
-    what it says of metadata
-    the webhook that converts between versions
-    the kind of lists, Things
+    optional spec
+    description of the kind (contains code)
+    status without the status subresource (now a subresource)
+    schema of metadata
+    conversion webhook
+    list kind Things
     anyOf of spec
     maxLength of spec.list[]
-    the required field ghost, which it does not describe, of spec
+    undefined required field ghost of spec
     ");
 }
 
 #[test]
-fn what_contradicts_the_file_is_refused() {
+fn contradictory_flags_are_rejected() {
     let refused = |wanted: &Wanted| choose(&definitions(ODD).unwrap(), wanted).unwrap_err().to_string();
     let oddity = || Wanted { kind: Some("Oddity".into()), ..Wanted::default() };
     let told = [
@@ -189,15 +189,15 @@ fn what_contradicts_the_file_is_refused() {
     the file does not define other
     the file does not define Order
     lab.example.com, Oddity has no version v3
-    the plural of lab.example.com, Oddity is oddities, and not odds
-    objects of lab.example.com, Oddity are of the cluster
+    the plural of lab.example.com, Oddity is oddities, not odds
+    lab.example.com, Oddity is cluster-scoped
     ");
     let group = Wanted { group: Some("lab".into()), ..oddity() };
     assert_eq!(choose(&definitions(ODD).unwrap(), &group).unwrap().len(), 1);
 }
 
 #[test]
-fn types_have_the_names_of_one_item_and_equal_ones_are_shared() {
+fn item_types_have_singular_names_and_equal_types_are_shared() {
     let text = r"
 apiVersion: apiextensions.k8s.io/v1
 kind: CustomResourceDefinition

@@ -1,4 +1,4 @@
-//! The files of webhooks: handlers, conversions, their tests and fixtures, and the wiring in config/.
+//! Renders webhook files: handlers, conversions, tests, fixtures and the manifests in config/.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -14,10 +14,10 @@ use crate::scaffold::code::{
 use crate::scaffold::fixtures;
 use crate::scaffold::kinds::{self, Kind};
 
-/// Where the certificate is mounted, as in kubebuilder's layout.
+/// Mount path of the serving certificate, as in kubebuilder.
 const CERTIFICATES: &str = "/tmp/k8s-webhook-server/serving-certs";
 
-/// The statements that register all webhooks.
+/// Statements that register all webhooks.
 pub(super) fn registrations(kinds: &[Kind<'_>], multigroup: bool) -> Vec<String> {
     let modules = kinds.iter().flat_map(|kind| {
         modules_of(kind).into_iter().map(move |module| (kind.webhooks_module(multigroup), module))
@@ -25,7 +25,7 @@ pub(super) fn registrations(kinds: &[Kind<'_>], multigroup: bool) -> Vec<String>
     modules.map(|(path, module)| register(&format!("{path}::{module}"), "manager")).collect()
 }
 
-/// The modules of a kind: that of its admission webhooks, and that of its conversion.
+/// The modules of a kind: admission webhooks and conversion.
 fn modules_of(kind: &Kind<'_>) -> Vec<String> {
     let admission = (!kind.admission().is_empty()).then(|| kind.module.clone());
     let conversion = (!kind.spokes().is_empty()).then(|| conversion_module(kind));
@@ -36,7 +36,7 @@ fn conversion_module(kind: &Kind<'_>) -> String {
     format!("{}_conversion", kind.module.trim_end_matches('_'))
 }
 
-/// What config/default needs for webhooks.
+/// Template values for config/default.
 pub(super) fn wiring(project: &ProjectFile, kinds: &[Kind<'_>]) -> Value {
     let certs = project.webhook_certs();
     let admission: Vec<_> = kinds.iter().flat_map(Kind::admission).collect();
@@ -68,7 +68,7 @@ pub(super) fn wiring(project: &ProjectFile, kinds: &[Kind<'_>]) -> Value {
     })
 }
 
-/// Bindings of the roles that webhooks need: the file, the role and the kind of the binding.
+/// RoleBindings that webhooks need: file, role and kind of the binding.
 pub(super) fn bindings(
     project: &ProjectFile,
     generated: &Files,
@@ -77,7 +77,7 @@ pub(super) fn bindings(
     if generated.contains_key(WEBHOOK_CERTIFICATES) {
         bindings.push(("webhook_certificates_role_binding", rbac::WEBHOOK_CERTIFICATES_ROLE, "RoleBinding"));
     }
-    // Webhook configurations and CRDs are of the cluster, whatever the operator watches.
+    // Webhook configurations and CRDs are cluster-scoped, even for a namespaced operator.
     let of_cluster = generated.get(ROLES).is_some_and(|roles| roles.contains("kind: ClusterRole\n"));
     if project.namespaced && of_cluster {
         bindings.push(("webhook_role_binding", rbac::MANAGER_ROLE, "ClusterRoleBinding"));
@@ -86,7 +86,7 @@ pub(super) fn bindings(
 }
 
 impl Output {
-    /// Handlers, conversions and the manifests around them.
+    /// Renders handlers, conversions and manifests.
     pub(super) fn webhooks(&mut self, project: &ProjectFile, kinds: &[Kind<'_>]) {
         if !self.base["webhooks"].as_bool().unwrap_or_default() {
             return;
@@ -139,14 +139,14 @@ impl Output {
         let with: Vec<&Kind<'_>> = kinds.iter().filter(|kind| !modules_of(kind).is_empty()).collect();
         let top =
             with.iter().map(|kind| if multigroup { &*kind.group_module } else { &*kind.resource.version });
-        self.modules("src/webhooks.rs", "src/webhooks.rs", "Webhooks of this operator.", top);
+        self.modules("src/webhooks.rs", "src/webhooks.rs", "Webhooks.", top);
         if multigroup {
             let groups: BTreeMap<&str, &str> =
                 with.iter().map(|kind| (&*kind.group_module, &*kind.resource.group)).collect();
             for (module, group) in groups {
                 let inside = with.iter().filter(|kind| kind.group_module == module);
                 let versions = inside.map(|kind| kind.resource.version.as_str());
-                let about = format!("Webhooks of the group {group}.");
+                let about = format!("Webhooks for the group {group}.");
                 self.modules(
                     &format!("webhooks/{group}"),
                     &format!("src/webhooks/{module}.rs"),
@@ -161,9 +161,9 @@ impl Output {
             let version = &kind.resource.version;
             let (id, about) = if multigroup {
                 let group = &kind.resource.group;
-                (format!("webhooks/{group}/{version}"), format!("Webhooks of {group}/{version}."))
+                (format!("webhooks/{group}/{version}"), format!("Webhooks for {group}/{version}."))
             } else {
-                (format!("webhooks/{version}"), format!("Webhooks of kinds in version {version}."))
+                (format!("webhooks/{version}"), format!("Webhooks for version {version}."))
             };
             let (.., modules) = folders.entry(folder).or_insert_with(|| (id, about, BTreeSet::new()));
             modules.extend(modules_of(kind));
@@ -215,7 +215,7 @@ impl Output {
         self.put(format!("conversion/{}", kind.id()), &path, template!("src/conversion.rs.j2"), &values);
     }
 
-    /// What the file of a conversion and its test use.
+    /// Template values of a conversion and its test.
     fn conversion_values(&self, kind: &Kind<'_>, kinds: &[Kind<'_>]) -> Value {
         let hub = &kind.resource.version;
         let versions: BTreeSet<&str> =
@@ -250,7 +250,7 @@ impl Output {
         values
     }
 
-    /// Tests of webhooks with their fixtures. Returns the modules.
+    /// Renders webhook tests and fixtures. Returns the modules.
     pub(super) fn webhook_tests(&mut self, kinds: &[Kind<'_>]) -> Vec<String> {
         let mut modules = Vec::new();
         let root = self.base["crate"].as_str().unwrap_or_default().to_owned();

@@ -1,6 +1,7 @@
-//! Fixtures of built-in kinds are what the API server makes of their objects.
+//! Compares the fixtures of built-in kinds with the API server's responses.
 //!
-//! `UPDATE_GOLDEN=1 cargo test -p kubewright-cli fixtures_of_built_in_kinds` writes templates/tests/builtin.yaml.
+//! `UPDATE_GOLDEN=1 cargo test -p kubewright-cli fixtures_of_built_in_kinds` updates
+//! templates/tests/builtin.yaml.
 
 use std::fs;
 
@@ -17,7 +18,7 @@ const SET_BY_SERVER: [&str; 6] =
     ["creationTimestamp", "generation", "managedFields", "namespace", "resourceVersion", "uid"];
 
 #[tokio::test]
-async fn fixtures_of_built_in_kinds_are_what_the_api_server_answers() {
+async fn fixtures_of_built_in_kinds_match_the_api_server() {
     let mut answers = String::new();
     for known in facts::resources() {
         let Some(object) = samples::fixture(known.group, known.version, known.kind) else { continue };

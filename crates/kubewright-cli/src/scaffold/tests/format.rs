@@ -1,4 +1,4 @@
-//! What is rendered is formatted, however long names are.
+//! Rendered code is formatted for all name lengths.
 
 use std::fs;
 use std::process::Command;
@@ -6,7 +6,7 @@ use std::process::Command;
 use super::*;
 use crate::project::project_file::{Api, Controller, Webhooks};
 
-/// A project with a kind of each length that a name may have, with two versions and two controllers each.
+/// A project with a kind of each possible name length, with two versions and two controllers each.
 fn every_length() -> ProjectFile {
     let mut made = project();
     for length in 1..=63 {
@@ -53,7 +53,7 @@ fn every_length() -> ProjectFile {
 }
 
 #[test]
-fn rustfmt_has_nothing_to_change_however_long_a_name_is() {
+fn rendered_code_is_formatted_for_all_name_lengths() {
     let folder = tempfile::tempdir().unwrap();
     for (path, text) in files(&every_length()) {
         let path = folder.path().join(path);

@@ -1,4 +1,4 @@
-//! Webhooks: added in any order, deleted without a trace, and refused where they make no sense.
+//! Tests of adding and deleting webhooks.
 
 use super::super::webhooks::{self, Removal, Sorts};
 use super::*;
@@ -7,7 +7,7 @@ fn sorts(text: &str) -> Sorts {
     Sorts { defaulting: text.contains('d'), validation: text.contains('v'), conversion: text.contains('c') }
 }
 
-/// `d`, `v` and `c` are defaulting, validation and conversion.
+/// A request; `d`, `v` and `c` select defaulting, validation and conversion.
 fn hooks(which: &str) -> webhooks::Request {
     webhooks::Request {
         group: "sales".into(),
@@ -33,7 +33,7 @@ fn two_versions() -> ProjectFile {
     with(&with(&project(), &order()), &request("sales", "v2", "Order"))
 }
 
-/// Adds webhooks one after the other to a project on a disk.
+/// Adds webhooks one after the other.
 #[track_caller]
 fn added(start: &ProjectFile, disk: &Disk, steps: &[&str]) -> (ProjectFile, Disk) {
     let (mut at, mut disk) = (start.clone(), disk.clone());
@@ -79,7 +79,7 @@ fn deleted_webhooks_leave_no_trace() {
 }
 
 #[test]
-fn what_the_user_wrote_into_a_handler_stays_when_another_webhook_is_added_or_deleted() {
+fn handler_code_stays_when_another_webhook_is_added_or_deleted() {
     let start = with(&project(), &order());
     let (at, mut disk) = added(&start, &files(&start), &["d"]);
     let handler = "src/webhooks/v1/order.rs";
@@ -89,15 +89,15 @@ fn what_the_user_wrote_into_a_handler_stays_when_another_webhook_is_added_or_del
     assert!(after[handler].contains("Ok(mine(object))") && after[handler].contains("OrderValidator"));
     let changed = webhooks::remove(&both, &removal("v"), &[]).unwrap();
     assert_eq!(apply(&after, &changed), disk);
-    // The file with the user's work is not removed.
+    // The modified file is not removed.
     let changed = webhooks::remove(&at, &removal("d"), &[]).unwrap();
     let refusal = plan_of(&disk, &changed, false).unwrap_err();
-    assert_eq!(refusal, format!("{handler} has changes of yours, and would be removed"));
+    assert_eq!(refusal, format!("{handler} would be removed, but has local changes"));
     assert_eq!(done(&disk, &plan_of(&disk, &changed, true).unwrap()), files(&start));
 }
 
 #[test]
-fn forced_webhooks_are_made_again() {
+fn force_recreates_webhooks() {
     let start = with(&project(), &order());
     let (at, mut disk) = added(&start, &files(&start), &["dv"]);
     edited(&mut disk, "src/webhooks/v1/order.rs", "Ok(())", "todo(());");
@@ -109,7 +109,7 @@ fn forced_webhooks_are_made_again() {
 }
 
 #[test]
-fn fixtures_are_the_users_sample_with_the_defaults_of_the_crd() {
+fn fixtures_are_the_sample_with_crd_defaults() {
     let start = with(&project(), &order());
     let mut disk = files(&start);
     edited(&mut disk, "config/samples/sales_v1_order.yaml", "spec: {}", "spec:\n  amount: 3");
@@ -129,7 +129,7 @@ fn fixtures_are_the_users_sample_with_the_defaults_of_the_crd() {
 }
 
 #[test]
-fn a_built_in_kind_needs_no_entry_and_its_webhooks_are_called_for_labelled_objects_only() {
+fn webhooks_of_built_in_kinds_match_only_labeled_objects() {
     for (group, version, kind) in [("core", "v1", "Pod"), ("apps", "v1", "Deployment")] {
         let wanted = webhooks::Request {
             group: group.into(),
@@ -154,7 +154,7 @@ fn a_built_in_kind_needs_no_entry_and_its_webhooks_are_called_for_labelled_objec
 }
 
 #[test]
-fn groups_get_folders_of_webhooks_too() {
+fn the_multigroup_layout_moves_webhooks() {
     let start = with(&project(), &order());
     let (at, mut disk) = added(&start, &files(&start), &["dv"]);
     edited(&mut disk, "src/webhooks/v1/order.rs", "// Report", "// Mine: report");
@@ -167,7 +167,7 @@ fn groups_get_folders_of_webhooks_too() {
 }
 
 #[test]
-fn webhooks_of_two_groups_have_names_of_their_own() {
+fn webhooks_of_two_groups_have_different_names() {
     let mut project = ProjectFile { multigroup: true, ..project() };
     for group in ["sales", "stock"] {
         project = with(&project, &request(group, "v1", "Order"));
@@ -183,7 +183,7 @@ fn webhooks_of_two_groups_have_names_of_their_own() {
 }
 
 #[test]
-fn a_path_can_be_chosen_and_changed() {
+fn a_path_can_be_set_and_changed() {
     let start = with(&project(), &order());
     let (at, disk) = added(&start, &files(&start), &["v"]);
     let chosen = webhooks::Request { validation_path: Some("/check-orders".into()), ..hooks("v") };
@@ -198,7 +198,7 @@ fn a_path_can_be_chosen_and_changed() {
 }
 
 #[test]
-fn what_makes_no_sense_is_refused() {
+fn invalid_requests_are_rejected() {
     let (one, two) = (with(&project(), &order()), two_versions());
     let hub = webhooks::add(&two, &hooks("c")).unwrap().after;
     let refused = |project: &ProjectFile, request: webhooks::Request| {
@@ -222,17 +222,17 @@ fn what_makes_no_sense_is_refused() {
         said(&remove(&hub, "sales", "v1", "Order").unwrap_err()),
     ];
     insta::assert_snapshot!(told.join("\n"), @"
-    no webhook is chosen
+    no webhook selected
     sales/v1, Order is not in this project
     --defaulting-path is for --defaulting, which is not chosen
-    the path `A` is not like /mutate-order: `/`, then lower-case letters, digits, `-` and `.`
-    --spoke is for --conversion, which is not chosen
+    the path `A` must look like /mutate-order: `/`, then lowercase letters, digits, `-` and `.`
+    --spoke requires --conversion
     Order has no version v2
     a conversion needs --spoke
-    v1 is the hub, and cannot be a spoke too
-    v1 is the hub of Order already, and a kind has one hub
-    apps/v1, Deployment is not a kind of this project: only its own kinds can be converted
-    the plural of sales.example.com/v1, Order is orders, and not orderz
+    v1 is the hub and cannot be a spoke
+    Order already has the hub v1
+    apps/v1, Deployment is not defined by this project; only its own kinds can be converted
+    the plural of sales.example.com/v1, Order is orders, not orderz
     sales.example.com/v2, Order is a spoke of the conversion of v1
     sales.example.com/v1, Order has webhooks
     ");
@@ -245,7 +245,7 @@ fn a_conversion_is_not_deleted_while_both_versions_are_served() {
     let error = webhooks::remove(&hub, &removal("c"), &both).unwrap_err();
     assert_eq!(
         said(&error),
-        "Order is served as v1 and v2; without a conversion, fields that differ are lost"
+        "Order is served as v1 and v2; without conversion, fields that differ would be lost"
     );
     let forced = Removal { force: true, ..removal("c") };
     assert_eq!(webhooks::remove(&hub, &forced, &both).unwrap().after, two_versions());
@@ -269,7 +269,7 @@ fn a_spoke_can_be_added_and_deleted_alone() {
 }
 
 #[test]
-fn certificates_of_cert_manager_are_wired_and_unwired() {
+fn cert_manager_can_be_enabled_and_disabled() {
     use crate::project::project_file::WebhookCerts;
     let start = two_versions();
     let (own, disk) = added(&start, &files(&start), &["dvc"]);

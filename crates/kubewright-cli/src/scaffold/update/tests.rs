@@ -1,4 +1,4 @@
-//! Updates between scaffolds, without a disk.
+//! Tests of scaffold updates, with files in memory.
 
 use std::collections::BTreeMap;
 use std::convert::Infallible;
@@ -28,7 +28,7 @@ fn rendering(kinds: &[&str]) -> Rendering {
     render(&project(kinds), &Options::default())
 }
 
-/// The scaffold of an older kubewright: another Makefile, a file more, and a file less.
+/// The scaffold of an older kubewright: a different Makefile, one additional file and one missing file.
 fn old() -> Base {
     let mut base = Base::of(&rendering(&["Order"]), |_| true);
     base.kubewright = "0.0.1".into();
@@ -59,7 +59,7 @@ fn update(base: &Base, disk: &Disk) -> (Disk, Vec<(String, Outcome)>) {
 }
 
 #[test]
-fn files_that_the_user_did_not_change_become_those_of_the_new_scaffold() {
+fn unmodified_files_are_updated() {
     let base = old();
     let (after, outcomes) = update(&base, &on_disk(&base));
     assert_eq!(
@@ -74,13 +74,13 @@ fn files_that_the_user_did_not_change_become_those_of_the_new_scaffold() {
     let mut expected = on_disk(&new);
     expected.insert(base::PATH.into(), new.to_text());
     assert_eq!(after, expected);
-    // A second update has nothing to do.
+    // A second update changes nothing.
     let (again, outcomes) = update(&new, &after);
     assert_eq!((again, outcomes), (after, Vec::new()));
 }
 
 #[test]
-fn what_the_user_changed_is_kept_and_conflicts_are_marked() {
+fn user_changes_are_kept_and_conflicts_are_marked() {
     let base = old();
     let mut disk = on_disk(&base);
     let makefile = disk["Makefile"].clone();
@@ -98,7 +98,7 @@ fn what_the_user_changed_is_kept_and_conflicts_are_marked() {
     );
     assert!(after["Makefile"].starts_with("# mine\n") && after["Makefile"].contains("$(CARGO) fmt\n"));
     assert_eq!([&after["OLD.md"], &after["Dockerfile"]], ["mine\n", "FROM mine\n"]);
-    // The user's Dockerfile is not merged by later updates either.
+    // Later updates do not merge the user's Dockerfile either.
     assert!(!Base::read(&after[base::PATH]).unwrap().files.contains_key("Dockerfile"));
 
     disk.insert("Makefile".into(), makefile.replace("fmt --old", "fmt --mine"));
@@ -113,7 +113,7 @@ fn what_the_user_changed_is_kept_and_conflicts_are_marked() {
 }
 
 #[test]
-fn the_record_of_a_scaffold_is_read_back_as_it_was() {
+fn the_scaffold_record_round_trips() {
     let mut base = Base::of(&rendering(&["Order", "Customer"]), |_| true);
     for (id, text) in
         [("empty", ""), ("space", "  a\n\tb \n\n"), ("none", "a"), ("odd", "\n# x\r\ny: 'z'\n...\n---\n")]
@@ -124,7 +124,7 @@ fn the_record_of_a_scaffold_is_read_back_as_it_was() {
 }
 
 #[test]
-fn the_record_follows_what_commands_do() {
+fn the_scaffold_record_follows_commands() {
     let of = |kinds: &[&str]| Base::of(&rendering(kinds), |_| true);
     let (none, one, two) = (rendering(&[]), rendering(&["Order"]), rendering(&["Order", "Customer"]));
     assert_eq!(of(&[]).follow(&none, &one), of(&["Order"]));
@@ -139,7 +139,7 @@ fn the_record_follows_what_commands_do() {
 }
 
 #[test]
-fn the_record_has_where_the_project_has_kubewright_from() {
+fn the_scaffold_record_has_the_kubewright_dependency() {
     for (dependency, standalone) in [
         (Dependency::default(), false),
         (Dependency::Git("https://example.com/kubewright".into()), true),

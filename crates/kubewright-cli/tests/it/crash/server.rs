@@ -1,4 +1,4 @@
-//! The program as a process of its own, and the few requests that these tests make.
+//! The server process, and the requests of these tests.
 
 use std::io::{BufRead as _, BufReader};
 use std::path::Path;
@@ -15,7 +15,7 @@ use serde_json::{Value, json};
 use super::writer::PATH;
 use crate::run::command;
 
-/// Longer than any start takes.
+/// Startup timeout.
 const DEADLINE: Duration = Duration::from_mins(1);
 
 pub(crate) struct Server {
@@ -23,11 +23,11 @@ pub(crate) struct Server {
     client: Client,
 }
 
-/// A process that ends, one way or another, when it is dropped.
+/// A process, killed on drop.
 pub(crate) struct Process(Child);
 
 impl Process {
-    /// Ends the process as nothing else does: it cannot notice.
+    /// Sends SIGKILL.
     pub(crate) fn kill(mut self) -> Result<()> {
         self.0.kill()?;
         self.0.wait()?;
@@ -37,14 +37,14 @@ impl Process {
 
 impl Drop for Process {
     fn drop(&mut self) {
-        // Already gone, if it was killed.
+        // It may have been killed already.
         let _ = self.0.kill();
         let _ = self.0.wait();
     }
 }
 
 impl Server {
-    /// Starts the program and waits for nothing.
+    /// Starts the server without waiting.
     pub(crate) fn spawn(dir: &Path) -> Result<Process> {
         let kubeconfig = dir.with_extension("kubeconfig");
         let mut command = command("apiserver");
@@ -52,14 +52,14 @@ impl Server {
         Ok(Process(command.stdout(Stdio::piped()).stderr(Stdio::null()).spawn()?))
     }
 
-    /// Starts the program and waits until it is ready.
+    /// Starts the server and waits until it is ready.
     pub(crate) async fn start(dir: &Path) -> Result<Self> {
         let mut process = Self::spawn(dir)?;
         let stdout = process.0.stdout.take().context("no standard output")?;
         let (said, line) = mpsc::channel();
         std::thread::spawn(move || {
             let mut line = String::new();
-            // Without a receiver nobody waits any more.
+            // The receiver may be gone.
             let _ = said.send(BufReader::new(stdout).read_line(&mut line).map(|_| line));
         });
         let line = line.recv_timeout(DEADLINE).context("the server is not ready in time")??;
@@ -68,7 +68,7 @@ impl Server {
         }
         let kubeconfig = Kubeconfig::read_from(dir.with_extension("kubeconfig"))?;
         let mut config = Config::from_custom_kubeconfig(kubeconfig, &KubeConfigOptions::default()).await?;
-        // What is not answered is not known: nothing is tried twice.
+        // Requests are not retried, since the outcome of a failed one is unknown.
         config.default_retry = false;
         Ok(Self { process, client: Client::try_from(config)? })
     }
@@ -91,7 +91,7 @@ impl Server {
         send(&self.client, Method::POST, PATH, &body).await.map_err(Into::into)
     }
 
-    /// Writes an object with one value, whether it was there or not.
+    /// Creates or updates an object with one value.
     pub(crate) async fn put(&self, name: &str, value: &str) -> Result<Value> {
         let body = json!({"metadata": {"name": name}, "data": {"value": value}});
         match send(&self.client, Method::PUT, &format!("{PATH}/{name}"), &body).await {
@@ -101,7 +101,7 @@ impl Server {
     }
 }
 
-/// One request with a body.
+/// Sends a request with a body.
 pub(crate) async fn send(client: &Client, method: Method, path: &str, body: &Value) -> kube::Result<Value> {
     let media = if method == Method::PATCH { "application/merge-patch+json" } else { "application/json" };
     let bytes = serde_json::to_vec(body).map_err(kube::Error::SerdeError)?;

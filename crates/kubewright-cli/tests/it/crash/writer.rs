@@ -1,4 +1,4 @@
-//! Someone who writes until the server is gone, and remembers what was answered.
+//! A writer that runs until the server is killed, and records the responses.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -13,19 +13,19 @@ use tokio::sync::Notify;
 use super::server::send;
 
 pub(crate) const PATH: &str = "/api/v1/namespaces/default/configmaps";
-/// Names that one writer has.
+/// Number of object names per writer.
 const NAMES: usize = 12;
 
-/// What a writer knows of one object.
+/// The known state of an object.
 #[derive(Debug, Default, Clone)]
 pub(crate) struct Object {
-    /// As the last answer showed it; none if it is not there.
+    /// State in the last response; `None` if it does not exist.
     last: Option<Value>,
-    /// What a request without an answer wanted.
+    /// The pending request without a response.
     open: Option<Wanted>,
 }
 
-/// What a request is to make of an object.
+/// The effect of a request.
 #[derive(Debug, Clone)]
 enum Wanted {
     Value(String),
@@ -43,7 +43,7 @@ impl Wanted {
 
 type Objects = BTreeMap<String, Object>;
 
-/// What all writers know, by writer.
+/// The known states of all writers.
 #[derive(Default)]
 pub(crate) struct Known(BTreeMap<usize, Objects>);
 
@@ -56,7 +56,7 @@ impl Known {
         self.0.insert(writer, objects);
     }
 
-    /// Compares what was found with what is known, and decides what was open.
+    /// Compares the stored objects with the known states, and resolves pending requests.
     pub(crate) fn settle(&mut self, found: &BTreeMap<String, Value>) -> Result<()> {
         for objects in self.0.values_mut() {
             for (name, object) in objects {
@@ -89,9 +89,9 @@ pub(crate) fn revision(object: &Value) -> Result<u64> {
     Ok(object["metadata"]["resourceVersion"].as_str().context("no resourceVersion")?.parse()?)
 }
 
-/// What the writers of one round count together.
+/// Shared counters of one round.
 pub(crate) struct Shared {
-    /// The revision that the server had when it started.
+    /// The resource version at startup.
     start: u64,
     highest: AtomicU64,
     acknowledged: AtomicUsize,
@@ -105,7 +105,7 @@ impl Shared {
         Self { start, highest, acknowledged, wanted, enough: Notify::new() }
     }
 
-    /// Waits until there were enough answers.
+    /// Waits for a number of responses.
     pub(crate) async fn enough(&self) {
         self.enough.notified().await;
     }
@@ -118,7 +118,7 @@ impl Shared {
         self.acknowledged.load(Ordering::SeqCst)
     }
 
-    /// Counts an answer. One to a deletion has no revision.
+    /// Counts a response. Responses to deletions have no resource version.
     fn answered(&self, revision: Option<u64>) -> Result<()> {
         if let Some(revision) = revision {
             ensure!(revision > self.start, "a write got {revision}, and the start was at {}", self.start);
@@ -150,7 +150,7 @@ impl Writer {
         Self { at, client, objects, shared, random }
     }
 
-    /// Writes until there is no answer, and says what it knows then.
+    /// Writes until a request fails, and returns the known states.
     pub(crate) async fn run(mut self) -> Result<Objects> {
         loop {
             let name = format!("w{}-{}", self.at, self.random.usize(..NAMES));
@@ -161,10 +161,10 @@ impl Writer {
         }
     }
 
-    /// One write. False if it was not answered.
+    /// One write. Returns false without a response.
     async fn write(&mut self, name: &str) -> Result<bool> {
         let object = self.objects.entry(name.to_owned()).or_default();
-        // Sizes differ, so that the log is cut off in different places.
+        // Sizes vary, so that the log is truncated at different positions.
         let length =
             if self.random.u8(..16) == 0 { self.random.usize(..60_000) } else { self.random.usize(..2_000) };
         let value: String = std::iter::repeat_with(|| self.random.alphanumeric()).take(length + 8).collect();
@@ -190,7 +190,7 @@ impl Writer {
                 Ok(true)
             }
             Err(kube::Error::Api(status)) => bail!("{name}: {status:?}"),
-            // The connection is gone, and the server with it, or the round does not end well.
+            // The server was killed; otherwise the round fails.
             Err(_) => Ok(false),
         }
     }

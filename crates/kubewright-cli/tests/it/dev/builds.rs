@@ -1,5 +1,4 @@
-//! What happens while cargo builds: a save, and an end. The package has a build script that waits for who opens a
-//! gate.
+//! Saves and exits during a build. The package has a build script that blocks until a test releases it.
 
 use std::fs;
 use std::process::Command;
@@ -7,13 +6,13 @@ use std::process::Command;
 use super::running::{Dev, processes_in};
 
 #[test]
-fn a_save_during_a_build_begins_it_again_and_an_end_leaves_no_cargo() {
+fn a_save_restarts_the_build_and_an_exit_stops_cargo() {
     let held = tempfile::tempdir().expect("a folder");
     let folder = held.path().canonicalize().expect("it is there");
     let write = |path: &str, text: &str| fs::write(folder.join(path), text).expect("a file");
     fs::create_dir(folder.join("src")).expect("a folder");
     write("Cargo.toml", "[package]\nname = \"dev-builds\"\nversion = \"0.1.0\"\nedition = \"2024\"\n");
-    // Whoever reads a pipe waits for somebody who writes to it.
+    // Opening a FIFO for reading blocks until it is opened for writing.
     let gate = tempfile::tempdir().expect("a folder");
     let gate = gate.path().join("gate");
     let made = Command::new("mkfifo").arg(&gate).status().expect("mkfifo of the coreutils");
@@ -27,11 +26,11 @@ fn a_save_during_a_build_begins_it_again_and_an_end_leaves_no_cargo() {
     let mut dev = Dev::in_target(&folder, "dev-builds", "--fresh", &folder.join("target"));
     dev.says("Compiling dev-builds");
     write("src/main.rs", "fn main() { std::process::exit(3) }\n");
-    dev.says("saved while it was being built; that is begun again");
+    dev.says("saved during the build; restarting it");
     fs::write(&gate, "").expect("somebody who waits");
-    // It was built, and is no operator.
-    dev.says("error: dev-builds cannot say what it declares (exit status: 3)");
-    dev.says("rebuilt without success; nothing runs until something is saved");
+    // The binary builds, but is not an operator.
+    dev.says("error: dev-builds failed to print its inventory (exit status: 3)");
+    dev.says("rebuilt failed; waiting for changes");
 
     write("src/main.rs", "fn main() {}\n");
     dev.says("Compiling dev-builds");

@@ -1,4 +1,4 @@
-//! The example, on the cluster inside and on one that is there already.
+//! The example on an embedded and on an existing cluster.
 
 use std::path::Path;
 
@@ -8,10 +8,10 @@ use crate::manifests::Project;
 use crate::run::command;
 
 #[test]
-fn the_example_is_available_with_its_pods_on_either_cluster() {
+fn the_example_becomes_available_on_both_clusters() {
     const NAME: &str = "dev-view";
     let project = Project::new();
-    // A program of its own: other tests build theirs into the same folder.
+    // A separate binary name, since other tests build into the same directory.
     project.edit("Cargo.toml", "copied-view", NAME);
     project.edit("Cargo.toml", "name = \"markdown-view\"", "name = \"dev-view\"");
     project.edit("Cargo.toml", "[workspace]\n", "[lib]\nname = \"markdown_view\"\n\n[workspace]\n");

@@ -1,11 +1,11 @@
-//! What is kept between runs, and what an operator that fails does to the loop.
+//! State between runs, and failing operators.
 
 use super::project;
 use super::running::{Dev, line};
 use crate::run::run;
 
 #[test]
-fn a_cluster_is_kept_and_held_by_one_at_a_time_and_a_crash_is_told() {
+fn the_cluster_is_kept_and_locked_and_crashes_are_reported() {
     const NAME: &str = "dev-kept";
     let folder = project(NAME);
     let path = folder.path();
@@ -17,7 +17,7 @@ fn a_cluster_is_kept_and_held_by_one_at_a_time_and_a_crash_is_told() {
     assert!(ended.stdout.contains("sample Page default/page-sample: Ready\n"), "{}", ended.stdout);
     assert_eq!(first.operators(), Vec::<String>::new());
 
-    // The second run has what the first one left, and leaves the samples alone.
+    // The second run keeps the first one's cluster, and does not apply the samples.
     let mut second = Dev::start(&path, NAME, "");
     second.says("kept from the last run");
     second.says("ready the operator runs");
@@ -26,31 +26,28 @@ fn a_cluster_is_kept_and_held_by_one_at_a_time_and_a_crash_is_told() {
 
     let refused = run(&mut line(&path, "--fresh"));
     assert_eq!(refused.status, 1, "{refused}");
-    assert!(
-        refused.stderr.starts_with("error: another `kubewright dev` runs for this project (process "),
-        "{refused}"
-    );
-    assert!(refused.stderr.contains("hint: end it first"), "{refused}");
+    assert!(refused.stderr.starts_with("error: another `kubewright dev` (process "), "{refused}");
+    assert!(refused.stderr.contains("hint: stop it first"), "{refused}");
 
     let ended = second.end("TERM");
     assert_eq!(ended.status, Some(0), "{}{}", ended.stdout, ended.stderr);
     assert!(!ended.stdout.contains("samples "), "{}", ended.stdout);
     assert_eq!(second.operators(), Vec::<String>::new());
 
-    // An operator that cannot run is started again and again, with the reason.
+    // A failing operator is restarted repeatedly, with the reason.
     let mut third = Dev::start(&path, NAME, "--operator-arg=--nonsense");
-    third.says("the operator ended by itself (exit status: 2)");
-    let told = third.says("2 times now; it is started again in 2.0 s");
+    third.says("the operator exited (exit status: 2)");
+    let told = third.says("2 times; restarting in 2.0 s");
     assert!(told.contains(": error: unexpected argument '--nonsense' found"), "{told}");
     third.kubectl("get namespaces kept");
     assert_eq!(third.end("INT").status, Some(0));
 
     let failed = run(&mut line(&path, "--quiet --once --timeout 5s --operator-arg=--nonsense"));
     assert_eq!((failed.status, failed.stdout.contains("ready the operator runs")), (1, false), "{failed}");
-    assert!(failed.stderr.contains("error: the samples are not ready 5.0 s after the build\n"), "{failed}");
-    assert!(failed.stderr.contains("the operator ended by itself (exit status: 2)"), "{failed}");
+    assert!(failed.stderr.contains("error: samples not ready 5.0 s after the build\n"), "{failed}");
+    assert!(failed.stderr.contains("the operator exited (exit status: 2)"), "{failed}");
 
-    // A new one has nothing of the old.
+    // A fresh cluster has none of the old objects.
     let mut fresh = Dev::start(&path, NAME, "--fresh --samples=false");
     fresh.says("ready the operator runs");
     assert_eq!(fresh.kubectl("get pages -o name"), "");

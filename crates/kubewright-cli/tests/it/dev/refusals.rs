@@ -1,4 +1,4 @@
-//! What is wrong is said before anything is started.
+//! Errors that are reported before anything is started.
 
 use std::fs;
 use std::net::TcpListener;
@@ -9,7 +9,7 @@ use insta::assert_snapshot;
 use super::running::line;
 use crate::run::{Run, run};
 
-/// What is said in a folder with these files; the folder itself is called FOLDER.
+/// The error output in a directory with these files; its path is replaced by FOLDER.
 fn refused(files: &[(&str, &str)], arguments: &str, variables: &[(&str, &str)]) -> String {
     let folder = tempfile::tempdir().expect("a folder");
     for (path, text) in files {
@@ -19,7 +19,7 @@ fn refused(files: &[(&str, &str)], arguments: &str, variables: &[(&str, &str)]) 
     }
     let folder = folder.path().canonicalize().expect("it is there");
     let mut command = line(&folder, arguments);
-    // Of the machine nothing but programs is to be seen.
+    // Isolate the test from the user's home directory and kubeconfig.
     command.env("HOME", &folder).env_remove("KUBECONFIG").env("CARGO_TARGET_DIR", folder.join("target"));
     if let Some(cargo) = std::env::var_os("CARGO_HOME").or_else(|| {
         let home = std::env::var_os("HOME")?;
@@ -43,57 +43,57 @@ const PACKAGE: (&str, &str) =
 const MAIN: (&str, &str) = ("src/main.rs", "fn main() {}\n");
 
 #[test]
-fn a_folder_without_a_project_is_refused() {
+fn a_directory_without_a_project_is_rejected() {
     assert_snapshot!(refused(&[], ".", &[]), @"
-    error: no Cargo.toml in . or above it
-      hint: run it in the folder of an operator, or name that folder
+    error: no Cargo.toml found in . or its parents
+      hint: run this in a project directory, or pass it as an argument
     ");
     assert_snapshot!(refused(&[], "nowhere", &[]), @"
     error: cannot find the project nowhere
       cause: No such file or directory (os error 2)
-      hint: name the folder of an operator
+      hint: pass a project directory
     ");
 }
 
 #[test]
-fn a_project_that_cargo_cannot_read_is_refused_in_cargos_words() {
+fn an_invalid_manifest_is_reported_with_cargos_message() {
     let said = refused(&[("Cargo.toml", "[package]\nname = 1\n")], ".", &[]);
     assert!(said.starts_with("error: cargo cannot read the project in FOLDER\n  cause: error: "), "{said}");
-    assert!(said.contains("name = 1") && said.ends_with("  hint: correct its Cargo.toml\n"), "{said}");
+    assert!(said.contains("name = 1") && said.ends_with("  hint: fix Cargo.toml\n"), "{said}");
 }
 
 #[test]
-fn a_package_without_a_program_is_refused() {
+fn a_package_without_a_binary_is_rejected() {
     assert_snapshot!(refused(&[PACKAGE, ("src/lib.rs", "")], ".", &[]), @"
-    error: the package in FOLDER has no program
-      hint: an operator has a src/main.rs with `#[kubewright::main]`
+    error: the package in FOLDER has no binary
+      hint: add a src/main.rs with `#[kubewright::main]`
     ");
     assert_snapshot!(refused(&[PACKAGE, MAIN], "--bin other", &[]), @"
-    error: the package has no program other
-      hint: it has shop
+    error: the package has no binary other
+      hint: available: shop
     ");
     let two = [PACKAGE, MAIN, ("src/bin/other.rs", "fn main() {}\n")];
     assert_snapshot!(refused(&two, ".", &[]), @"
-    error: the package has several programs: other, shop
-      hint: choose the operator's with --bin
+    error: the package has several binaries: other, shop
+      hint: select the operator with --bin
     ");
 }
 
 #[test]
-fn a_workspace_is_answered_with_its_packages() {
+fn a_workspace_is_rejected_with_its_packages() {
     let files = [
         ("Cargo.toml", "[workspace]\nmembers = [\"shop\"]\nresolver = \"3\"\n"),
         ("shop/Cargo.toml", PACKAGE.1),
         ("shop/src/main.rs", MAIN.1),
     ];
     assert_snapshot!(refused(&files, ".", &[]), @"
-    error: FOLDER is a workspace, and no package
-      hint: name the folder of the operator; these have programs: shop
+    error: FOLDER is a workspace, not a package
+      hint: pass the directory of the operator; packages with binaries: shop
     ");
 }
 
 #[test]
-fn a_missing_cargo_is_told() {
+fn a_missing_cargo_is_reported() {
     assert_snapshot!(refused(&[PACKAGE, MAIN], ".", &[("CARGO", "/nowhere/cargo")]), @"
     error: cannot start /nowhere/cargo
       cause: No such file or directory (os error 2)
@@ -102,33 +102,33 @@ fn a_missing_cargo_is_told() {
 }
 
 #[test]
-fn a_taken_port_is_told() {
+fn a_taken_port_is_reported() {
     let taken = TcpListener::bind("127.0.0.1:0").expect("a port is free");
     let port = taken.local_addr().expect("it has an address").port().to_string();
     let said = refused(&[PACKAGE, MAIN], &format!("--port {port}"), &[]).replace(&port, "PORT");
     assert_snapshot!(said, @"
-    error: the API server could not start
+    error: failed to start the API server
       cause: cannot listen on 127.0.0.1:PORT
       cause: Address already in use (os error 98)
-      hint: choose another port with --port, or let the system choose one with --port 0
+      hint: choose another --port, or use --port 0 for a free one
     ");
 }
 
 #[test]
-fn a_target_folder_that_cannot_be_used_is_told() {
+fn an_unusable_target_directory_is_reported() {
     let said = refused(&[PACKAGE, MAIN, ("file", "in the way")], ".", &[("CARGO_TARGET_DIR", "file")]);
     assert_snapshot!(said, @"
-    error: cannot use the folder FOLDER/file/kubewright/dev/shop
+    error: cannot use the directory FOLDER/file/kubewright/dev/shop
       cause: Not a directory (os error 20)
-      hint: make it writable and see whether its disk is full, or set CARGO_TARGET_DIR to another folder
+      hint: check permissions and free disk space, or set CARGO_TARGET_DIR to another directory
     ");
 }
 
 #[test]
-fn a_missing_kubeconfig_is_told() {
+fn a_missing_kubeconfig_is_reported() {
     let said = refused(&[PACKAGE, MAIN], "--existing-cluster", &[]);
     assert!(
-        said.starts_with("error: there is no cluster to use\n  cause: no cluster configured: set KUBECONFIG"),
+        said.starts_with("error: cannot load the kubeconfig\n  cause: no cluster configured: set KUBECONFIG"),
         "{said}"
     );
     let said = refused(&[PACKAGE, MAIN], "--existing-cluster --kubeconfig nowhere", &[]);
@@ -136,7 +136,7 @@ fn a_missing_kubeconfig_is_told() {
 }
 
 #[test]
-fn flags_of_a_cluster_of_ours_do_not_go_with_one_that_is_there() {
+fn flags_of_the_embedded_cluster_conflict_with_existing_cluster() {
     for arguments in
         ["--fresh --existing-cluster", "--port 1 --existing-cluster", "--kubeconfig x", "--context x"]
     {

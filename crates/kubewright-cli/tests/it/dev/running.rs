@@ -1,4 +1,4 @@
-//! A loop that runs, and what can be seen of it from a second terminal.
+//! A running `kubewright dev`.
 
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -7,7 +7,7 @@ use std::time::Duration;
 use crate::kubectl::process::{Ended, Process};
 use crate::run::{self, command, target};
 
-/// The compiler has other things to do while tests run.
+/// Timeout for builds during tests.
 const DEADLINE: Duration = Duration::from_mins(9);
 
 pub(crate) struct Dev {
@@ -17,13 +17,13 @@ pub(crate) struct Dev {
 }
 
 impl Dev {
-    /// Runs `kubewright dev` in the folder of a project of a name.
+    /// Runs `kubewright dev` in a project directory.
     #[track_caller]
     pub(crate) fn start(folder: &Path, name: &str, line: &str) -> Self {
         Self::in_target(folder, name, line, &target())
     }
 
-    /// The same, with a target folder of its own.
+    /// The same, with its own target directory.
     #[track_caller]
     pub(crate) fn in_target(folder: &Path, name: &str, line: &str, target: &Path) -> Self {
         let mut process = Process::start(self::line(folder, line).env("CARGO_TARGET_DIR", target), "");
@@ -35,24 +35,24 @@ impl Dev {
         }
     }
 
-    /// The next line with a text.
+    /// Waits for the next line that contains a text.
     #[track_caller]
     pub(crate) fn says(&mut self, text: &str) -> String {
         self.process.line_with(text)
     }
 
-    /// What kubectl prints, which must succeed.
+    /// The output of a successful kubectl command.
     #[track_caller]
     pub(crate) fn kubectl(&self, line: &str) -> String {
         kubectl(&self.kubeconfig, line)
     }
 
-    /// The processes of the operator that run now.
+    /// The running operator processes.
     pub(crate) fn operators(&self) -> Vec<String> {
         processes(&self.program)
     }
 
-    /// Sends a signal, and waits for the end.
+    /// Sends a signal and waits for the exit.
     #[track_caller]
     pub(crate) fn end(&mut self, signal: &str) -> Ended {
         let sent = Command::new("kill").arg(format!("-{signal}")).arg(self.process.id().to_string()).status();
@@ -60,7 +60,7 @@ impl Dev {
         self.process.end()
     }
 
-    /// Waits until it has ended by itself.
+    /// Waits for the exit.
     #[track_caller]
     pub(crate) fn wait(&mut self) -> Ended {
         self.process.end()
@@ -68,7 +68,7 @@ impl Dev {
 }
 
 impl Drop for Dev {
-    /// In a test that failed, what it started is to end too, which killing it would not do.
+    /// Terminates it gracefully if a test failed, so that its children stop too.
     fn drop(&mut self) {
         if std::thread::panicking() {
             let _ = Command::new("kill").arg("-TERM").arg(self.process.id().to_string()).status();
@@ -77,7 +77,7 @@ impl Drop for Dev {
     }
 }
 
-/// `kubewright dev`, as a shell in the folder of a project would start it.
+/// The `kubewright dev` command.
 pub(crate) fn line(folder: &Path, line: &str) -> Command {
     let mut command = command(&format!("dev {line}"));
     command.current_dir(folder).env("CARGO_TARGET_DIR", target()).env("CARGO_NET_OFFLINE", "true");
@@ -97,19 +97,19 @@ pub(crate) fn kubectl(kubeconfig: &Path, line: &str) -> String {
     String::from_utf8(output.stdout).expect("kubectl prints text")
 }
 
-/// Processes that run a program.
+/// Processes that run a binary.
 fn processes(program: &Path) -> Vec<String> {
     let program = program.display().to_string();
     all().into_iter().filter(|line| line.split_whitespace().next() == Some(&program)).collect()
 }
 
-/// Processes that have to do with a folder.
+/// Processes that use a directory.
 pub(crate) fn processes_in(folder: &Path) -> Vec<String> {
     let folder = folder.display().to_string();
     all().into_iter().filter(|line| line.contains(&folder)).collect()
 }
 
-/// All processes, by what they were started with.
+/// All processes by command line.
 fn all() -> Vec<String> {
     let output = Command::new("ps").args(["-A", "-ww", "-o", "args="]).output().expect("ps starts");
     String::from_utf8_lossy(&output.stdout).lines().map(str::to_owned).collect()

@@ -1,4 +1,4 @@
-//! What a save does.
+//! Effects of a save.
 
 use super::project;
 use super::running::Dev;
@@ -9,7 +9,7 @@ const SAMPLE: &str = "config/samples/view_v1_page.yaml";
 const REASON: &str = "--for=jsonpath={.status.conditions[0].reason}";
 
 #[test]
-fn each_save_is_built_and_run_and_broken_code_is_survived() {
+fn each_save_is_built_and_broken_code_keeps_the_old_operator() {
     let folder = project("dev-saves");
     let mut dev = Dev::start(&folder.path(), "dev-saves", "--fresh");
     let edit = |path: &str, from: &str, to: &str| {
@@ -24,7 +24,7 @@ fn each_save_is_built_and_run_and_broken_code_is_survived() {
     dev.says("kubectl kubectl --kubeconfig");
     assert_eq!(dev.operators().len(), 1);
 
-    // New behaviour is visible in the cluster.
+    // The new behavior is visible in the cluster.
     edit(CONTROLLER, "\"Reconciled\"", "\"Rewritten\"");
     let told = dev.says("rebuilt in ");
     for part in ["(cargo ", ", manifests ", ", crds unchanged, restart "] {
@@ -33,7 +33,7 @@ fn each_save_is_built_and_run_and_broken_code_is_survived() {
     dev.kubectl(&format!("wait --timeout=60s pages/page-sample {REASON}=Rewritten"));
     assert_eq!(dev.operators().len(), 1);
 
-    // Broken code is shown as cargo shows it, and the old operator goes on.
+    // Compiler errors are printed, and the old operator keeps running.
     edit(CONTROLLER, "\"Rewritten\"", "\"Broken\" +");
     dev.says("error: expected expression");
     dev.says("build failed in ");
@@ -44,7 +44,7 @@ fn each_save_is_built_and_run_and_broken_code_is_survived() {
     dev.kubectl(&format!("apply -f {}", folder.path().join("second.yaml").display()));
     dev.kubectl(&format!("wait --timeout=60s pages/second {REASON}=Rewritten"));
 
-    // Another type is another definition, which is there before the operator is.
+    // A changed type changes the CRD, which is installed before the operator starts.
     edit(CONTROLLER, "\"Broken\" +", "\"Mended\"");
     edit(
         TYPES,
@@ -52,22 +52,22 @@ fn each_save_is_built_and_run_and_broken_code_is_survived() {
         "    pub foo: Option<String>,\n\n    /// New.\n    #[serde(default)]\n    pub pages: u32,",
     );
     let told = dev.says("rebuilt in ");
-    assert!(told.contains("1 of the crds "), "{told}");
+    assert!(told.contains("crds (1 changed) "), "{told}");
     dev.kubectl(&format!("wait --timeout=60s pages/second {REASON}=Mended"));
     let field = dev.kubectl("explain pages.spec.pages");
     assert!(field.contains("FIELD: pages <integer>"), "{field}");
     assert!(folder.read("config/crd/bases/view.example.com_pages.yaml").contains("pages:\n"));
 
-    // A sample that is saved is applied, without a build.
+    // A saved sample is applied without a build.
     edit(SAMPLE, "name: page-sample", "name: third");
     dev.says("samples 1 object applied in ");
     dev.kubectl("wait --timeout=60s pages/third --for=condition=Ready");
 
-    // What cargo has no use for restarts nothing.
+    // Files that cargo does not use restart nothing.
     let before = dev.operators();
     folder.write("src/notes.md", "Nothing that is compiled.");
     let told = dev.says("rebuilt in ");
-    assert!(told.contains("the same program, not restarted"), "{told}");
+    assert!(told.contains("same binary, not restarted"), "{told}");
     assert_eq!(dev.operators(), before);
 
     let ended = dev.end("INT");

@@ -1,10 +1,10 @@
-//! `kubectl apply` as the client does it: kubectl computes the patch from the annotation it left.
+//! Client-side `kubectl apply`, with the last-applied annotation.
 
 use super::cluster::Cluster;
 use super::objects::{SETTINGS, SETTINGS_AND_WEB};
 
 #[test]
-fn apply_creates_then_leaves_alone_then_changes() {
+fn apply_creates_then_is_unchanged_then_configures() {
     let cluster = Cluster::start();
     let apply = "apply -f -";
     insta::assert_snapshot!(cluster.feed(apply, SETTINGS_AND_WEB), @"
@@ -28,7 +28,7 @@ fn apply_creates_then_leaves_alone_then_changes() {
 }
 
 #[test]
-fn apply_removes_what_is_gone_from_the_file_and_keeps_what_others_added() {
+fn apply_removes_dropped_fields_and_keeps_those_of_others() {
     let cluster = Cluster::start();
     let apply = "apply -f -";
     cluster.feed(apply, SETTINGS).result();
@@ -65,7 +65,7 @@ fn apply_merges_lists_by_their_keys() {
 }
 
 #[test]
-fn apply_takes_back_its_own_elements_of_lists_and_no_others() {
+fn apply_removes_only_its_own_list_elements() {
     let cluster = Cluster::start();
     let objects = "\
 apiVersion: v1
@@ -101,7 +101,7 @@ spec:
     service/web configured
     deployment.apps/web configured
     ");
-    // Arguments have no keys: the list is the file's.
+    // Arguments have no merge key: the list is replaced.
     insta::assert_snapshot!(cluster.session(r#"
         get deployment web -o 'jsonpath={range .spec.template.spec.containers[*]}{.name} {.env[*].name} {.args}{"\n"}{end}'
         get service web -o 'jsonpath={range .spec.ports[*]}{.name} {.port} {.targetPort}{"\n"}{end}'
@@ -116,7 +116,7 @@ spec:
 }
 
 #[test]
-fn apply_warns_when_the_object_was_made_without_it() {
+fn apply_warns_if_the_annotation_is_missing() {
     let cluster = Cluster::with(SETTINGS);
     insta::assert_snapshot!(cluster.feed("apply -f -", SETTINGS), @"
     configmap/settings configured
@@ -169,7 +169,7 @@ fn apply_shows_what_was_last_applied() {
 }
 
 #[test]
-fn apply_with_prune_deletes_what_the_file_no_longer_has() {
+fn apply_with_prune_deletes_removed_objects() {
     let cluster = Cluster::start();
     let apply = "apply --prune -l app=web --prune-allowlist=core/v1/ConfigMap -f -";
     let other = SETTINGS.replace("settings", "other");
@@ -182,7 +182,7 @@ fn apply_with_prune_deletes_what_the_file_no_longer_has() {
 }
 
 #[test]
-fn apply_on_a_dry_run_of_the_server_shows_the_result_and_changes_nothing() {
+fn apply_with_server_dry_run_changes_nothing() {
     let cluster = Cluster::start();
     cluster.feed("apply -f -", SETTINGS).result();
     let red = SETTINGS.replace("blue", "red");

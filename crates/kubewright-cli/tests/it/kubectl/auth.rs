@@ -1,6 +1,6 @@
-//! Who kubectl is, and what it may do.
+//! Authentication and authorization of kubectl.
 //!
-//! Reviews and token requests go out as protobuf, as all typed clients of client-go send it since 0.32.
+//! Reviews and token requests use protobuf, as typed clients of client-go do since 0.32.
 
 use super::cluster::{Answer, Cluster};
 
@@ -43,7 +43,7 @@ fn can_i_lists_what_the_administrator_may_do() {
 }
 
 #[test]
-fn a_token_of_a_service_account_is_that_account() {
+fn a_token_authenticates_its_service_account() {
     let cluster = Cluster::with("apiVersion: v1\nkind: ServiceAccount\nmetadata: {name: robot}\n");
     let token = cluster.kubectl("create token robot --duration=1h").result();
     insta::assert_snapshot!(
@@ -58,13 +58,13 @@ fn a_token_of_a_service_account_is_that_account() {
 }
 
 #[test]
-fn a_token_that_nobody_issued_is_refused() {
+fn an_unknown_token_is_unauthorized() {
     let cluster = Cluster::start();
     let failure = as_bearer(&cluster, "nonsense", "get namespaces").failure();
     assert!(failure.starts_with("error: You must be logged in to the server"), "{failure}");
 }
 
-/// A namespace where somebody may read pods.
+/// A namespace with a user who may read pods.
 const READER: [&str; 3] = [
     "create namespace shop",
     "create role reader --verb=get,list --resource=pods,pods/log -n shop",
@@ -72,7 +72,7 @@ const READER: [&str; 3] = [
 ];
 
 #[test]
-fn can_i_says_what_roles_and_bindings_allow() {
+fn can_i_follows_roles_and_bindings() {
     let cluster = Cluster::start();
     for line in READER {
         cluster.kubectl(line).result();
@@ -125,7 +125,7 @@ fn can_i_says_what_roles_and_bindings_allow() {
 }
 
 #[test]
-fn can_i_lists_what_somebody_may_do() {
+fn can_i_lists_the_rules_of_a_user() {
     let cluster = Cluster::start();
     for line in READER {
         cluster.kubectl(line).result();
@@ -157,7 +157,7 @@ fn can_i_lists_what_somebody_may_do() {
 }
 
 #[test]
-fn nobody_grants_more_than_they_have() {
+fn privilege_escalation_is_forbidden() {
     let cluster = Cluster::start();
     cluster.kubectl("create clusterrolebinding jane --clusterrole=edit --user=jane").result();
     cluster
@@ -196,7 +196,7 @@ fn nobody_grants_more_than_they_have() {
 }
 
 #[test]
-fn acting_for_others_is_a_right_of_its_own() {
+fn impersonation_requires_permission() {
     let cluster = Cluster::with("apiVersion: v1\nkind: ServiceAccount\nmetadata: {name: robot}\n");
     let token = cluster.kubectl("create token robot").result();
     let as_bob = "auth whoami -o jsonpath={.status.userInfo.username} --as bob";
@@ -220,7 +220,7 @@ fn acting_for_others_is_a_right_of_its_own() {
 }
 
 #[test]
-fn reconcile_brings_roles_and_bindings_to_what_a_file_says() {
+fn auth_reconcile_updates_roles_and_bindings() {
     let cluster = Cluster::start();
     for line in READER {
         cluster.kubectl(line).result();
@@ -290,7 +290,7 @@ subjects:
 }
 
 #[test]
-fn an_aggregated_role_has_the_rules_of_what_it_selects() {
+fn an_aggregated_role_has_the_selected_rules() {
     let cluster = Cluster::start();
     cluster
         .kubectl(
@@ -318,7 +318,7 @@ rules:
     ");
 }
 
-/// Runs kubectl with a token in place of the administrator's certificate.
+/// Runs kubectl with a token instead of the admin certificate.
 fn as_bearer(cluster: &Cluster, token: &str, line: &str) -> Answer {
     let connect = format!("--kubeconfig /dev/null --server {} --insecure-skip-tls-verify", cluster.url);
     cluster.kubectl(&format!("{connect} --token {} {line}", token.trim_end()))

@@ -1,7 +1,7 @@
-//! One server, and kubectl on it.
+//! A server with kubectl.
 //!
-//! A [`Cluster`] has a folder, a port and a kubectl cache of its own, and nothing of the surrounding environment but
-//! `PATH`. When it is dropped the server is asked to end, and must do so without an error.
+//! A [`Cluster`] has its own directory, port and kubectl cache, and inherits only `PATH`. On drop the server
+//! is terminated and must exit without an error.
 
 use std::fmt::{self, Display};
 use std::fs;
@@ -27,7 +27,7 @@ impl Cluster {
         Self::with_flags("")
     }
 
-    /// A server whose Deployments become pods, on so many nodes.
+    /// A server with controllers and `nodes` nodes.
     #[track_caller]
     pub(crate) fn with_nodes(count: usize) -> Self {
         let cluster = Self::with_flags(&format!(" --controllers all --nodes {count}"));
@@ -65,13 +65,13 @@ impl Cluster {
         self.feed("create -f -", objects).result();
     }
 
-    /// Runs kubectl with arguments as typed; `'...'` is one argument.
+    /// Runs kubectl; `'...'` quotes an argument.
     #[track_caller]
     pub(crate) fn kubectl(&self, line: &str) -> Answer {
         self.feed(line, "")
     }
 
-    /// Asks until the answer is as it should be, and returns it.
+    /// Repeats a command until the output matches, and returns it.
     #[track_caller]
     pub(crate) fn until(&self, line: &str, is_good: impl Fn(&str) -> bool) -> String {
         let deadline = Instant::now() + DEADLINE;
@@ -84,14 +84,14 @@ impl Cluster {
         }
     }
 
-    /// The same, with a text to read.
+    /// The same, with standard input.
     #[track_caller]
     pub(crate) fn feed(&self, line: &str, input: &str) -> Answer {
         let ended = Process::start(&mut self.command(line), input).end();
         Answer { ended, redact: self.redact() }
     }
 
-    /// Runs kubectl with a script as the editor: it finds the name of the file in `$1`.
+    /// Runs kubectl with a script as editor; `$1` is the file.
     #[track_caller]
     pub(crate) fn edit(&self, line: &str, script: &str) -> Answer {
         let editor = self.dir.join("editor.sh");
@@ -102,20 +102,20 @@ impl Cluster {
         Answer { ended, redact: self.redact() }
     }
 
-    /// A file that kubectl has named.
+    /// A file that kubectl printed.
     #[track_caller]
     pub(crate) fn read(&self, shown: &str) -> String {
         let path = shown.replace("<DIR>", &self.dir.display().to_string());
         fs::read_to_string(&path).unwrap_or_else(|error| panic!("{path}: {error}"))
     }
 
-    /// kubectl in the background.
+    /// Starts kubectl in the background.
     #[track_caller]
     pub(crate) fn background(&self, line: &str) -> Background<'_> {
         Background { process: Process::start(&mut self.command(line), ""), cluster: self }
     }
 
-    /// Runs one command per line, and returns what a terminal would show.
+    /// Runs one command per line, and returns the transcript.
     #[track_caller]
     pub(crate) fn session(&self, lines: &str) -> String {
         lines
@@ -140,7 +140,7 @@ impl Cluster {
         command
     }
 
-    /// What connects to it.
+    /// Connection settings.
     pub(crate) fn kubeconfig(&self) -> PathBuf {
         self.dir.join("kubeconfig")
     }
@@ -154,7 +154,7 @@ impl Drop for Cluster {
     fn drop(&mut self) {
         let asked = Command::new("kill").arg("-TERM").arg(self.server.id().to_string()).status();
         if std::thread::panicking() {
-            // The test has failed already; what the server said may tell why.
+            // The test failed already; the server's output may explain it.
             eprintln!("the server said: {}", self.server.end().stderr);
         } else {
             assert!(asked.is_ok_and(|status| status.success()), "the server ended by itself");
@@ -166,7 +166,7 @@ impl Drop for Cluster {
     }
 }
 
-/// A kubectl that still runs. It ends with the test, if not before.
+/// A running kubectl, killed on drop.
 pub(crate) struct Background<'a> {
     process: Process,
     cluster: &'a Cluster,
@@ -179,33 +179,33 @@ impl Background<'_> {
         self.process.line_with(text);
     }
 
-    /// Ends it, and returns what it has printed up to the last line that was waited for.
+    /// Stops it, and returns its output up to the last awaited line.
     pub(crate) fn stop(self) -> String {
         self.cluster.redact().apply(self.process.printed())
     }
 
-    /// Waits for the end.
+    /// Waits for the exit.
     #[track_caller]
     pub(crate) fn end(mut self) -> Answer {
         Answer { ended: self.process.end(), redact: self.cluster.redact() }
     }
 }
 
-/// What kubectl said. Its display is for snapshots: nothing in it changes from run to run.
+/// The output of kubectl. Its display is stable, for snapshots.
 pub(crate) struct Answer {
     ended: Ended,
     redact: Redact,
 }
 
 impl Answer {
-    /// What a command that succeeds and warns of nothing has printed.
+    /// Standard output of a successful command without warnings.
     #[track_caller]
     pub(crate) fn result(self) -> String {
         assert!(self.ended.status == Some(0) && self.ended.stderr.is_empty(), "{self}");
         self.ended.stdout
     }
 
-    /// What a command that succeeds has printed, whatever it warned of.
+    /// Standard output of a successful command; warnings are ignored.
     #[track_caller]
     pub(crate) fn output(self) -> String {
         assert_eq!(self.ended.status, Some(0), "{self}");
@@ -218,14 +218,14 @@ impl Answer {
         self.redact.clone().apply(&self.output())
     }
 
-    /// Why a command failed, without what the libraries of kubectl have logged before.
+    /// The error of a failed command, without client-go's log lines.
     #[track_caller]
     pub(crate) fn failure(self) -> String {
         assert_eq!(self.ended.status, Some(1), "{self}");
         self.redact.apply(self.ended.stderr.lines().last().unwrap_or_default())
     }
 
-    /// What a command that succeeds has logged.
+    /// Standard error of a successful command.
     #[track_caller]
     pub(crate) fn log(self) -> String {
         assert_eq!(self.ended.status, Some(0), "{self}");
@@ -249,7 +249,7 @@ impl Display for Answer {
     }
 }
 
-/// Fails when there is no kubectl, or one that is too old to send what today's kubectl sends.
+/// Fails if kubectl is missing or too old.
 fn require_kubectl() {
     const NEEDED: &str =
         "these tests need kubectl 1.32 or newer on PATH: https://kubernetes.io/docs/tasks/tools/";
@@ -261,7 +261,7 @@ fn require_kubectl() {
             .map_err(|error| format!("kubectl does not start ({error}); {NEEDED}"))?;
         let version: serde_json::Value = serde_json::from_slice(&output.stdout)
             .map_err(|error| format!("kubectl does not tell its version ({error}); {NEEDED}"))?;
-        // A vendor may mark its builds, as in `33+`.
+        // Vendors may add a suffix, as in `33+`.
         let minor = version["clientVersion"]["minor"].as_str().unwrap_or_default().trim_end_matches('+');
         match minor.parse::<u32>() {
             Ok(32..) => Ok(()),
@@ -273,7 +273,7 @@ fn require_kubectl() {
     }
 }
 
-/// Splits as a shell does, as far as these tests go.
+/// Splits a command line, with simple quoting.
 fn words(line: &str) -> Vec<String> {
     let mut words = Vec::new();
     let mut word: Option<String> = None;

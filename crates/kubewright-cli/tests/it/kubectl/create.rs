@@ -1,12 +1,12 @@
-//! `kubectl create`, `run`, `expose`, `autoscale` and `set`: objects that kubectl makes up.
+//! `kubectl create`, `run`, `expose`, `autoscale` and `set`.
 //!
-//! `create KIND` and `autoscale` send protobuf, as all typed clients of client-go do since 0.32.
+//! `create KIND` and `autoscale` use protobuf, as typed clients of client-go do since 0.32.
 
 use super::cluster::Cluster;
 use super::objects::{SETTINGS, SETTINGS_AND_WEB};
 
 #[test]
-fn create_makes_every_document_of_a_file() {
+fn create_creates_every_document_of_a_file() {
     let cluster = Cluster::start();
     insta::assert_snapshot!(cluster.feed("create -f -", SETTINGS_AND_WEB), @"
     configmap/settings created
@@ -28,14 +28,14 @@ fn create_makes_every_document_of_a_file() {
 }
 
 #[test]
-fn create_remembers_what_was_applied_when_asked_to() {
+fn create_saves_the_last_applied_configuration_on_request() {
     let cluster = Cluster::start();
     cluster.feed("create --save-config -f -", SETTINGS).result();
     insta::assert_snapshot!(cluster.feed("apply -f -", SETTINGS), @"configmap/settings unchanged");
 }
 
 #[test]
-fn a_dry_run_on_the_server_leaves_nothing_behind() {
+fn a_server_dry_run_stores_nothing() {
     let cluster = Cluster::start();
     insta::assert_snapshot!(cluster.feed("create --dry-run=server -f -", SETTINGS), @"configmap/settings created (server dry run)");
     insta::assert_snapshot!(cluster.kubectl("get configmaps"), @"
@@ -61,7 +61,7 @@ fn a_dry_run_on_the_server_leaves_nothing_behind() {
 }
 
 #[test]
-fn create_makes_up_objects_of_the_core_group() {
+fn create_generates_core_objects() {
     let cluster = Cluster::start();
     insta::assert_snapshot!(cluster.session("
         create namespace team
@@ -121,7 +121,7 @@ fn create_makes_up_objects_of_the_core_group() {
 }
 
 #[test]
-fn create_makes_up_workloads() {
+fn create_generates_workloads() {
     let cluster = Cluster::start();
     insta::assert_snapshot!(cluster.session("
         create deployment web --image=nginx:1.27 --replicas=3 --port=80
@@ -179,7 +179,7 @@ fn create_makes_up_workloads() {
 }
 
 #[test]
-fn create_makes_up_roles_and_bindings() {
+fn create_generates_roles_and_bindings() {
     let cluster = Cluster::start();
     insta::assert_snapshot!(cluster.session("
         create role reader --verb=get,list --resource=pods,deployments.apps
@@ -210,7 +210,7 @@ fn create_makes_up_roles_and_bindings() {
 }
 
 #[test]
-fn run_makes_a_pod_with_the_defaults_of_a_pod() {
+fn run_creates_a_pod_with_defaults() {
     let cluster = Cluster::start();
     insta::assert_snapshot!(cluster.session("
         run web --image=nginx:1.27 --port=80 --labels=app=web --env=COLOUR=blue
@@ -233,7 +233,7 @@ fn run_makes_a_pod_with_the_defaults_of_a_pod() {
 }
 
 #[test]
-fn expose_makes_a_service_of_a_workload_and_its_address_is_allocated() {
+fn expose_creates_a_service_with_a_cluster_ip() {
     let cluster = Cluster::with(SETTINGS_AND_WEB);
     insta::assert_snapshot!(cluster.session("
         expose deployment web --port=80 --target-port=http --cluster-ip=10.0.0.100
@@ -262,7 +262,7 @@ fn expose_makes_a_service_of_a_workload_and_its_address_is_allocated() {
 }
 
 #[test]
-fn set_changes_what_a_workload_runs() {
+fn set_changes_the_pod_template() {
     let cluster = Cluster::with(SETTINGS_AND_WEB);
     insta::assert_snapshot!(cluster.session("
         set image deployment/web web=nginx:1.28

@@ -1,4 +1,4 @@
-//! Credentials that the server issues itself: service account tokens and client certificates.
+//! Credentials issued by the server: service account tokens and client certificates.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -12,7 +12,7 @@ use super::cluster::Cluster;
 use super::process::{Ended, Process};
 use crate::run::{command, kubectl};
 
-/// A server on a folder, with kubectl on it. A second one on the same folder goes on where the first one ended.
+/// A server with a data directory. A second one on the same directory has the same state.
 struct Server {
     process: Process,
     url: String,
@@ -36,7 +36,7 @@ impl Server {
         Process::start(&mut command, "").end()
     }
 
-    /// As [`Server::kubectl`], with a token and without the administrator's certificate.
+    /// Like [`Server::kubectl`], with a token instead of the admin certificate.
     fn kubectl_with_token(&self, token: &str, arguments: &[&str]) -> Ended {
         let mut command = kubectl();
         command.args(["--kubeconfig", "/dev/null", "--insecure-skip-tls-verify", "--server", &self.url]);
@@ -52,7 +52,7 @@ impl Server {
 }
 
 #[test]
-fn a_token_survives_a_restart_and_ends_with_its_service_account() {
+fn a_token_survives_a_restart_and_is_invalid_without_its_service_account() {
     let dir = tempfile::tempdir().unwrap();
     let server = Server::start(dir.path());
     assert_eq!(server.kubectl(&["create", "serviceaccount", "robot"]).status, Some(0));

@@ -1,4 +1,4 @@
-//! kubectl on a kind that the user has defined: MarkdownViews, which show Markdown as web pages.
+//! kubectl with a custom resource: MarkdownView.
 
 mod apply;
 mod definition;
@@ -12,7 +12,7 @@ mod versions;
 
 use super::cluster::Cluster;
 
-/// Two versions, the older of them deprecated; a status, a scale, columns, defaults and rules.
+/// A CRD with two versions, one deprecated; status, scale, printer columns, defaults and validation rules.
 pub(crate) const DEFINITION: &str = include_str!("custom/markdownviews.yaml");
 
 pub(crate) const GUIDE: &str = "\
@@ -35,7 +35,7 @@ metadata: {name: notes}
 spec: {theme: dark, pages: [{name: all}]}
 ";
 
-/// A server with the definition and one object.
+/// A server with the CRD and one object.
 #[track_caller]
 pub(crate) fn with_guide() -> Cluster {
     let cluster = Cluster::with(DEFINITION);

@@ -1,4 +1,4 @@
-//! `kubectl delete`: what is gone, and what goes with it, when the command returns.
+//! `kubectl delete`: the state after the command returns.
 
 use super::cluster::Cluster;
 use super::objects::{NODE, PODS, SETTINGS_AND_WEB, owned};
@@ -16,7 +16,7 @@ fn with_dependents() -> Cluster {
 }
 
 #[test]
-fn delete_takes_a_name_a_selector_a_file_or_all() {
+fn delete_supports_names_selectors_files_and_all() {
     let cluster = Cluster::with(&[PODS, SETTINGS_AND_WEB].join("---\n"));
     insta::assert_snapshot!(cluster.session("
         delete pod a
@@ -65,7 +65,7 @@ fn delete_takes_a_name_a_selector_a_file_or_all() {
 }
 
 #[test]
-fn dependents_are_gone_when_a_deletion_in_the_background_returns() {
+fn background_deletion_deletes_dependents() {
     let cluster = with_dependents();
     insta::assert_snapshot!(cluster.session("
         delete deployment web --cascade=background --wait=false
@@ -79,7 +79,7 @@ fn dependents_are_gone_when_a_deletion_in_the_background_returns() {
 }
 
 #[test]
-fn dependents_are_gone_when_a_deletion_in_the_foreground_returns() {
+fn foreground_deletion_deletes_dependents() {
     let cluster = with_dependents();
     insta::assert_snapshot!(cluster.session("
         delete deployment web --cascade=foreground --wait=false
@@ -93,7 +93,7 @@ fn dependents_are_gone_when_a_deletion_in_the_foreground_returns() {
 }
 
 #[test]
-fn an_owner_deleted_in_the_foreground_waits_for_a_dependent_with_a_finalizer() {
+fn foreground_deletion_waits_for_finalizers_of_dependents() {
     let cluster = with_dependents();
     insta::assert_snapshot!(cluster.session(r#"
         patch configmap child --type=merge -p '{"metadata":{"finalizers":["example.com/hold"]}}'
@@ -119,7 +119,7 @@ fn an_owner_deleted_in_the_foreground_waits_for_a_dependent_with_a_finalizer() {
 }
 
 #[test]
-fn orphans_stay_and_lose_their_owner() {
+fn orphans_lose_their_owner_reference() {
     let cluster = with_dependents();
     insta::assert_snapshot!(cluster.session("
         delete deployment web --cascade=orphan
@@ -161,7 +161,7 @@ fn delete_waits_for_the_last_finalizer() {
 }
 
 #[test]
-fn a_namespace_is_gone_with_its_content_when_the_command_returns() {
+fn deleting_a_namespace_deletes_its_content() {
     let cluster = Cluster::start();
     cluster.create(TEAM);
     let create = "create -n team -f -";
@@ -193,7 +193,7 @@ fn a_namespace_is_gone_with_its_content_when_the_command_returns() {
 }
 
 #[test]
-fn a_namespace_waits_for_a_pod_on_a_node_until_the_node_has_ended_it() {
+fn a_namespace_waits_until_the_node_has_stopped_its_pods() {
     let cluster = Cluster::with(NODE);
     cluster.create(TEAM);
     cluster.feed("create -n team -f -", PODS).result();
@@ -224,7 +224,7 @@ fn a_namespace_waits_for_a_pod_on_a_node_until_the_node_has_ended_it() {
 }
 
 #[test]
-fn the_namespaces_of_the_system_cannot_be_deleted() {
+fn system_namespaces_cannot_be_deleted() {
     let cluster = Cluster::start();
     insta::assert_snapshot!(cluster.session("
         delete namespace default

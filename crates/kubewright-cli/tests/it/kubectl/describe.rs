@@ -1,10 +1,10 @@
-//! `kubectl describe`: the text is kubectl's own, what it says is the server's.
+//! `kubectl describe`.
 
 use super::cluster::Cluster;
 use super::objects::{NODE, PODS, SETTINGS_AND_WEB};
 
-/// Lines that must be there, in this order. How far columns are apart, and what else is said, differs from one kubectl
-/// to the next.
+/// Checks that lines are present in this order. Column widths and other lines differ between kubectl
+/// versions.
 #[track_caller]
 fn check(cluster: &Cluster, line: &str, expected: &str) {
     let shown = cluster.kubectl(line).to_string();
@@ -16,7 +16,7 @@ fn check(cluster: &Cluster, line: &str, expected: &str) {
 }
 
 #[test]
-fn describe_tells_of_a_pod_and_its_events() {
+fn describe_shows_a_pod_and_its_events() {
     let cluster = Cluster::with(PODS);
     cluster.create(&event(&cluster, "c", "Normal", "Pulled", "Container image already present"));
     check(
@@ -45,7 +45,7 @@ fn describe_tells_of_a_pod_and_its_events() {
 }
 
 #[test]
-fn describe_tells_of_a_deployment_and_its_replica_sets() {
+fn describe_shows_a_deployment_and_its_replica_sets() {
     let cluster = Cluster::with(SETTINGS_AND_WEB);
     check(
         &cluster,
@@ -73,7 +73,7 @@ fn describe_tells_of_a_deployment_and_its_replica_sets() {
 }
 
 #[test]
-fn describe_tells_of_a_service_and_its_endpoints() {
+fn describe_shows_a_service_and_its_endpoints() {
     let cluster = Cluster::with(SERVICE);
     check(
         &cluster,
@@ -118,7 +118,7 @@ endpoints: [{addresses: [10.1.0.1]}, {addresses: [10.1.0.2]}]
 ";
 
 #[test]
-fn describe_tells_of_a_node_and_what_runs_there() {
+fn describe_shows_a_node_and_its_pods() {
     let cluster = Cluster::with(&[NODE, PODS].join("---\n"));
     let status = r#"{"status":{"addresses":[{"type":"InternalIP","address":"10.2.0.1"}],"capacity":{"cpu":"4","memory":"8Gi","pods":"110"},"conditions":[{"type":"Ready","status":"True","reason":"KubeletReady","message":"kubelet is posting ready status"}],"nodeInfo":{"kubeletVersion":"v1.36.4","osImage":"Linux"}}}"#;
     cluster.kubectl(&format!("patch node worker --subresource=status -p '{status}'")).result();
@@ -152,7 +152,7 @@ fn describe_tells_of_a_node_and_what_runs_there() {
 }
 
 #[test]
-fn describe_tells_of_a_namespace_and_its_limits() {
+fn describe_shows_a_namespace_and_its_limits() {
     let cluster = Cluster::with(LIMITS);
     let status = r#"{"status":{"hard":{"pods":"2"},"used":{"pods":"0"}}}"#;
     cluster.kubectl(&format!("patch resourcequota small --subresource=status -p {status}")).result();
@@ -188,7 +188,7 @@ spec: {limits: [{type: Container, max: {cpu: 1}, default: {cpu: 200m}, defaultRe
 ";
 
 #[test]
-fn describe_tells_of_every_other_kind_that_a_start_has() {
+fn describe_shows_all_other_bootstrap_kinds() {
     let cluster = Cluster::with(SETTINGS_AND_WEB);
     check(
         &cluster,
@@ -223,7 +223,7 @@ fn describe_tells_of_every_other_kind_that_a_start_has() {
 }
 
 #[test]
-fn events_are_shown_by_themselves_and_for_an_object() {
+fn events_are_listed_and_filtered_by_object() {
     let cluster = Cluster::with(PODS);
     insta::assert_snapshot!(cluster.kubectl("events"), @"
     --- stderr

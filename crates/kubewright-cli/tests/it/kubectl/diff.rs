@@ -1,10 +1,10 @@
-//! `kubectl diff`: what an apply would change, by a dry run of the server.
+//! `kubectl diff`, which uses a server-side dry run.
 
 use super::cluster::{Answer, Cluster};
 use super::custom::{GUIDE, with_guide};
 use super::objects::SETTINGS_AND_WEB;
 
-/// Without the lines that name temporary files.
+/// Removes the lines with temporary file names.
 fn diff(answer: &Answer) -> String {
     answer
         .to_string()
@@ -120,7 +120,7 @@ fn diff_of_a_deployment_shows_the_fields_that_would_change() {
        annotations:
     --- exit status 1
     "#);
-    // On the server's side the old port has an owner who keeps it.
+    // With server-side apply another manager owns the old port.
     insta::assert_snapshot!(diff(&cluster.feed("diff --server-side -f -", &changed)), @r#"
     @@ -3,9 +3,9 @@
      metadata:
@@ -163,7 +163,7 @@ fn diff_of_a_deployment_shows_the_fields_that_would_change() {
          app: web
     --- exit status 1
     "#);
-    // Nothing has been written.
+    // Nothing was written.
     insta::assert_snapshot!(diff(&cluster.feed("diff -f -", SETTINGS_AND_WEB)), @"");
     insta::assert_snapshot!(diff(&cluster.feed("diff -f -", &SETTINGS_AND_WEB.replace("replicas: 2", "replicas: -2"))), @r#"
     --- stderr

@@ -1,11 +1,11 @@
-//! What kubectl asks a server about itself.
+//! Discovery commands of kubectl.
 
 use serde_json::Value;
 
 use super::cluster::Cluster;
 
 #[test]
-fn version_names_the_release_that_the_server_is_compatible_with() {
+fn version_prints_the_server_version() {
     let cluster = Cluster::start();
     let version: Value = serde_json::from_str(&cluster.kubectl("version -o json").output()).expect("JSON");
     let server = &version["serverVersion"];
@@ -17,7 +17,7 @@ fn version_names_the_release_that_the_server_is_compatible_with() {
 }
 
 #[test]
-fn cluster_info_names_the_address() {
+fn cluster_info_prints_the_address() {
     let cluster = Cluster::start();
     insta::assert_snapshot!(cluster.kubectl("cluster-info"), @"
     Kubernetes control plane is running at https://SERVER
@@ -101,13 +101,13 @@ fn api_resources_lists_names_scopes_verbs_and_categories() {
 }
 
 #[test]
-fn every_resource_that_can_be_listed_is_listed_with_its_columns() {
+fn every_resource_is_listed_with_its_columns() {
     let cluster = Cluster::start();
     let names = cluster.kubectl("api-resources --verbs=list -o name").result();
     let names: Vec<&str> = names.lines().collect();
     assert!(names.len() > 50, "{names:?}");
     let tables = cluster.kubectl(&format!("get {} -A", names.join(","))).to_string();
-    // The heads of what is there from the start, and whatever went wrong.
+    // The headers of existing objects, and any errors.
     let heads: Vec<String> = tables
         .lines()
         .filter(|line| {
@@ -184,7 +184,7 @@ fn raw_requests_reach_any_path() {
 }
 
 #[test]
-fn top_says_that_there_are_no_metrics() {
+fn top_reports_missing_metrics() {
     let cluster = Cluster::start();
     insta::assert_snapshot!(cluster.session("
         top pods

@@ -1,15 +1,15 @@
-//! `kubectl edit`, with scripts for editors.
+//! `kubectl edit`, with scripts as editors.
 
 use super::cluster::Cluster;
 use super::objects::{SETTINGS, SETTINGS_AND_WEB};
 
-/// Replaces one text by another in the file, on any `sed`.
+/// A portable `sed` replacement in the file.
 pub(crate) fn sed(from: &str, to: &str) -> String {
     format!("sed 's/{from}/{to}/' \"$1\" > \"$1.new\" && mv \"$1.new\" \"$1\"\n")
 }
 
 #[test]
-fn edit_sends_what_the_editor_changed() {
+fn edit_applies_changes() {
     let cluster = Cluster::with(SETTINGS_AND_WEB);
     insta::assert_snapshot!(cluster.edit("edit configmap settings", &sed("colour: blue", "colour: red")), @"configmap/settings edited");
     insta::assert_snapshot!(cluster.edit("edit deployment web", &sed("replicas: 2", "replicas: 4")), @"deployment.apps/web edited");
@@ -35,9 +35,9 @@ fn edit_without_a_change_sends_nothing() {
 }
 
 #[test]
-fn edit_shows_again_what_the_server_refused() {
+fn edit_reopens_rejected_objects() {
     let cluster = Cluster::with(SETTINGS_AND_WEB);
-    // Opened twice: the second time the file says what was wrong, and the editor leaves it as it is.
+    // Opened twice: the second time the file has the error, and the editor changes nothing.
     let script = format!(
         "if grep -q Invalid \"$1\"; then grep '^# .*Invalid' \"$1\"; else\n{}fi\n",
         sed("replicas: 2", "replicas: -2")
@@ -52,7 +52,7 @@ fn edit_shows_again_what_the_server_refused() {
     insta::assert_snapshot!(cluster.kubectl("get deployment web -o jsonpath={.spec.replicas}"), @"2");
 }
 
-/// Without the line that names the copy of the file.
+/// Removes the line with the file name.
 pub(crate) fn refused(shown: &str) -> String {
     shown
         .lines()
@@ -62,7 +62,7 @@ pub(crate) fn refused(shown: &str) -> String {
 }
 
 #[test]
-fn edit_changes_the_status_when_asked_to() {
+fn edit_can_change_the_status() {
     let cluster = Cluster::with(SETTINGS_AND_WEB);
     let script = sed("^status: {}", "status: {replicas: 2, readyReplicas: 1}");
     insta::assert_snapshot!(cluster.edit("edit deployment web --subresource=status", &script), @"deployment.apps/web edited");

@@ -1,4 +1,4 @@
-//! What the server refuses reaches the terminal in the server's words.
+//! API server errors, as kubectl prints them.
 
 use super::cluster::Cluster;
 use super::objects::{SETTINGS, SETTINGS_AND_WEB};
@@ -6,7 +6,7 @@ use super::objects::{SETTINGS, SETTINGS_AND_WEB};
 const CREATE: &str = "create -f -";
 
 #[test]
-fn what_is_not_there_is_not_found() {
+fn missing_objects_are_not_found() {
     let cluster = Cluster::start();
     insta::assert_snapshot!(cluster.session("
         get pod nope
@@ -49,7 +49,7 @@ fn what_is_not_there_is_not_found() {
 }
 
 #[test]
-fn what_is_invalid_is_explained_field_by_field() {
+fn invalid_fields_are_listed() {
     let cluster = Cluster::start();
     let web = SETTINGS_AND_WEB.split("---\n").nth(1).expect("two documents");
     insta::assert_snapshot!(cluster.feed(CREATE, &SETTINGS.replace("settings", "Not_Valid")), @r#"
@@ -77,7 +77,7 @@ fn what_is_invalid_is_explained_field_by_field() {
 }
 
 #[test]
-fn what_cannot_change_is_named() {
+fn immutable_fields_are_reported() {
     let cluster = Cluster::with(SETTINGS_AND_WEB);
     insta::assert_snapshot!(cluster.session(r#"
         patch deployment web --type=merge -p '{"spec":{"selector":{"matchLabels":{"app":"other"}},"template":{"metadata":{"labels":{"app":"other"}}}}}'
@@ -105,7 +105,7 @@ fn what_cannot_change_is_named() {
 }
 
 #[test]
-fn unknown_and_duplicate_fields_are_refused_or_warned_of() {
+fn unknown_and_duplicate_fields_are_rejected_or_warned_about() {
     let cluster = Cluster::start();
     let unknown = r#"{"apiVersion":"v1","kind":"ConfigMap","metadata":{"name":"a"},"dta":{"x":"y"}}"#;
     insta::assert_snapshot!(cluster.feed(CREATE, unknown), @r#"
@@ -118,7 +118,7 @@ fn unknown_and_duplicate_fields_are_refused_or_warned_of() {
     --- stderr
     Warning: unknown field "dta"
     "#);
-    // kubectl reads a file, and keeps the last of two equal fields, before it sends it; a `--raw` body goes as it is.
+    // kubectl drops duplicate fields when it reads a file; a `--raw` body is sent unchanged.
     let twice = r#"{"apiVersion":"v1","kind":"ConfigMap","metadata":{"name":"b"},"data":{"x":"y","x":"z"}}"#;
     let raw = "create --raw /api/v1/namespaces/default/configmaps?fieldValidation=Strict -f -";
     insta::assert_snapshot!(cluster.feed(raw, twice), @r#"
@@ -131,7 +131,7 @@ fn unknown_and_duplicate_fields_are_refused_or_warned_of() {
 }
 
 #[test]
-fn a_conflict_asks_to_try_again() {
+fn conflicts_are_reported() {
     let cluster = Cluster::with(SETTINGS);
     insta::assert_snapshot!(cluster.session(r#"
         patch configmap settings --type=merge -p '{"metadata":{"resourceVersion":"1"},"data":{"colour":"red"}}'
@@ -149,7 +149,7 @@ fn a_conflict_asks_to_try_again() {
 }
 
 #[test]
-fn what_is_deprecated_is_warned_of() {
+fn deprecated_versions_cause_a_warning() {
     let cluster = Cluster::start();
     insta::assert_snapshot!(cluster.session("
         get componentstatuses -o name

@@ -3,7 +3,7 @@
 use super::cluster::Cluster;
 use super::custom::with_guide;
 
-/// The start of what a command prints, with tabs as blanks.
+/// The start of the output, with tabs replaced by spaces.
 #[track_caller]
 fn head(cluster: &Cluster, line: &str, lines: usize) -> String {
     let shown = cluster.kubectl(line).result();
@@ -13,7 +13,7 @@ fn head(cluster: &Cluster, line: &str, lines: usize) -> String {
 }
 
 #[test]
-fn explain_describes_built_in_kinds_and_their_fields() {
+fn explain_describes_built_in_kinds() {
     let cluster = Cluster::start();
     insta::assert_snapshot!(head(&cluster, "explain pod.spec.containers", 30), @r#"
     KIND:       Pod
@@ -201,11 +201,11 @@ fn explain_describes_built_in_kinds_and_their_fields() {
 }
 
 #[test]
-fn explain_reads_all_of_every_kind() {
+fn explain_recursive_works_for_every_kind() {
     let cluster = with_guide();
     let resources = cluster.kubectl("api-resources --verbs=get --no-headers").result();
     for resource in resources.lines() {
-        // name, perhaps short names, version, whether namespaced, kind
+        // Columns: name, optional short names, version, namespaced, kind.
         let words: Vec<&str> = resource.split_whitespace().collect();
         let [name, .., version, _, _] = words.as_slice() else { panic!("{resource}") };
         let shown = cluster.kubectl(&format!("explain {name} --api-version={version} --recursive")).result();
@@ -216,7 +216,7 @@ fn explain_reads_all_of_every_kind() {
 }
 
 #[test]
-fn explain_describes_custom_kinds_from_their_schema() {
+fn explain_describes_custom_resources() {
     let cluster = with_guide();
     insta::assert_snapshot!(cluster.session("
         explain mdv

@@ -1,4 +1,4 @@
-//! `kubectl get`: tables, the other outputs, selectors and pages.
+//! `kubectl get`: tables, output formats, selectors and paging.
 
 use serde_json::Value;
 
@@ -6,7 +6,7 @@ use super::cluster::Cluster;
 use super::objects::{NODE, PODS, SETTINGS_AND_WEB};
 
 #[test]
-fn get_shows_the_columns_of_a_kind_and_more_of_them_when_wide() {
+fn get_shows_normal_and_wide_columns() {
     let cluster = Cluster::with(&[NODE, PODS, SETTINGS_AND_WEB].join("---\n"));
     insta::assert_snapshot!(cluster.session("
         get pods
@@ -78,7 +78,7 @@ fn get_shows_labels_as_columns_and_sorts_by_a_path() {
 }
 
 #[test]
-fn get_all_shows_every_kind_of_the_category() {
+fn get_all_shows_the_category() {
     let cluster = Cluster::with(&[PODS, SETTINGS_AND_WEB].join("---\n"));
     insta::assert_snapshot!(cluster.session("
         get all
@@ -114,7 +114,7 @@ fn get_all_shows_every_kind_of_the_category() {
 }
 
 #[test]
-fn get_prints_names_paths_and_columns_of_choice() {
+fn get_supports_name_jsonpath_and_custom_columns() {
     let cluster = Cluster::with(PODS);
     insta::assert_snapshot!(cluster.session("
         get pods -o name

@@ -1,10 +1,10 @@
-//! `kubectl cordon`, `drain` and `taint`: a node and what runs there.
+//! `kubectl cordon`, `drain` and `taint`.
 
 use super::cluster::Cluster;
 use super::objects::{NODE, PODS};
 
 #[test]
-fn cordon_and_uncordon_switch_scheduling_off_and_on() {
+fn cordon_and_uncordon_change_schedulability() {
     let cluster = Cluster::with(NODE);
     insta::assert_snapshot!(cluster.session("
         cordon worker
@@ -67,7 +67,7 @@ fn taint_adds_and_changes_and_removes() {
 }
 
 #[test]
-fn drain_evicts_and_waits_until_the_node_has_ended_the_pods() {
+fn drain_evicts_and_waits_for_pod_termination() {
     let cluster = Cluster::with(&[NODE, PODS].join("---\n"));
     insta::assert_snapshot!(cluster.kubectl("drain worker"), @r#"
     node/worker cordoned
@@ -82,7 +82,7 @@ fn drain_evicts_and_waits_until_the_node_has_ended_the_pods() {
     drain.line_with("evicting pod default/c");
     let mut watch = cluster.background("get pod c -w");
     watch.line_with("Terminating");
-    // The kubelet's part.
+    // The test acts as the kubelet.
     cluster.kubectl("delete --raw /api/v1/namespaces/default/pods/c?gracePeriodSeconds=0").result();
     insta::assert_snapshot!(drain.end(), @"
     node/worker already cordoned
@@ -115,9 +115,9 @@ fn drain_without_eviction_deletes() {
 }
 
 #[test]
-fn an_eviction_is_refused_while_a_budget_forbids_it_and_uses_the_budget_up() {
+fn evictions_respect_disruption_budgets() {
     let cluster = Cluster::with(&[PODS, BUDGET].join("---\n"));
-    // No budget protects what does not run yet.
+    // Pods that are not running are not protected.
     let running = r#"{"status":{"phase":"Running","conditions":[{"type":"Ready","status":"True"}]}}"#;
     cluster.kubectl(&format!("patch pod a --subresource=status -p {running}")).result();
     let evict = "create --raw /api/v1/namespaces/default/pods/a/eviction -f -";

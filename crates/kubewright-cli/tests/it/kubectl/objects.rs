@@ -1,4 +1,4 @@
-//! The objects that several tests need.
+//! Shared test objects.
 
 /// A ConfigMap and a Deployment, as two documents.
 pub(crate) const SETTINGS_AND_WEB: &str = "\
@@ -29,7 +29,7 @@ metadata: {name: settings, labels: {app: web}}
 data: {colour: blue, size: large}
 ";
 
-/// Three pods: two wait for a node, one runs on `worker`.
+/// Three pods: two pending, one running on `worker`.
 pub(crate) const PODS: &str = "\
 apiVersion: v1
 kind: Pod
@@ -53,7 +53,7 @@ kind: Node
 metadata: {name: worker, labels: {kubernetes.io/hostname: worker, node-role.kubernetes.io/worker: \"\"}}
 ";
 
-/// What a Deployment controller writes once all is up.
+/// The status of an available Deployment.
 pub(crate) const ROLLED_OUT: &str = r#"{"status":{"observedGeneration":1,"replicas":2,"updatedReplicas":2,"readyReplicas":2,"availableReplicas":2,"conditions":[{"type":"Available","status":"True","reason":"MinimumReplicasAvailable","message":"Deployment has minimum availability."}]}}"#;
 
 /// A ConfigMap that is owned by another object.

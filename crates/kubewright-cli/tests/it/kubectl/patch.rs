@@ -1,10 +1,10 @@
-//! `kubectl patch`, `label`, `annotate` and `scale`: parts of objects.
+//! `kubectl patch`, `label`, `annotate` and `scale`.
 
 use super::cluster::Cluster;
 use super::objects::{SETTINGS, SETTINGS_AND_WEB};
 
 #[test]
-fn a_strategic_patch_merges_lists_by_their_keys_and_obeys_directives() {
+fn a_strategic_patch_merges_lists_and_supports_directives() {
     let cluster = Cluster::with(SETTINGS_AND_WEB);
     insta::assert_snapshot!(cluster.session(r#"
         patch deployment web -p '{"spec":{"template":{"spec":{"containers":[{"name":"log","image":"busybox"}]}}}}'

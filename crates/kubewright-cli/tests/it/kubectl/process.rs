@@ -1,6 +1,6 @@
-//! A child process whose output is read as it comes.
+//! A child process whose output is read line by line.
 //!
-//! No wait lasts longer than [`DEADLINE`], or what [`Process::be_patient`] says, and no child outlives its [`Process`].
+//! Waits are limited by [`DEADLINE`] or [`Process::be_patient`], and the child is killed on drop.
 
 use std::collections::VecDeque;
 use std::io::{BufRead as _, BufReader, Read, Write as _};
@@ -9,10 +9,10 @@ use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
 use std::thread;
 use std::time::{Duration, Instant};
 
-/// Far more than anything here takes; only what hangs gets there.
+/// Default timeout.
 pub(crate) const DEADLINE: Duration = Duration::from_mins(1);
 
-/// All that can be seen of a process that has ended.
+/// The result of a process.
 pub(crate) struct Ended {
     pub(crate) status: Option<i32>,
     pub(crate) stdout: String,
@@ -30,13 +30,13 @@ pub(crate) struct Process {
     parts: Receiver<Part>,
     stdout: String,
     stderr: String,
-    /// Lines that nobody was told yet, of each stream: which of two streams is read first is not known.
+    /// Unread lines of each stream, since the order between streams is unknown.
     untold: [VecDeque<String>; 2],
     deadline: Duration,
 }
 
 impl Process {
-    /// Starts a command, and gives it a text to read.
+    /// Starts a command with standard input.
     #[track_caller]
     pub(crate) fn start(command: &mut Command, input: &str) -> Self {
         let name = format!("{command:?}");
@@ -49,13 +49,13 @@ impl Process {
         let (sender, parts) = channel();
         forward(child.stdout.take(), Part::Stdout, sender.clone());
         forward(child.stderr.take(), Part::Stderr, sender);
-        // Inputs are smaller than a pipe, so this does not wait. Who does not read his input has closed it: no error.
+        // The input fits into the pipe buffer. A closed pipe is not an error.
         let _ = child.stdin.take().expect("the input is a pipe").write_all(input.as_bytes());
         let (stdout, stderr) = (String::new(), String::new());
         Self { name, child, parts, stdout, stderr, untold: Default::default(), deadline: DEADLINE }
     }
 
-    /// Has it take longer, as a compiler does.
+    /// Sets a longer timeout, for builds.
     pub(crate) fn be_patient(&mut self, deadline: Duration) {
         self.deadline = deadline;
     }
@@ -64,7 +64,7 @@ impl Process {
         self.child.id()
     }
 
-    /// The next line that contains a text, on either stream. Lines before it on that stream are passed over.
+    /// Waits for a line that contains a text on either stream, skipping lines before it.
     #[track_caller]
     pub(crate) fn line_with(&mut self, text: &str) -> String {
         let deadline = Instant::now() + self.deadline;
@@ -79,12 +79,12 @@ impl Process {
         }
     }
 
-    /// What came on standard output so far.
+    /// Standard output so far.
     pub(crate) fn printed(&self) -> &str {
         &self.stdout
     }
 
-    /// Waits for the end.
+    /// Waits for the exit.
     #[track_caller]
     pub(crate) fn end(&mut self) -> Ended {
         let deadline = Instant::now() + self.deadline;
@@ -93,7 +93,7 @@ impl Process {
         Ended { status, stdout: self.stdout.clone(), stderr: self.stderr.clone() }
     }
 
-    /// Waits for the end, but not for longer than this. Tells whether it has come.
+    /// Waits for the exit with a timeout. Returns whether it exited.
     pub(crate) fn ends_within(&mut self, patience: Duration) -> bool {
         let deadline = Instant::now() + patience;
         loop {
@@ -105,7 +105,7 @@ impl Process {
         }
     }
 
-    /// Takes the next line of either stream. Tells whether there was one; none comes when both have ended.
+    /// Reads the next line of either stream. Returns false if both have ended.
     #[track_caller]
     fn next(&mut self, deadline: Instant) -> bool {
         match self.parts.recv_timeout(deadline.saturating_duration_since(Instant::now())) {
@@ -129,13 +129,13 @@ impl Process {
 
 impl Drop for Process {
     fn drop(&mut self) {
-        // Both fail only when it has ended already.
+        // Both fail only after the exit.
         let _ = self.child.kill();
         let _ = self.child.wait();
     }
 }
 
-/// Sends lines as they come; the last one may lack its end.
+/// Sends lines as they arrive; the last one may lack a newline.
 fn forward(stream: Option<impl Read + Send + 'static>, part: fn(String) -> Part, sender: Sender<Part>) {
     let mut stream = BufReader::new(stream.expect("the stream is a pipe"));
     thread::spawn(move || {

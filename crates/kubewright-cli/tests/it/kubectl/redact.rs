@@ -1,9 +1,8 @@
-//! Takes out of what kubectl prints all that differs from run to run, and the little that differs from one kubectl to
-//! the next.
+//! Redacts values that differ between runs, and the few differences between kubectl versions.
 //!
-//! Columns stay where they are, so that a snapshot still shows how a table is laid out.
+//! Column positions are kept, so that snapshots show the table layout.
 
-/// What one server has for itself.
+/// Values of one server.
 #[derive(Clone)]
 pub(crate) struct Redact {
     pub(crate) url: String,
@@ -33,7 +32,7 @@ impl Redact {
     }
 }
 
-/// A column that shows how long something is ago.
+/// A column with ages.
 #[derive(Clone)]
 struct Column {
     start: usize,
@@ -41,7 +40,7 @@ struct Column {
     width: Option<usize>,
 }
 
-/// The columns of ages in the head of a table; none in any other line.
+/// The age columns in a table header; empty for other lines.
 fn age_columns(line: &str) -> Vec<Column> {
     const HEADS: [&str; 4] = ["AGE", "Age", "LAST SEEN", "FIRST SEEN"];
     HEADS
@@ -52,7 +51,7 @@ fn age_columns(line: &str) -> Vec<Column> {
             let after = &line[start + head.len()..];
             let alone = (before.is_empty() || before.ends_with("  "))
                 && (after.is_empty() || after.starts_with("  "));
-            // `Age:` and the like are not heads of columns, nor is a line of one word.
+            // `Age:` is not a table header, nor is a line with one word.
             let table = alone && !(before.trim().is_empty() && after.trim().is_empty());
             let blanks = after.len() - after.trim_start().len();
             let width = (blanks < after.len()).then_some(head.len() + blanks);
@@ -74,7 +73,7 @@ fn without_age(line: &str, column: &Column) -> String {
     }
 }
 
-/// Replaces what comes after a key at the start of a line.
+/// Redacts the text after a key at the start of a line.
 fn value(line: &str, key: &str, instead: &str) -> String {
     let indent = line.len() - line.trim_start().len();
     if line[indent..].starts_with(key) {
@@ -84,13 +83,13 @@ fn value(line: &str, key: &str, instead: &str) -> String {
     }
 }
 
-/// What is deleted, without the namespace that kubectl 1.34 adds.
+/// Removes the namespace that kubectl 1.34 adds to deletion messages.
 fn without_namespace(line: &str) -> &str {
     let end = line.find(" deleted from ").filter(|_| line.ends_with(" namespace"));
     end.map_or(line, |end| &line[..end + " deleted".len()])
 }
 
-/// Replaces uids, and points in time as JSON has them and as `describe` does.
+/// Redacts UIDs and timestamps.
 fn words_of_time(line: &str) -> String {
     const SHAPES: [(&str, &str); 3] = [
         ("hhhhhhhh-hhhh-hhhh-hhhh-hhhhhhhhhhhh", "<UID>"),
@@ -111,7 +110,7 @@ fn words_of_time(line: &str) -> String {
     shown
 }
 
-/// Whether a text begins as a shape does: `h` is a hexadecimal digit, `d` a digit, `a` a letter.
+/// Whether a text starts with a pattern: `h` is a hexadecimal digit, `d` a digit, `a` a letter.
 fn has_shape(text: &str, shape: &str) -> bool {
     text.len() >= shape.len()
         && text.bytes().zip(shape.bytes()).all(|(byte, shape)| match shape {

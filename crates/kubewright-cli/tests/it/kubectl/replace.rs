@@ -1,10 +1,10 @@
-//! `kubectl replace`: whole objects.
+//! `kubectl replace`.
 
 use super::cluster::Cluster;
 use super::objects::{SETTINGS, SETTINGS_AND_WEB};
 
 #[test]
-fn replace_puts_a_whole_object_in_place_of_another() {
+fn replace_updates_the_whole_object() {
     let cluster = Cluster::with(SETTINGS_AND_WEB);
     let other = SETTINGS_AND_WEB.replace("colour: blue, size: large", "shape: round").replace("1.27", "1.28");
     insta::assert_snapshot!(cluster.feed("replace -f -", &other), @"
@@ -24,7 +24,7 @@ fn replace_puts_a_whole_object_in_place_of_another() {
 }
 
 #[test]
-fn replace_of_what_is_not_there_fails() {
+fn replace_of_a_missing_object_fails() {
     let cluster = Cluster::start();
     insta::assert_snapshot!(cluster.feed("replace -f -", SETTINGS), @r#"
     --- stderr
@@ -34,7 +34,7 @@ fn replace_of_what_is_not_there_fails() {
 }
 
 #[test]
-fn replace_of_what_has_changed_since_it_was_read_is_a_conflict() {
+fn replace_with_an_old_resource_version_conflicts() {
     let cluster = Cluster::with(SETTINGS);
     let read = cluster.kubectl("get configmap settings -o json").result();
     cluster.kubectl("label configmap settings tier=front").result();
@@ -58,7 +58,7 @@ fn replace_by_force_deletes_and_creates() {
 }
 
 #[test]
-fn replace_changes_a_subresource_only() {
+fn replace_can_update_a_subresource() {
     let cluster = Cluster::with(SETTINGS_AND_WEB);
     let read = cluster.kubectl("get deployment web -o json").result();
     let changed =

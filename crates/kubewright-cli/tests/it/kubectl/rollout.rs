@@ -1,10 +1,10 @@
-//! `kubectl rollout`, with the test in the place of the Deployment controller.
+//! `kubectl rollout`; the test acts as the Deployment controller.
 
 use super::cluster::Cluster;
 use super::objects::{ROLLED_OUT, SETTINGS_AND_WEB};
 
 #[test]
-fn rollout_status_waits_until_the_status_says_that_all_is_up() {
+fn rollout_status_waits_for_availability() {
     let cluster = Cluster::with(SETTINGS_AND_WEB);
     let mut status = cluster.background("rollout status deployment web");
     status.line_with("Waiting for deployment spec update to be observed");
@@ -30,7 +30,7 @@ fn rollout_status_waits_until_the_status_says_that_all_is_up() {
 }
 
 #[test]
-fn rollout_status_gives_up_when_its_time_is_over() {
+fn rollout_status_times_out() {
     let cluster = Cluster::with(SETTINGS_AND_WEB);
     insta::assert_snapshot!(cluster.kubectl("rollout status deployment web --timeout=1s"), @"
     Waiting for deployment spec update to be observed...
@@ -117,7 +117,7 @@ fn rollout_pauses_and_resumes() {
     "#);
 }
 
-/// The Deployment with ReplicaSets of two revisions, as its controller would have made them.
+/// The Deployment with ReplicaSets of two revisions.
 fn with_revisions() -> Cluster {
     let cluster = Cluster::with(SETTINGS_AND_WEB);
     let uid = cluster.kubectl("get deployment web -o jsonpath={.metadata.uid}").result();

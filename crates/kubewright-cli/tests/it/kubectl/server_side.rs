@@ -1,9 +1,9 @@
-//! `kubectl apply --server-side` on built-in kinds, and who owns what afterwards.
+//! `kubectl apply --server-side` of built-in kinds, and the resulting field managers.
 
 use super::cluster::Cluster;
 use super::objects::SETTINGS_AND_WEB;
 
-/// Who has written which way, in an order that does not depend on the clock.
+/// The field managers and operations, sorted.
 #[track_caller]
 pub(crate) fn managers(cluster: &Cluster, object: &str) -> String {
     let path = r#"{range .metadata.managedFields[*]}{.manager} {.operation} {.subresource}{"\n"}{end}"#;
@@ -14,7 +14,7 @@ pub(crate) fn managers(cluster: &Cluster, object: &str) -> String {
 }
 
 #[test]
-fn a_deployment_is_applied_on_the_servers_side_and_conflicts_name_the_other_commands() {
+fn server_side_apply_of_a_deployment_reports_conflicts() {
     let cluster = Cluster::start();
     let apply =
         |options: &str, objects: &str| cluster.feed(&format!("apply --server-side {options} -f -"), objects);
@@ -149,7 +149,7 @@ fn a_deployment_is_applied_on_the_servers_side_and_conflicts_name_the_other_comm
     deployment.apps/web serverside-applied
     ");
     insta::assert_snapshot!(managers(&cluster, "deployment web"), @"kubectl Apply");
-    // A sidecar of somebody else's stays; the port that is left out goes.
+    // Another manager's sidecar stays; the dropped port is removed.
     let sidecar = r#"{"spec":{"template":{"spec":{"containers":[{"name":"sidecar","image":"envoy"}]}}}}"#;
     cluster.kubectl(&format!("patch deployment web -p '{sidecar}'")).result();
     let ports = SETTINGS_AND_WEB.replace("        ports: [{containerPort: 80, name: http}]\n", "");
@@ -161,7 +161,7 @@ fn a_deployment_is_applied_on_the_servers_side_and_conflicts_name_the_other_comm
 }
 
 #[test]
-fn apply_moves_between_the_sides() {
+fn apply_migrates_between_client_and_server_side() {
     let cluster = Cluster::start();
     cluster.feed("apply -f -", SETTINGS_AND_WEB).result();
     insta::assert_snapshot!(managers(&cluster, "deployment web"), @"kubectl-client-side-apply Update");
@@ -189,7 +189,7 @@ fn apply_moves_between_the_sides() {
 }
 
 #[test]
-fn apply_on_the_servers_side_comes_first_and_the_clients_side_after() {
+fn client_side_apply_works_after_server_side_apply() {
     let cluster = Cluster::start();
     cluster.feed("apply --server-side -f -", SETTINGS_AND_WEB).result();
     insta::assert_snapshot!(cluster.feed("apply -f -", &SETTINGS_AND_WEB.replace("1.27", "1.28")), @"
@@ -210,7 +210,7 @@ fn apply_on_the_servers_side_comes_first_and_the_clients_side_after() {
 }
 
 #[test]
-fn managed_fields_are_shown_when_asked_for() {
+fn managed_fields_are_shown_on_request() {
     let cluster = Cluster::with(SETTINGS_AND_WEB);
     cluster.kubectl(r#"patch configmap settings -p {"data":{"shape":"round"}}"#).result();
     cluster.kubectl("annotate configmap settings note=x --field-manager=me").result();

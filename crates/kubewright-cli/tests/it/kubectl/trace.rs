@@ -1,10 +1,10 @@
-//! What kubectl logs of its requests: it tries some things on the side, and says nothing when they fail.
+//! Requests in kubectl's log: some failures are not reported to the user.
 
 use super::cluster::{Answer, Cluster};
 use super::objects::{NODE, PODS, SETTINGS_AND_WEB};
 
 #[test]
-fn no_request_of_kubectl_fails_unseen() {
+fn no_request_fails_silently() {
     let cluster = Cluster::with(&[NODE, PODS, SETTINGS_AND_WEB].join("---\n"));
     for line in [
         "get pods -v=8",
@@ -33,7 +33,7 @@ fn no_request_of_kubectl_fails_unseen() {
 }
 
 #[test]
-fn apply_and_delete_look_for_what_may_not_be_there_and_for_nothing_else() {
+fn only_expected_requests_are_not_found() {
     let cluster = Cluster::start();
     let apply = "apply -f - -v=8";
     insta::assert_snapshot!(failures(&cluster, cluster.feed(apply, SETTINGS_AND_WEB)), @"
@@ -44,7 +44,7 @@ fn apply_and_delete_look_for_what_may_not_be_there_and_for_nothing_else() {
     insta::assert_snapshot!(failures(&cluster, cluster.kubectl("delete deployment web -v=8")), @"404 /apis/apps/v1/namespaces/default/deployments/web");
 }
 
-/// The status of every answer in a log, in the form of kubectl 1.32 and of later ones.
+/// The status of every response in a log, in the formats of kubectl 1.32 and later.
 fn statuses(log: &str) -> impl Iterator<Item = &str> {
     log.lines().filter_map(|line| {
         let (_, status) =
@@ -53,7 +53,7 @@ fn statuses(log: &str) -> impl Iterator<Item = &str> {
     })
 }
 
-/// What failed, in the order of the log: the status, and the path of the request before it.
+/// The failed requests in order: status and path.
 #[track_caller]
 fn failures(cluster: &Cluster, answer: Answer) -> String {
     let log = answer.log();

@@ -4,7 +4,7 @@ use super::cluster::Cluster;
 use super::objects::{PODS, ROLLED_OUT, SETTINGS, SETTINGS_AND_WEB};
 
 #[test]
-fn wait_for_a_condition_returns_when_the_status_has_it() {
+fn wait_for_a_condition() {
     let cluster = Cluster::with(SETTINGS_AND_WEB);
     let mut wait = cluster.background("wait --for=condition=Available deployment/web --timeout=30s -v=6");
     wait.line_with("watch=true");
@@ -23,7 +23,7 @@ fn wait_for_a_condition_returns_when_the_status_has_it() {
 }
 
 #[test]
-fn wait_for_a_path_returns_when_it_has_the_value() {
+fn wait_for_a_jsonpath() {
     let cluster = Cluster::with(SETTINGS);
     let mut wait =
         cluster.background("wait --for=jsonpath={.data.colour}=red configmap/settings --timeout=30s -v=6");
@@ -44,7 +44,7 @@ fn wait_for_a_path_returns_when_it_has_the_value() {
 }
 
 #[test]
-fn wait_for_deletion_returns_when_the_object_is_gone() {
+fn wait_for_deletion() {
     let cluster = Cluster::with(PODS);
     let mut wait = cluster.background("wait --for=delete pods -l app=web --timeout=30s -v=6");
     wait.line_with("watch=true");
@@ -62,7 +62,7 @@ fn wait_for_deletion_returns_when_the_object_is_gone() {
 }
 
 #[test]
-fn wait_for_creation_returns_when_the_object_is_there() {
+fn wait_for_creation() {
     let cluster = Cluster::start();
     let mut wait = cluster.background("wait --for=create configmap/settings --timeout=30s -v=6");
     wait.line_with("404");
@@ -72,7 +72,7 @@ fn wait_for_creation_returns_when_the_object_is_there() {
 }
 
 #[test]
-fn wait_gives_up_when_its_time_is_over() {
+fn wait_times_out() {
     let cluster = Cluster::with(SETTINGS_AND_WEB);
     let condition = cluster.kubectl("wait --for=condition=Available deployment/web --timeout=1s");
     insta::assert_snapshot!(condition.failure(), @"error: timed out waiting for the condition on deployments/web");

@@ -1,10 +1,10 @@
-//! `kubectl get -w`: rows as they come.
+//! `kubectl get --watch`.
 
 use super::cluster::Cluster;
 use super::objects::{PODS, SETTINGS};
 
 #[test]
-fn get_with_watch_streams_rows_of_what_is_added_modified_and_deleted() {
+fn watch_streams_added_modified_and_deleted_rows() {
     let cluster = Cluster::with(SETTINGS);
     let mut watch = cluster.background("get configmaps -w --output-watch-events");
     watch.line_with("settings");
@@ -24,7 +24,7 @@ fn get_with_watch_streams_rows_of_what_is_added_modified_and_deleted() {
 }
 
 #[test]
-fn get_with_watch_and_a_selector_sees_objects_come_into_it_and_leave_it() {
+fn watch_with_a_selector_shows_objects_entering_and_leaving() {
     let cluster = Cluster::with(PODS);
     let mut watch = cluster.background("get pods -w -l tier=front --output-watch-events");
     watch.line_with("a ");
@@ -41,7 +41,7 @@ fn get_with_watch_and_a_selector_sees_objects_come_into_it_and_leave_it() {
 }
 
 #[test]
-fn get_with_watch_of_one_object_ends_when_its_time_is_over() {
+fn watch_of_one_object_times_out() {
     let cluster = Cluster::with(PODS);
     insta::assert_snapshot!(cluster.session("
         get pod a --watch --request-timeout=1s
@@ -55,7 +55,7 @@ fn get_with_watch_of_one_object_ends_when_its_time_is_over() {
 }
 
 #[test]
-fn get_with_watch_prints_whole_objects_in_other_outputs() {
+fn watch_supports_other_output_formats() {
     let cluster = Cluster::with(SETTINGS);
     let mut watch =
         cluster.background("get configmaps -w -o jsonpath={.metadata.name}={.data.colour}{\"\\n\"}");

@@ -1,8 +1,8 @@
-//! A whole cluster, as a user of kubectl sees it: `--controllers all`, and nobody plays a controller's part.
+//! kubectl on a whole cluster (`--controllers all`).
 
 use super::cluster::Cluster;
 
-/// The images of the pods that are not on their way out, or another field of each.
+/// A field of each pod that is not terminating, such as the image.
 fn of_pods(field: &str) -> String {
     format!(
         "get pods -o go-template='{{{{range .items}}}}{{{{if not .metadata.deletionTimestamp}}}}{field} {{{{end}}}}{{{{end}}}}'"
@@ -26,7 +26,7 @@ fn sorted(words: &str) -> Vec<&str> {
 }
 
 #[test]
-fn a_deployment_is_scaled_updated_and_taken_back() {
+fn a_deployment_is_scaled_updated_and_rolled_back() {
     let cluster = Cluster::with_nodes(2);
     cluster.kubectl("create deployment web --image=web:1 --replicas=3").result();
     rolled_out(&cluster);
@@ -58,7 +58,7 @@ fn a_deployment_is_scaled_updated_and_taken_back() {
 }
 
 #[test]
-fn a_deployment_that_is_deleted_takes_its_pods_with_it_or_leaves_them() {
+fn deleting_a_deployment_deletes_or_orphans_its_pods() {
     let cluster = Cluster::with_nodes(1);
     let create = || {
         cluster.kubectl("create deployment web --image=web:1 --replicas=2").result();
@@ -85,7 +85,7 @@ fn a_deployment_that_is_deleted_takes_its_pods_with_it_or_leaves_them() {
 }
 
 #[test]
-fn an_image_that_cannot_be_pulled_stops_a_rollout_and_the_old_pods_stay() {
+fn an_image_pull_error_stops_a_rollout() {
     let cluster = Cluster::with_nodes(1);
     cluster.create(WEB);
     rolled_out(&cluster);
@@ -100,7 +100,7 @@ fn an_image_that_cannot_be_pulled_stops_a_rollout_and_the_old_pods_stay() {
 }
 
 #[test]
-fn a_cron_job_makes_a_job_whose_lines_can_be_read_when_it_is_done() {
+fn a_cron_job_creates_a_job_with_logs() {
     let cluster = Cluster::with_nodes(1);
     cluster.create(REPORT);
     cluster.kubectl("create job now --from=cronjob/report").result();
@@ -121,7 +121,7 @@ fn a_cron_job_makes_a_job_whose_lines_can_be_read_when_it_is_done() {
 }
 
 #[test]
-fn a_plain_cron_job_and_a_plain_job_are_made_by_kubectl_alone() {
+fn kubectl_creates_cron_jobs_and_jobs() {
     let cluster = Cluster::with_nodes(1);
     insta::assert_snapshot!(cluster.session("
         create cronjob tick --image=web:1 --schedule='*/5 * * * *'
@@ -141,7 +141,7 @@ fn a_plain_cron_job_and_a_plain_job_are_made_by_kubectl_alone() {
 }
 
 #[test]
-fn logs_are_followed_until_the_pod_is_gone_and_what_has_none_says_why() {
+fn logs_are_followed_until_the_pod_is_deleted() {
     let cluster = Cluster::with_nodes(1);
     cluster.create(PODS);
     cluster.kubectl("wait --for=condition=Ready pod talker --timeout=50s").output();
@@ -183,7 +183,7 @@ fn logs_are_followed_until_the_pod_is_gone_and_what_has_none_says_why() {
 }
 
 #[test]
-fn a_node_is_drained_and_gets_pods_again_when_it_is_uncordoned() {
+fn a_drained_node_gets_pods_after_uncordon() {
     let cluster = Cluster::with_nodes(2);
     cluster.kubectl("create deployment web --image=web:1 --replicas=4").result();
     rolled_out(&cluster);
@@ -201,7 +201,7 @@ fn a_node_is_drained_and_gets_pods_again_when_it_is_uncordoned() {
 }
 
 #[test]
-fn a_node_is_drained_no_faster_than_a_budget_allows() {
+fn drain_respects_disruption_budgets() {
     let cluster = Cluster::with_nodes(2);
     cluster.kubectl("create deployment web --image=web:1 --replicas=2").result();
     cluster.kubectl("create poddisruptionbudget web --selector=app=web --min-available=2").result();
@@ -214,7 +214,7 @@ fn a_node_is_drained_no_faster_than_a_budget_allows() {
 }
 
 #[test]
-fn describe_tells_what_happened_to_a_pod() {
+fn describe_shows_the_events_of_a_pod() {
     let cluster = Cluster::with_nodes(1);
     cluster.kubectl("run web --image=web:1").result();
     let told = cluster.until("describe pod web", |told| told.contains("Started container web"));
@@ -233,7 +233,7 @@ fn describe_tells_what_happened_to_a_pod() {
 }
 
 #[test]
-fn pods_find_the_authority_of_the_servers_certificate_in_every_namespace() {
+fn every_namespace_has_the_root_ca_config_map() {
     let cluster = Cluster::with_nodes(1);
     cluster.kubectl("create namespace team").result();
     let told = cluster.until(

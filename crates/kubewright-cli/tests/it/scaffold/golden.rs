@@ -1,6 +1,6 @@
-//! Projects as they should be, in testdata/golden: that of `init` whole, of others what differs from it.
+//! Golden projects in testdata/golden: `init` in full, others as a difference to it.
 //!
-//! `UPDATE_GOLDEN=1 cargo test -p kubewright-cli golden` writes them anew; the difference is for review.
+//! `UPDATE_GOLDEN=1 cargo test -p kubewright-cli golden` updates them.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -20,7 +20,7 @@ fn made(lines: &[&str]) -> Files {
     for line in lines {
         folder.done(line);
     }
-    // The record of the scaffold repeats the other files.
+    // The scaffold record repeats the other files.
     folder.files().into_iter().filter(|(path, _)| !path.starts_with(".kubewright/")).collect()
 }
 
@@ -49,7 +49,7 @@ fn is_golden(name: &str, files: &Files) {
     }
 }
 
-/// Compares what differs from a project that was just started.
+/// Compares the difference to a new project.
 #[track_caller]
 fn differs_as_golden(name: &str, lines: &[&str]) {
     let start = made(&[INIT]);
@@ -59,7 +59,7 @@ fn differs_as_golden(name: &str, lines: &[&str]) {
 }
 
 #[test]
-fn a_project_that_was_just_started_is_golden() {
+fn a_new_project_is_golden() {
     is_golden("init", &made(&[INIT]));
 }
 
@@ -89,7 +89,7 @@ fn a_project_with_several_groups_is_golden() {
 }
 
 #[test]
-fn a_project_that_follows_a_kind_of_kubernetes_is_golden() {
+fn a_controller_of_a_built_in_kind_is_golden() {
     differs_as_golden(
         "core",
         &[INIT, "create api --group apps --version v1 --kind Deployment --resource=false"],
@@ -97,31 +97,31 @@ fn a_project_that_follows_a_kind_of_kubernetes_is_golden() {
 }
 
 #[test]
-fn a_project_with_a_kind_of_the_cluster_is_golden() {
+fn a_cluster_scoped_kind_is_golden() {
     differs_as_golden("cluster", &[INIT, &format!("{ORDER} --namespaced=false")]);
 }
 
 #[test]
-fn a_project_for_its_own_namespace_is_golden() {
+fn a_namespaced_project_is_golden() {
     differs_as_golden("namespaced", &[&format!("{INIT} --namespaced"), ORDER]);
 }
 
 #[test]
-fn groups_that_came_later_make_the_same_project() {
+fn switching_to_multigroup_later_gives_the_same_project() {
     let init = format!("{INIT} --multigroup");
     assert_eq!(made(&[INIT, ORDER, "edit --multigroup"]), made(&[&init, ORDER]));
     assert_eq!(made(&[&init, ORDER, "edit --multigroup=false"]), made(&[INIT, ORDER]));
 }
 
 #[test]
-fn an_operator_that_got_its_own_namespace_later_is_the_same() {
+fn switching_to_namespaced_later_gives_the_same_project() {
     let init = format!("{INIT} --namespaced");
     assert_eq!(made(&[INIT, ORDER, "edit --namespaced"]), made(&[&init, ORDER]));
     assert_eq!(made(&[&init, ORDER, "edit --namespaced=false"]), made(&[INIT, ORDER]));
 }
 
 #[test]
-fn a_project_of_definitions_that_exist_is_golden() {
+fn a_project_with_imported_crds_is_golden() {
     let from = |name: &str| {
         format!("create api --from-crd {}/testdata/crds/{name}.yaml", env!("CARGO_MANIFEST_DIR"))
     };
@@ -129,7 +129,7 @@ fn a_project_of_definitions_that_exist_is_golden() {
 }
 
 #[test]
-fn what_was_added_can_be_taken_back_without_a_trace() {
+fn deleting_everything_gives_the_initial_project() {
     let delete = "delete api --group sales --version v1 --kind Order";
     assert_eq!(made(&[INIT, ORDER, delete]), made(&[INIT]));
 }
@@ -151,18 +151,18 @@ fn a_project_with_a_conversion_is_golden() {
 }
 
 #[test]
-fn a_project_with_certificates_of_cert_manager_is_golden() {
+fn a_project_with_cert_manager_is_golden() {
     let certs = "edit --webhook-certs cert-manager";
     differs_as_golden("cert-manager", &[INIT, ORDER, ORDER_V2, WEBHOOKS, CONVERSION, certs]);
 }
 
 #[test]
-fn a_project_with_webhooks_of_a_kind_of_kubernetes_is_golden() {
+fn webhooks_of_a_built_in_kind_are_golden() {
     differs_as_golden("core-webhooks", &[INIT, POD]);
 }
 
 #[test]
-fn webhooks_that_came_one_by_one_make_the_same_project() {
+fn adding_webhooks_one_by_one_gives_the_same_project() {
     let at_once = made(&[INIT, ORDER, WEBHOOKS]);
     let one = "create webhook --group sales --version v1 --kind Order";
     let (defaulting, validation) =
@@ -175,7 +175,7 @@ fn webhooks_that_came_one_by_one_make_the_same_project() {
     assert_eq!(made(&[INIT, ORDER, WEBHOOKS, &delete]), made(&[INIT, ORDER, &defaulting]));
 }
 
-/// What kustomize makes of config/default.
+/// The kustomize output of config/default.
 fn deployed(lines: &[&str]) -> Vec<Value> {
     let folder = Folder::new("shop");
     for line in lines {
@@ -190,7 +190,7 @@ fn find<'a>(objects: &'a [Value], kind: &str) -> Vec<&'a Value> {
 }
 
 #[test]
-fn the_service_has_its_final_name_wherever_it_is_deployed() {
+fn the_service_name_is_replaced_everywhere() {
     for lines in [
         vec![INIT, ORDER, WEBHOOKS],
         vec![INIT, ORDER, ORDER_V2, CONVERSION],
@@ -255,7 +255,7 @@ fn the_service_has_its_final_name_wherever_it_is_deployed() {
 }
 
 #[test]
-fn cert_manager_injects_its_authority_into_everything_that_calls_webhooks() {
+fn cert_manager_injects_its_ca_into_all_webhook_clients() {
     let certs = "edit --webhook-certs cert-manager";
     let objects = deployed(&[INIT, ORDER, ORDER_V2, WEBHOOKS, CONVERSION, certs]);
     let certificate = find(&objects, "Certificate")[0];

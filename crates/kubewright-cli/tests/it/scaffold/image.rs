@@ -1,4 +1,4 @@
-//! The image, as far as it can be tried where there is no Docker: what its build is given is enough to build.
+//! Checks the container image without Docker: the build context is sufficient.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -7,7 +7,7 @@ use std::process::Command;
 use super::Folder;
 use super::tutorial::lock;
 
-/// The arguments of a `COPY` from a project, or from a checkout of kubewright.
+/// The arguments of a `COPY` from the project or the kubewright checkout.
 struct Copied {
     is_checkout: bool,
     paths: Vec<String>,
@@ -29,7 +29,7 @@ fn copied(dockerfile: &str) -> Vec<Copied> {
 }
 
 #[test]
-fn what_the_image_is_built_from_is_there_and_not_ignored() {
+fn the_build_context_has_all_copied_files() {
     let folder = Folder::with_order();
     lock(&folder.path());
     let kept: Vec<String> = folder
@@ -40,7 +40,7 @@ fn what_the_image_is_built_from_is_there_and_not_ignored() {
     let copied = copied(&folder.read("Dockerfile"));
     assert_eq!(copied.len(), 2);
     for path in copied.iter().flat_map(|copied| &copied.paths) {
-        // Docker takes an asterisk for what may be missing.
+        // An asterisk marks an optional file.
         let path = path.trim_end_matches('*');
         assert!(folder.path().join(path).exists(), "there is no {path}");
         assert!(kept.iter().any(|kept| kept == path), "{path} is ignored");
@@ -64,10 +64,9 @@ fn copy(from: &Path, to: &Path) {
     }
 }
 
-/// Everything that the image's build sees, and nothing else, is enough for cargo to find all packages. Other tests build
-/// the same packages.
+/// cargo finds all packages with only the files of the build context. Other tests build the same packages.
 #[test]
-fn what_the_image_is_built_from_is_all_that_cargo_wants() {
+fn the_build_context_is_sufficient_for_cargo() {
     let folder = Folder::new("shop");
     folder.done("init --domain example.com");
     folder.done("create api --group sales --version v1 --kind Order");
@@ -83,19 +82,19 @@ fn what_the_image_is_built_from_is_all_that_cargo_wants() {
         };
         for path in &paths {
             let path = path.trim_end_matches('*');
-            // Docker copies what is in a folder, and a file under its name.
+            // COPY copies the content of a directory, and a file under its name.
             let to = if from.join(path).is_dir() { to.clone() } else { to.join(path) };
             copy(&from.join(path), &to);
         }
     }
-    // In the image the checkout has the path that it has here.
+    // The checkout has the same path in the image.
     let operator = image.path().join("operator");
     let manifest = fs::read_to_string(operator.join("Cargo.toml")).expect("it was copied");
     let inside = image.path().join(checkout.strip_prefix("/").expect("it is absolute"));
     let manifest = manifest.replace(&checkout.display().to_string(), &inside.display().to_string());
     fs::write(operator.join("Cargo.toml"), manifest).expect("a file");
     let output = Command::new("cargo")
-        // Unlike `cargo metadata`, this reads only packages of this platform. No other ones are on a fresh machine.
+        // Unlike `cargo metadata`, this reads only packages of this platform, which are available offline.
         .args(["tree", "--offline", "--edges", "normal,build"])
         .current_dir(&operator)
         .output()
@@ -104,7 +103,7 @@ fn what_the_image_is_built_from_is_all_that_cargo_wants() {
 }
 
 #[test]
-fn an_image_cannot_be_built_without_the_checkout_and_make_says_so() {
+fn make_reports_a_missing_checkout() {
     let folder = Folder::new("shop");
     folder.done("init --domain example.com");
     let makefile = folder.read("Makefile");

@@ -1,4 +1,4 @@
-//! What the scaffold refuses, and what it says; nothing is written then.
+//! Rejected scaffolding commands. They write nothing.
 
 use std::fs;
 
@@ -10,46 +10,46 @@ use crate::run::{self, command};
 const ORDER: &str = "create api --group sales --version v1 --kind Order";
 
 #[test]
-fn a_folder_that_is_no_project_is_told_how_to_become_one() {
+fn a_directory_without_a_project_is_rejected() {
     let folder = Folder::new("shop");
     let run = folder.run(ORDER);
     assert_snapshot!(run.to_string().replace(&folder.path().display().to_string(), "<FOLDER>"), @"
     exit status 1
     --- stderr
-    error: <FOLDER> is no project of kubewright's: it has no PROJECT
-      hint: run `kubewright init` first, or run this in the folder of a project
+    error: <FOLDER> is not a kubewright project: it has no PROJECT file
+      hint: run `kubewright init` first, or run this in a project directory
     ");
 }
 
 #[test]
-fn a_project_is_not_started_twice() {
+fn init_fails_in_an_existing_project() {
     let folder = Folder::with_order();
     let before = folder.files();
     let run = folder.run("init --domain example.com");
     assert_snapshot!(run.to_string().replace(&folder.path().display().to_string(), "<FOLDER>"), @"
     exit status 1
     --- stderr
-    error: <FOLDER> is a project already
-      hint: add to it with `kubewright create api`, or change it with `kubewright edit`
+    error: <FOLDER> already contains a project
+      hint: use `kubewright create api` to add APIs, or `kubewright edit` to change settings
     ");
     assert_eq!(folder.files(), before);
 }
 
 #[test]
-fn a_kind_is_not_added_twice_and_nothing_is_written() {
+fn a_kind_is_not_added_twice() {
     let folder = Folder::with_order();
     let before = folder.files();
     assert_snapshot!(folder.run(ORDER), @"
     exit status 1
     --- stderr
-    error: sales.example.com/v1, Order is in this project already
-      hint: --force makes its files again; --controller-name adds a second controller
+    error: sales.example.com/v1, Order already exists in this project
+      hint: use --force to recreate its files, or --controller-name to add a second controller
     ");
     assert_eq!(folder.files(), before);
 }
 
 #[test]
-fn a_change_of_the_users_that_would_be_lost_is_told() {
+fn local_changes_are_not_removed_without_force() {
     let folder = Folder::with_order();
     let types = folder.read("src/api/v1/order.rs").replace("foo", "amount");
     folder.write("src/api/v1/order.rs", &types);
@@ -57,8 +57,8 @@ fn a_change_of_the_users_that_would_be_lost_is_told() {
     assert_snapshot!(folder.run("delete api --group sales --version v1 --kind Order"), @"
     exit status 1
     --- stderr
-    error: src/api/v1/order.rs has changes of yours, and would be removed
-      hint: nothing was written; --dry-run --force shows what would be lost, and --force does it
+    error: src/api/v1/order.rs would be removed, but has local changes
+      hint: nothing was written; use --dry-run --force to see what would be lost, and --force to apply it
     ");
     assert_eq!(folder.files(), before);
     folder.done("delete api --group sales --version v1 --kind Order --force");
@@ -66,20 +66,20 @@ fn a_change_of_the_users_that_would_be_lost_is_told() {
 }
 
 #[test]
-fn without_a_terminal_nothing_is_asked() {
+fn without_a_terminal_there_are_no_prompts() {
     assert_snapshot!(Folder::new("shop").run("init"), @"
     exit status 2
     --- stderr
-    error: --domain is missing; it is something such as example.com
+    error: --domain is required, for example example.com
 
-    Usage: kubewright init [OPTIONS] [FOLDER]
+    Usage: kubewright init [OPTIONS] [DIR]
 
     For more information, try '--help'.
     ");
     assert_snapshot!(Folder::with_order().run("create api --group sales --version v1"), @"
     exit status 2
     --- stderr
-    error: --kind is missing; it is something such as Order
+    error: --kind is required, for example Order
 
     Usage: kubewright create api [OPTIONS]
 
@@ -88,30 +88,30 @@ fn without_a_terminal_nothing_is_asked() {
 }
 
 #[test]
-fn a_project_of_another_tool_or_a_later_release_is_told_apart() {
+fn other_layouts_and_versions_are_rejected() {
     let folder = Folder::with_order();
     let project = folder.read("PROJECT");
     folder.write("PROJECT", &project.replace("kubewright.dev/v1\nplugins", "go.kubebuilder.io/v4\nplugins"));
     assert_snapshot!(folder.run(ORDER), @"
     exit status 1
     --- stderr
-    error: the project is laid out as go.kubebuilder.io/v4, and not as kubewright.dev/v1
-      hint: carry it over into a folder of its own: `kubewright init --from PROJECT ../another-folder`
+    error: the project layout is go.kubebuilder.io/v4, not kubewright.dev/v1
+      hint: import it into a new directory: `kubewright init --from PROJECT ../new-directory`
     ");
     folder.write("PROJECT", &project.replace("version: \"3\"", "version: \"4\""));
     assert_snapshot!(folder.run(ORDER), @"
     exit status 1
     --- stderr
-    error: PROJECT has version 4, and this kubewright knows 3
+    error: PROJECT has version 4, but this kubewright supports 3
       hint: use a newer kubewright
     ");
     folder.write("PROJECT", "version: \"3\"\nresources:\n- kind: [\n");
     assert_snapshot!(folder.run(ORDER), @"
     exit status 1
     --- stderr
-    error: PROJECT is broken at line 3
+    error: PROJECT is invalid at line 3
       cause: line 3 column 9: unclosed bracket '['
-      hint: bring it back from version control; `kubewright` writes this file, people do not
+      hint: restore it from version control; do not edit this file
     ");
 }
 
@@ -126,9 +126,9 @@ fn a_dry_run_prints_a_diff_and_writes_nothing() {
 }
 
 #[test]
-fn a_folder_that_cannot_be_written_to_keeps_what_it_has() {
+fn a_failed_init_changes_nothing() {
     let folder = Folder::new("shop");
-    // A file where a folder is to be: it cannot be made, whoever runs this.
+    // A file in place of a directory fails even for root.
     folder.write("config", "mine\n");
     let run = folder.run("init --domain example.com --kubewright-version 0.1.0");
     assert_eq!(run.status, 1, "{run}");
@@ -136,17 +136,17 @@ fn a_folder_that_cannot_be_written_to_keeps_what_it_has() {
 }
 
 #[test]
-fn a_readme_that_is_there_already_stays() {
+fn an_existing_readme_is_kept() {
     let folder = Folder::new("shop");
     folder.write("README.md", "mine\n");
     let run = folder.run("init --domain example.com --kubewright-version 0.1.0");
     assert_eq!(run.status, 0, "{run}");
-    assert!(run.stderr.contains("README.md is there already, and stays as it is"), "{run}");
+    assert!(run.stderr.contains("README.md already exists and is kept"), "{run}");
     assert_eq!(folder.read("README.md"), "mine\n");
 }
 
 #[test]
-fn a_project_depends_on_the_checkout_that_built_the_tool_unless_told_otherwise() {
+fn the_default_dependency_is_the_local_checkout() {
     let folder = Folder::new("shop");
     folder.done("init --domain example.com");
     let crates = fs::canonicalize(concat!(env!("CARGO_MANIFEST_DIR"), "/..")).expect("it is there");
@@ -159,20 +159,20 @@ fn a_project_depends_on_the_checkout_that_built_the_tool_unless_told_otherwise()
 }
 
 #[test]
-fn a_file_that_defines_no_kind_is_refused() {
+fn a_file_without_a_crd_is_rejected() {
     let folder = Folder::with_order();
     let before = folder.files();
     assert_snapshot!(folder.run("create api --from-crd PROJECT"), @"
     exit status 1
     --- stderr
-    error: cannot take types from PROJECT
-      cause: there is no CustomResourceDefinition in it
-      hint: `kubectl get crd NAME -o yaml` prints one
+    error: cannot generate types from PROJECT
+      cause: no CustomResourceDefinition found
+      hint: export one with `kubectl get crd NAME -o yaml`
     ");
     assert_snapshot!(folder.run("create api --from-crd nowhere.yaml"), @"
     exit status 1
     --- stderr
-    error: cannot take types from nowhere.yaml
+    error: cannot generate types from nowhere.yaml
       cause: No such file or directory (os error 2)
     ");
     let views = concat!(env!("CARGO_MANIFEST_DIR"), "/testdata/crds/markdown_view.yaml");
@@ -180,13 +180,13 @@ fn a_file_that_defines_no_kind_is_refused() {
     exit status 1
     --- stderr
     error: the file does not define Order
-      hint: it defines view.example.com, MarkdownView; leave out --group and --kind
+      hint: it defines view.example.com, MarkdownView; omit --group and --kind
     ");
     assert_eq!(folder.files(), before);
 }
 
 #[test]
-fn a_definition_is_read_from_standard_input_too() {
+fn a_crd_is_read_from_standard_input() {
     let folder = Folder::new("views");
     folder.done("init --domain example.com --kubewright-version 0.1.0");
     let views = concat!(env!("CARGO_MANIFEST_DIR"), "/testdata/crds/markdown_view.yaml");
@@ -196,63 +196,63 @@ fn a_definition_is_read_from_standard_input_too() {
     assert!(folder.read("src/api/v1/markdown_view.rs").contains("pub markdowns: BTreeMap<String, String>,"));
     folder.remove("config/crd/imported/view.example.com_markdownview_v1.yaml");
     let run = folder.run("edit --multigroup");
-    assert!(run.stderr.contains("which view.example.com/v1, MarkdownView was made from"), "{run}");
+    assert!(run.stderr.contains("the CRD of view.example.com/v1, MarkdownView"), "{run}");
 }
 
 #[test]
-fn objects_of_the_cluster_keep_an_operator_from_having_its_own_namespace() {
+fn a_cluster_scoped_kind_prevents_a_namespaced_operator() {
     let folder = Folder::new("shop");
     folder.done("init --domain example.com --kubewright-version 0.1.0");
     folder.done(&format!("{ORDER} --namespaced=false"));
     assert_snapshot!(folder.run("edit --namespaced"), @"
     exit status 1
     --- stderr
-    error: the operator is for its own namespace, and sales.example.com/v1, Order has objects that are in none
-      hint: `kubewright edit --namespaced=false` lets the operator watch everything
+    error: the operator is namespaced, but sales.example.com/v1, Order is cluster-scoped
+      hint: use `kubewright edit --namespaced=false` to watch all namespaces
     ");
 }
 
 #[test]
-fn what_kubebuilder_says_of_a_project_is_carried_over() {
+fn a_kubebuilder_project_is_imported() {
     let folder = Folder::new("shop");
     let theirs = concat!(env!("CARGO_MANIFEST_DIR"), "/testdata/kubebuilder/PROJECT");
     let run = folder.run(&format!("init --from {theirs} --kubewright-version 0.1.0"));
     assert_eq!(run.status, 0, "{run}");
     assert_snapshot!(run.stderr, @"
-    warning: not carried over: the plugin deploy-image.go.kubebuilder.io/v1-alpha: kubewright has no such plugin
-    warning: not carried over: the plugin grafana.kubebuilder.io/v1-alpha: kubewright has no such plugin
-    warning: not carried over: `ssa` of cache.example.com/v1alpha1, Memcached: derive ApplyConfiguration on its types instead
-    warning: not carried over: the types of cache.example.com/v1alpha1, Memcached: they start as a template, since config/crd/bases has no CRD of it
-    warning: not carried over: the conversion of world.example.com/v1, Region: PROJECT has no version v2 of the kind
-    warning: not carried over: the types of world.example.com/v1, Region: they start as a template, since config/crd/bases has no CRD of it
-    warning: not carried over: cert-manager.io/v1, Certificate, which github.com/cert-manager/cert-manager/pkg/apis/certmanager/v1 defines: add it with `create api --external-api-path` and a Rust crate
-    warning: not carried over: the Go code: reconcilers and webhooks start as templates
+    warning: not imported: plugin deploy-image.go.kubebuilder.io/v1-alpha: not supported
+    warning: not imported: plugin grafana.kubebuilder.io/v1-alpha: not supported
+    warning: not imported: `ssa` of cache.example.com/v1alpha1, Memcached: derive ApplyConfiguration on its types instead
+    warning: not imported: types of cache.example.com/v1alpha1, Memcached: config/crd/bases has no CRD for it, so they start from a template
+    warning: not imported: conversion of world.example.com/v1, Region: PROJECT lacks version v2 of the kind
+    warning: not imported: types of world.example.com/v1, Region: config/crd/bases has no CRD for it, so they start from a template
+    warning: not imported: cert-manager.io/v1, Certificate of github.com/cert-manager/cert-manager/pkg/apis/certmanager/v1: add it with `create api --external-api-path` and a Rust crate
+    warning: not imported: Go code: reconcilers and webhooks start from templates
     ");
     assert!(folder.path().join("src/controllers/world/region_backup.rs").is_file());
     assert!(folder.read("src/webhooks/world/v1/region.rs").contains("impl Defaulter for RegionDefaulter"));
 }
 
 #[test]
-fn an_operator_that_gets_its_own_namespace_is_not_advised_to_delete_its_crds() {
+fn the_namespaced_hint_does_not_delete_crds() {
     let folder = Folder::with_order();
     let told = [folder.run("edit --namespaced"), folder.run("edit --namespaced=false")].map(|run| run.stderr);
     assert!(!told.concat().contains("undeploy"), "{told:?}");
     assert_snapshot!(told.concat(), @"
-    note: where the operator runs, `make deploy` again, then remove its old role: `kubectl delete clusterrolebinding/shop-manager-rolebinding clusterrole/shop-manager-role`
-    note: where the operator runs, `make deploy` again, then remove its old role: `kubectl delete -n shop-system rolebinding/shop-manager-rolebinding role/shop-manager-role`
+    note: on clusters with the operator, run `make deploy`, then delete the old role: `kubectl delete clusterrolebinding/shop-manager-rolebinding clusterrole/shop-manager-role`
+    note: on clusters with the operator, run `make deploy`, then delete the old role: `kubectl delete -n shop-system rolebinding/shop-manager-rolebinding role/shop-manager-role`
     ");
 }
 
 #[test]
-fn a_webhook_that_cannot_be_added_is_refused_with_a_remedy() {
+fn invalid_webhooks_are_rejected_with_a_hint() {
     let folder = Folder::with_order();
     let before = folder.files();
     let which = "--group sales --version v1 --kind Order";
     assert_snapshot!(folder.run(&format!("create webhook {which}")), @"
     exit status 1
     --- stderr
-    error: no webhook is chosen
-      hint: choose at least one of --defaulting, --programmatic-validation and --conversion
+    error: no webhook selected
+      hint: set at least one of --defaulting, --programmatic-validation and --conversion
     ");
     assert_snapshot!(folder.run(&format!("create webhook {which} --conversion --spoke v2")), @"
     exit status 1
@@ -264,7 +264,7 @@ fn a_webhook_that_cannot_be_added_is_refused_with_a_remedy() {
     exit status 1
     --- stderr
     error: sales/v1, Item is not in this project
-      hint: add it first: `kubewright create api --group sales --version v1 --kind Item`; a kind of a crate is named with --external-api-path and --external-api-domain
+      hint: add it first: `kubewright create api --group sales --version v1 --kind Item`; for an external kind, set --external-api-path and --external-api-domain
     ");
     assert_snapshot!(folder.run(&format!("delete webhook {which}")), @"
     exit status 1
@@ -276,7 +276,7 @@ fn a_webhook_that_cannot_be_added_is_refused_with_a_remedy() {
 }
 
 #[test]
-fn a_conversion_of_versions_that_are_served_is_deleted_by_force_only() {
+fn a_needed_conversion_is_only_deleted_with_force() {
     let folder = Folder::with_order();
     folder.done("create api --group sales --version v2 --kind Order");
     let before = folder.files();
@@ -285,14 +285,14 @@ fn a_conversion_of_versions_that_are_served_is_deleted_by_force_only() {
     assert_snapshot!(folder.run(&format!("delete webhook {which}")), @"
     exit status 1
     --- stderr
-    error: Order is served as v1 and v2; without a conversion, fields that differ are lost
-      hint: serve one version only (`served = false` in `#[kube(...)]` of the others, then `make manifests`), or give all versions of Order the same fields and use --force
+    error: Order is served as v1 and v2; without conversion, fields that differ would be lost
+      hint: serve only one version (set `served = false` in `#[kube(...)]` of the others, then run `make manifests`), or give all versions of Order the same fields and use --force
     ");
     assert_snapshot!(folder.run("delete api --group sales --version v2 --kind Order"), @"
     exit status 1
     --- stderr
     error: sales.example.com/v2, Order is a spoke of the conversion of v1
-      hint: delete that first: `kubewright delete webhook --group sales --version v1 --kind Order --conversion --spoke v2`
+      hint: remove it first: `kubewright delete webhook --group sales --version v1 --kind Order --conversion --spoke v2`
     ");
     folder.done(&format!("delete webhook {which} --force"));
     assert_eq!(folder.files(), before);
@@ -307,11 +307,11 @@ fn a_repeated_webhook_changes_nothing() {
     assert_snapshot!(folder.run(create), @"
     exit status 0
     --- stderr
-    note: --make has no effect: the webhook configurations are written without a build
-    note: Order has these webhooks already; --force makes their files again
+    note: --make has no effect: the webhook configurations are generated without a build
+    note: Order already has these webhooks; use --force to recreate their files
     ");
     assert_eq!(folder.files(), before);
-    // The sample that fixtures were copied from may change: the copies are removed all the same.
+    // The fixture copies are removed even if the sample changed meanwhile.
     folder.done("delete webhook --group sales --version v1 --kind Order");
     let sample = folder.read("config/samples/sales_v1_order.yaml").replace("spec: {}", "spec:\n  foo: a");
     folder.write("config/samples/sales_v1_order.yaml", &sample);
@@ -323,7 +323,7 @@ fn a_repeated_webhook_changes_nothing() {
 }
 
 #[test]
-fn the_source_of_webhook_certificates_is_an_edit() {
+fn edit_changes_the_webhook_certificate_source() {
     let folder = Folder::with_order();
     let said = |line: &str| folder.run(line).stderr;
     let mut told = said("edit --webhook-certs cert-manager");
@@ -333,10 +333,10 @@ fn the_source_of_webhook_certificates_is_an_edit() {
         told += &said(&format!("edit --webhook-certs {mode}"));
     }
     assert_snapshot!(told, @"
-    note: this project has no webhooks yet: `kubewright create webhook` adds one
-    note: create the Secret webhook-server-cert with tls.crt and tls.key in the operator's namespace, and put its CA into `caBundle` of the webhook configurations and CRDs
-    note: the API server calls webhooks over TLS only: a proxy must terminate it
-    note: the manager issues its certificate: nothing has to be installed
+    note: this project has no webhooks yet; add one with `kubewright create webhook`
+    note: create the Secret webhook-server-cert with tls.crt and tls.key in the operator's namespace, and set its CA as `caBundle` in the webhook configurations and CRDs
+    note: the API server requires TLS for webhooks: terminate it in a proxy
+    note: the manager issues its own certificate; no other component is needed
     note: cert-manager must be installed before `make deploy`
     ");
 }

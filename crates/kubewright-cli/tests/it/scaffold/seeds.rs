@@ -1,12 +1,12 @@
-//! The commands of the notes that this project starts from, typed as they stand there with `kubewright` for
-//! `kubebuilder`. Each succeeds, or one sentence says what to do instead.
+//! The commands of the tutorial notes with `kubewright` instead of `kubebuilder`. Each succeeds, or an error
+//! says what to do instead.
 
 use insta::assert_snapshot;
 
 use super::Folder;
 use crate::run::Run;
 
-/// What a command said beside the files that it wrote.
+/// The messages of a command, without the list of written files.
 fn said(run: &Run) -> String {
     format!("exit status {}\n{}", run.status, run.stderr)
 }
@@ -18,8 +18,8 @@ fn the_commands_of_the_markdown_view_notes_work() {
     let init = folder.run(&format!("init --domain kubebuilder.example.com --repo {repo}"));
     assert_snapshot!(said(&init), @"
     exit status 0
-    note: --repo has no effect: a cargo package has a name, not a module path
-    note: next, add a kind: `kubewright create api --group GROUP --version v1 --kind KIND`
+    note: --repo has no effect: cargo packages have no module path
+    note: Next: add an API with `kubewright create api --group GROUP --version v1 --kind KIND`
     ");
 
     let folder = Folder::new("markdown-view");
@@ -28,14 +28,14 @@ fn the_commands_of_the_markdown_view_notes_work() {
     let api = folder.run("create api --group view --version v1 --kind MarkdownView");
     assert_snapshot!(said(&api), @"
     exit status 0
-    note: next: edit the spec and the reconciler, then run `make manifests test`
+    note: Next: edit the spec and the reconciler, then run `make manifests test`
     ");
     let webhook = folder.run(
         "create webhook --group view --version v1 --kind MarkdownView --programmatic-validation --defaulting",
     );
     assert_snapshot!(said(&webhook), @"
     exit status 0
-    note: next: edit the handlers and the fixtures, then run `make manifests test`
+    note: Next: edit the handlers and the fixtures, then run `make manifests test`
     ");
     let makefile = folder.read("Makefile");
     for target in ["docker-build", "install", "deploy", "test"] {
@@ -71,7 +71,7 @@ fn the_commands_of_the_collector_notes_work() {
     assert_snapshot!(said(&init), @"
     exit status 1
     note: --skip-go-version-check has no effect: Go is not needed
-    error: the domain `”项目名“` is not a DNS name such as example.com: use lower-case letters, digits, `-` and dots
+    error: the domain `”项目名“` is not a DNS name such as example.com: use lowercase letters, digits, `-` and dots
     ");
     folder.done("init --domain my.domain --skip-go-version-check");
     folder.done("create api --group collector.ip --version v1 --kind Collector");
@@ -93,19 +93,19 @@ fn other_flags_of_kubebuilder_are_accepted_with_a_note() {
     exit status 0
     note: --fetch-deps has no effect: cargo fetches dependencies when it builds
     note: --component-config has no effect: the manager is configured with flags
-    note: --license-file has no effect: edit LICENSE, or set --owner for the headers
-    note: --plugins has no effect: kubewright has one layout and no plugins
-    note: --project-version has no effect: PROJECT has version 3
-    note: next, add a kind: `kubewright create api --group GROUP --version v1 --kind KIND`
+    note: --license-file has no effect: edit LICENSE, or use --owner for file headers
+    note: --plugins has no effect: kubewright has no plugins
+    note: --project-version has no effect: the project version is always 3
+    note: Next: add an API with `kubewright create api --group GROUP --version v1 --kind KIND`
     exit status 0
-    note: --make has no effect: the CRD and the role are written without a build
+    note: --make has no effect: the CRD and RBAC rules are generated without a build
     note: --ssa has no effect: derive ApplyConfiguration on the types instead
-    note: --crd-version has no effect: CRDs are apiextensions.k8s.io/v1
-    note: --plugins has no effect: kubewright has one layout and no plugins
-    note: batch.example.com/v1, CronJob is a kind of this project; --resource=false adds a controller for the built-in kind CronJob instead
-    note: next: edit the spec and the reconciler, then run `make manifests test`
+    note: --crd-version has no effect: CRDs always use apiextensions.k8s.io/v1
+    note: --plugins has no effect: kubewright has no plugins
+    note: batch.example.com/v1, CronJob is a new custom resource; use --resource=false to add a controller for the built-in kind CronJob
+    note: Next: edit the spec and the reconciler, then run `make manifests test`
     exit status 0
-    note: --plugins has no effect: kubewright has one layout and no plugins
-    note: files of your own that name moved modules (crate::api, crate::controllers) are left to you
+    note: --plugins has no effect: kubewright has no plugins
+    note: update imports of moved modules (crate::api, crate::controllers) in your own files
     ");
 }

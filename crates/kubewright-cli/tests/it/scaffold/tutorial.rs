@@ -1,4 +1,4 @@
-//! The tutorials' way from an empty folder to an operator that runs, with everything for real.
+//! The tutorial from an empty directory to a running operator.
 
 use std::fs;
 use std::path::Path;
@@ -10,13 +10,13 @@ use super::Folder;
 use crate::kubectl::cluster::Cluster;
 use crate::run::target;
 
-/// Versions of dependencies as this workspace has them: they are built already, and no network is asked.
+/// Uses this workspace's dependency versions: they are built already, and need no network.
 pub(super) fn lock(folder: &Path) {
     let lock = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../Cargo.lock");
     fs::copy(lock, folder.join("Cargo.lock")).expect("the workspace is locked");
 }
 
-/// Builds, checks and tests a project as its CI would.
+/// Builds, lints and tests a project as its CI does.
 #[track_caller]
 fn is_sound(folder: &Folder) {
     lock(&folder.path());
@@ -28,7 +28,7 @@ fn is_sound(folder: &Folder) {
 }
 
 #[test]
-fn the_operator_of_the_tutorial_is_made_tested_run_and_deployed() {
+fn the_tutorial_operator_is_scaffolded_tested_run_and_deployed() {
     let folder = Folder::new("markdown-view");
     folder.done("init --domain ginoh.github.io");
     folder.done("create api --group view --version v1 --kind MarkdownView");
@@ -73,7 +73,7 @@ fn the_operator_of_the_tutorial_is_made_tested_run_and_deployed() {
 }
 
 #[test]
-fn a_project_with_groups_versions_and_scopes_is_sound() {
+fn a_project_with_groups_versions_and_scopes_builds() {
     let folder = Folder::new("shop");
     folder.done("init --domain example.com");
     folder.done("create api --group sales --version v1beta1 --kind Order");
@@ -89,10 +89,10 @@ fn a_project_with_groups_versions_and_scopes_is_sound() {
     assert_eq!(names.lines().count(), 2, "{names}");
 }
 
-/// Fixtures go through webhooks that are called, versions are converted, and the manifests of the compiled operator are
-/// those of the templates.
+/// Fixtures are sent through webhooks, versions are converted, and the generated manifests equal the
+/// templates.
 #[test]
-fn a_project_with_webhooks_is_sound() {
+fn a_project_with_webhooks_builds() {
     let folder = Folder::new("hooks");
     folder.done("init --domain example.com");
     folder.done("create api --group sales --version v1 --kind Order");
@@ -129,9 +129,9 @@ fn a_project_with_webhooks_is_accepted_by_a_cluster() {
     }
 }
 
-/// Objects of a version that was there first have all of their fields in every version that comes later.
+/// A new version keeps all fields of stored objects.
 #[test]
-fn a_version_that_is_added_loses_no_field_of_a_stored_object() {
+fn a_new_version_loses_no_stored_field() {
     let folder = Folder::new("versions");
     folder.done("init --domain example.com");
     folder.done("create api --group sales --version v1 --kind Order");
@@ -139,7 +139,7 @@ fn a_version_that_is_added_loses_no_field_of_a_stored_object() {
         "    #[serde(default, skip_serializing_if = \"Option::is_none\")]\n    pub foo: Option<String>,\n";
     let types = folder.read("src/api/v1/order.rs");
     assert!(types.contains(foo), "{types}");
-    // Nothing else names the example field.
+    // Only the types mention the example field.
     folder.write("src/api/v1/order.rs", &types.replace(foo, "    pub amount: i64,\n"));
     lock(&folder.path());
     let cluster = Cluster::start();
@@ -169,7 +169,7 @@ fn a_version_that_is_added_loses_no_field_of_a_stored_object() {
 }
 
 #[test]
-fn kinds_with_names_that_the_generated_code_needs_compile() {
+fn kinds_that_shadow_imports_compile() {
     let folder = Folder::new("names");
     folder.done("init --domain example.com");
     let kinds = [
@@ -213,7 +213,7 @@ fn kinds_with_names_that_the_generated_code_needs_compile() {
     folder.shell("cargo", "clippy --quiet --all-targets -- -D warnings", &[]);
 }
 
-/// The features of each package, by what is built.
+/// The features of each package, by build.
 fn features(folder: &Folder, edges: &str) -> std::collections::BTreeMap<String, String> {
     let tree = folder.shell(
         "cargo",
@@ -229,7 +229,7 @@ fn features(folder: &Folder, edges: &str) -> std::collections::BTreeMap<String, 
 
 /// `make run` and `make test` share one build of each dependency.
 #[test]
-fn dependencies_have_the_same_features_in_a_build_and_in_a_test() {
+fn dependencies_have_the_same_features_in_builds_and_tests() {
     let folder = Folder::new("shop");
     folder.done("init --domain example.com");
     folder.done("create api --group sales --version v1 --kind Order");
@@ -248,7 +248,7 @@ fn dependencies_have_the_same_features_in_a_build_and_in_a_test() {
 }
 
 #[test]
-fn a_project_for_its_own_namespace_that_follows_deployments_is_sound() {
+fn a_namespaced_project_with_a_deployment_controller_builds() {
     let folder = Folder::new("follower");
     folder.done("init --domain example.com --namespaced --owner Followers");
     folder.done("create api --group apps --version v1 --kind Deployment --resource=false");
@@ -257,7 +257,7 @@ fn a_project_for_its_own_namespace_that_follows_deployments_is_sound() {
 }
 
 #[test]
-fn a_project_of_definitions_that_exist_is_sound() {
+fn a_project_with_imported_crds_builds() {
     let folder = Folder::new("lab");
     folder.done("init --domain example.com --multigroup");
     for name in ["odd", "cronjob", "markdown_view"] {
@@ -267,7 +267,7 @@ fn a_project_of_definitions_that_exist_is_sound() {
     is_sound(&folder);
 }
 
-/// A crate that defines a kind, as others publish them.
+/// An external crate that defines a kind.
 const CERTS: &str = r#"
 pub mod v1 {
     #[derive(kube::CustomResource, schemars::JsonSchema, serde::Serialize, serde::Deserialize, Clone, Debug)]
@@ -279,7 +279,7 @@ pub mod v1 {
 "#;
 
 #[test]
-fn a_project_that_follows_a_kind_of_another_crate_is_sound() {
+fn a_project_with_an_external_kind_builds() {
     let folder = Folder::new("follower");
     folder.done("init --domain example.com");
     folder.done(
@@ -295,7 +295,7 @@ fn a_project_that_follows_a_kind_of_another_crate_is_sound() {
         .collect();
     let certs = "[package]\nname = \"certs\"\nversion = \"0.1.0\"\nedition = \"2024\"\n[dependencies]\n";
     folder.write("certs/Cargo.toml", &format!("{certs}{}\n[workspace]\n", dependencies.join("\n")));
-    // It is on this disk, and not published.
+    // A path dependency, since the crate is not published.
     folder.write("Cargo.toml", &format!("{manifest}\n[patch.crates-io]\ncerts = {{ path = \"certs\" }}\n"));
     is_sound(&folder);
     assert!(folder.read("config/rbac/role.yaml").contains("- cert-manager.io\n"));
@@ -319,7 +319,7 @@ fn a_project_without_kinds_is_accepted_by_a_cluster_with_all_parts() {
 }
 
 #[test]
-fn the_managers_pod_meets_the_restricted_profile_rule_by_rule() {
+fn the_manager_pod_meets_the_restricted_profile() {
     let folder = Folder::with_order();
     let manager: Vec<Value> =
         serde_saphyr::from_multiple(&folder.read("config/manager/manager.yaml")).expect("it is YAML");

@@ -1,4 +1,4 @@
-//! `kubewright update` on a project that an older kubewright made.
+//! `kubewright update` of a project from an older kubewright.
 
 use insta::assert_snapshot;
 
@@ -6,7 +6,7 @@ use super::Folder;
 
 const RECORD: &str = ".kubewright/scaffold.yaml";
 
-/// A project with an older Makefile, and the record of it.
+/// A project with an older Makefile and scaffold record.
 fn older() -> Folder {
     let folder = Folder::with_order();
     for path in ["Makefile", RECORD] {
@@ -21,7 +21,7 @@ fn older() -> Folder {
 }
 
 #[test]
-fn a_scaffold_is_updated_and_changes_of_the_user_stay() {
+fn an_update_keeps_user_changes() {
     let folder = older();
     let controller = folder.read("src/controllers/order.rs").replace("\"reconciling\"", "\"mine\"");
     folder.write("src/controllers/order.rs", &controller);
@@ -36,7 +36,7 @@ fn a_scaffold_is_updated_and_changes_of_the_user_stay() {
     --- stdout
     updated Makefile
     --- stderr
-    note: from 0.0.1 to [VERSION]; next: run `make manifests test`
+    note: Updated from 0.0.1 to [VERSION]. Next: run `make manifests test`
     ");
     assert_eq!(folder.read("src/controllers/order.rs"), controller);
     assert!(folder.read("PROJECT").contains("cliVersion: 0.1.0\n"));
@@ -44,12 +44,12 @@ fn a_scaffold_is_updated_and_changes_of_the_user_stay() {
     assert_snapshot!(folder.run("update"), @"
     exit status 0
     --- stderr
-    note: the scaffold is that of kubewright [VERSION] already
+    note: already up to date with kubewright [VERSION]
     ");
 }
 
 #[test]
-fn lines_that_both_sides_changed_are_marked() {
+fn conflicts_are_marked() {
     let folder = older();
     folder.write("Makefile", &folder.read("Makefile").replace("fmt --old", "fmt --mine"));
     assert_snapshot!(folder.run("update"), @"
@@ -57,8 +57,8 @@ fn lines_that_both_sides_changed_are_marked() {
     --- stdout
     conflict Makefile
     --- stderr
-    error: both sides changed the same lines: 1 place marked with <<<<<<< and >>>>>>>
-      hint: nothing is lost: edit the marked lines, then run `make manifests test`
+    error: merge conflicts: 1 place marked with <<<<<<< and >>>>>>>
+      hint: resolve the conflicts, then run `make manifests test`
     ");
     let marked = "<<<<<<< yours\n\t$(CARGO) fmt --mine\n=======\n\t$(CARGO) fmt\n>>>>>>> kubewright 0.1.0\n";
     assert!(folder.read("Makefile").contains(marked));

@@ -10,7 +10,7 @@ const searchText = (event) =>
 export const eventFilter = (words, namespace) => (event) =>
   (!namespace || event.object.namespace === namespace) && matches(words, () => searchText(event));
 
-/** Events about an object: by its uid, or by its name where the event says none. */
+/** Events of an object: by UID, or by name if the event has none. */
 export const eventsOf = (object) => (event) =>
   event.object.id
     ? event.object.id === object.id
@@ -45,7 +45,7 @@ function fill(item, event) {
     item.append(line);
   }
   line.dataset.object = event.object.id;
-  line.title = `${event.object.kind} ${fullName(event.object)}${event.source ? `, told by ${event.source}` : ""}`;
+  line.title = `${event.object.kind} ${fullName(event.object)}${event.source ? `, reported by ${event.source}` : ""}`;
   line.replaceChildren(
     el("span", { className: "c-age" }, ageOf(event.since)),
     el("span", { className: "reason" }, el("span", { className: "sort" }, warning ? "▲" : "·"), el("span", { className: "sr" }, `${event.type} `), el("span", { className: "ellipsis" }, event.reason)),

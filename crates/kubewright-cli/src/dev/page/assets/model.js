@@ -1,5 +1,5 @@
-// What the server told: entries by topic and id. Whoever shows them subscribes, and is called once per frame with what
-// changed. A lost stream resumes where it was; the server says when to begin again.
+// The client-side model: entries by topic and ID. Views subscribe and are called once per frame with the changes.
+// A lost stream resumes at its position; the server sends a reset if that is not possible.
 
 const topics = ["status", "operator", "object", "event", "reconcile", "queue"];
 const empty = () => Object.fromEntries(topics.map((topic) => [topic, new Map()]));
@@ -9,7 +9,7 @@ export const model = {
   ...empty(),
   /** Whether the stream is open. */
   connected: false,
-  /** Whether everything that was there at the start is there. */
+  /** Whether the initial state is complete. */
   ready: false,
   get cluster() {
     return this.status.get("") ?? { discovered: false, listing: 0, forbidden: [], unreadable: {}, lost: null };
@@ -25,7 +25,7 @@ const identify = {
   queue: (entry) => entry.controller,
 };
 
-/** Entries know their time as a number, which is asked for often. */
+/** Adds the time as a number, which is read often. */
 const complete = {
   object: (entry) => { entry.since = Date.parse(entry.created) || entry.changed; },
   event: (entry) => { entry.since = Date.parse(entry.at) || 0; },
@@ -37,7 +37,7 @@ let changed = nothing();
 let everything = false;
 let scheduled = false;
 
-/** Calls `show(changed, everything)`: sets of ids by topic, and whether all of it is new. */
+/** Calls `show(changed, everything)`: sets of IDs by topic, and whether everything changed. */
 export function subscribe(show) {
   subscribers.push(show);
 }
@@ -45,7 +45,7 @@ export function subscribe(show) {
 function schedule() {
   if (scheduled) return;
   scheduled = true;
-  // Frames stop in a hidden tab, but its title and its lists should not grow stale.
+  // A hidden tab has no animation frames, but its title and lists must stay current.
   if (document.hidden) setTimeout(flush, 250);
   else requestAnimationFrame(flush);
 }
@@ -88,7 +88,7 @@ function receive(message) {
   schedule();
 }
 
-/** Opens the stream, and again whenever it is lost for good. */
+/** Opens the stream, and reopens it when it is closed. */
 export function connect() {
   const source = new EventSource(last ? `events?after=${encodeURIComponent(last)}` : "events");
   const tell = (connected) => {
@@ -101,7 +101,7 @@ export function connect() {
   source.onmessage = receive;
   source.onerror = () => {
     tell(false);
-    // The browser tries again by itself, unless it was refused.
+    // The browser reconnects by itself, unless the request was rejected.
     if (source.readyState === EventSource.CLOSED) setTimeout(connect, 1000);
   };
 }

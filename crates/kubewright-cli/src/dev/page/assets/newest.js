@@ -1,13 +1,13 @@
-// A list with the newest first, which shows older ones when asked.
+// A list with the newest entries first; older ones are shown on request.
 
 import { el, keepStop, roving } from "./view.js";
 
-/** How many entries a list begins with, and grows by. */
+/** Page size of a list. */
 const STEP = 200;
 
 /**
- * Who extends it says what `entries` there are, how they `compare`, in which `state` an entry is shown, and how to `fill`
- * its element. Elements stay, and so does the focus, while what they say changes.
+ * Subclasses define the `entries`, their order (`compare`), their display `state`, and how to `fill` an element.
+ * Elements are updated in place, which keeps the focus.
  */
 export class NewestFirst {
   #list;
@@ -24,17 +24,17 @@ export class NewestFirst {
     });
   }
 
-  /** What an entry is shown in beside what it says itself. */
+  /** Display state of an entry besides its content. */
   state() {
     return null;
   }
 
-  /** The element of an entry that is shown. */
+  /** The element of a displayed entry. */
   item(id) {
     return this.#shown.get(id)?.item;
   }
 
-  /** Shows those that `wanted` says; returns how many there are. */
+  /** Shows the entries that `wanted` accepts; returns their number. */
   show(wanted) {
     this.wanted = wanted;
     const all = [...this.entries()].filter(wanted).sort(this.compare);

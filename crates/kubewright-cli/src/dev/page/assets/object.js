@@ -1,11 +1,11 @@
-// The pane of one object: its YAML with what changed last, its conditions, events and reconciles.
+// The object pane: YAML with the last change, conditions, events and reconciles.
 
 import { EventList, eventsOf } from "./events.js";
 import { model } from "./model.js";
 import { ReconcileList, reconcilesOf } from "./reconciles.js";
 import { $, age, ageOf, badge, conditionMark, el, say, setState } from "./view.js";
 
-/** Lines that are drawn at first: definitions have tens of thousands. */
+/** Lines rendered initially: CRDs have tens of thousands. */
 const LINES = 2000;
 
 const pane = $("object");
@@ -90,7 +90,7 @@ function count(tab, number) {
   say($(tab).querySelector("b"), number ? String(number) : "");
 }
 
-/** Who owns it, up to the root, then where it is. */
+/** The owner chain, then kind, API version and namespace. */
 function drawPath(object) {
   const chain = [];
   for (let at = object; at && chain.length < 10; ) {
@@ -124,7 +124,7 @@ function choose(next) {
   }
 }
 
-/** One request at a time; a change meanwhile asks once more. */
+/** Sends one request at a time, and another one if the object changed meanwhile. */
 async function ask() {
   if (asking) {
     again = true;
@@ -139,7 +139,7 @@ async function ask() {
       draw();
     }
   } catch {
-    // The stream says that the connection is lost, and brings the next change.
+    // The stream reports the lost connection and delivers the next change.
   } finally {
     asking = false;
   }
@@ -184,7 +184,7 @@ function draw() {
   drawConditions();
 }
 
-/** The button that says what changed goes on counting. */
+/** Updates the age in the change button. */
 export function tick() {
   if (!detail) return;
   const change = $("object-change");
@@ -220,7 +220,7 @@ function valueOf(text) {
 function drawConditions() {
   const holder = $("object-conditions");
   if (!detail.conditions.length) {
-    holder.replaceChildren(el("p", { className: "empty" }, "It has no conditions."));
+    holder.replaceChildren(el("p", { className: "empty" }, "No conditions."));
     return;
   }
   const head = el("tr", {}, ...["Condition", "Status", "Reason", "Message", "Since"].map((name) => el("th", { scope: "col" }, name)));
@@ -235,7 +235,7 @@ function drawConditions() {
   holder.replaceChildren(el("table", { className: "conditions" }, el("thead", {}, head), body));
 }
 
-/** Brings the next changed line into sight. */
+/** Scrolls to the next changed line. */
 export function nextChange(first = false) {
   const yaml = $("object-yaml");
   const marked = [...yaml.querySelectorAll("[data-mark]")];

@@ -1,4 +1,4 @@
-// Puts the page together: what the model tells goes to its views, and keys and buttons to what they do.
+// Connects the model to the views, and keys and buttons to actions.
 
 import { EventList, eventFilter } from "./events.js";
 import { connect, model, subscribe } from "./model.js";
@@ -11,7 +11,7 @@ const look = { words: [], namespace: "", plumbing: false };
 const events = new EventList($("event-list"), (id) => open(id));
 const reconciles = new ReconcileList($("reconcile-list"));
 
-// --- What is shown -------------------------------------------------------------------------------------------------
+// --- Views ---------------------------------------------------------------------------------------------------------
 
 function showObjects() {
   const { found, of } = tree.rebuild(look);
@@ -37,7 +37,7 @@ function showReconciles() {
   note.hidden = number > 0;
   const waiting = model.operator.size
     ? "The operator is connected and has not reconciled anything yet."
-    : "No operator is connected yet. Its reconciles appear here as soon as it runs.";
+    : "No operator is connected yet. Reconciles appear here once it runs.";
   say(note, model.reconcile.size ? "Nothing matches the filter." : waiting);
 }
 
@@ -58,22 +58,22 @@ function showStatus() {
   if (!model.connected && !model.ready) {
     setState(cluster, "waiting", "Connecting");
   } else if (!model.connected) {
-    setState(cluster, "bad", "kubewright dev has ended");
-    cluster.title = "The page has lost its server. It shows what was last known, and goes on when the server is back.";
+    setState(cluster, "bad", "kubewright dev stopped");
+    cluster.title = "Connection to kubewright dev lost. Showing the last known state; reconnecting.";
   } else if (lost) {
-    setState(cluster, "bad", "No connection");
+    setState(cluster, "bad", "Disconnected");
     cluster.title = lost;
   } else if (!discovered || listing) {
     setState(cluster, "waiting", discovered ? `Reading, ${listing} kinds left` : "Connecting");
   } else {
     setState(cluster, "good", "Connected");
-    cluster.title = `${kinds} kinds are watched`;
+    cluster.title = `watching ${kinds} kinds`;
   }
   const notes = [
     lost && model.connected ? lost : "",
-    problems ? `${problems} ${problems === 1 ? "kind" : "kinds"} cannot be read` : "",
+    problems ? `${problems} ${problems === 1 ? "kind" : "kinds"} cannot be listed` : "",
     forbidden.length ? `${forbidden.length} ${forbidden.length === 1 ? "kind is" : "kinds are"} forbidden` : "",
-    full ? "too many objects: some are not shown" : "",
+    full ? "too many objects; some are not shown" : "",
   ].filter(Boolean);
   const note = $("notes");
   say(note, notes.join(" · "));
@@ -84,7 +84,7 @@ function showStatus() {
   const label = $("operator");
   if (!operator) setState(label, "unknown", "No operator");
   else if (operator.connected) setState(label, "good", operator.name);
-  else setState(label, "waiting", `${operator.name} has ended`);
+  else setState(label, "waiting", `${operator.name} stopped`);
   label.title = operator?.connected ? `process ${operator.pid}` : "";
 }
 
@@ -125,14 +125,14 @@ setInterval(() => {
   showLanes();
 }, 1000);
 
-// --- The object that is open, which is part of the address ------------------------------------------------------------
+// --- The open object, which is part of the URL ------------------------------------------------------------------------
 
 let followTimer;
 
 function open(id, { follow = false } = {}) {
   clearTimeout(followTimer);
   if (follow) {
-    // Whoever runs through the tree wants to see where they stop.
+    // Wait until the selection settles while moving through the tree.
     followTimer = setTimeout(() => open(id), 120);
     return;
   }
@@ -198,7 +198,7 @@ function nextTheme() {
   try {
     localStorage.setItem("theme", next);
   } catch {
-    // Storage is switched off: the choice lasts as long as the page.
+    // Without storage, the choice lasts until the page is closed.
   }
   showTheme();
 }
@@ -208,7 +208,7 @@ $("help").addEventListener("click", () => $("keys").showModal());
 
 const views = ["objects", "reconciles", "events"];
 
-/** In a narrow window one view is shown at a time. */
+/** Narrow windows show one view at a time. */
 function view(name) {
   document.body.dataset.view = name;
   for (const one of views) $(`tab-${one}`).setAttribute("aria-selected", String(one === name));

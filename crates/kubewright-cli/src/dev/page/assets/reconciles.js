@@ -6,7 +6,7 @@ import { $, age, badge, clock, duration, el, exactly, fullName, matches, named, 
 
 const LANE = 26;
 
-const levels = { done: "good", requeue: "good", backoff: "waiting", "cut off": "waiting", "not told": "unknown" };
+const levels = { done: "good", requeue: "good", backoff: "waiting", interrupted: "waiting", unknown: "unknown" };
 const levelOf = (reconcile) => (reconcile.outcome ? (levels[reconcile.outcome] ?? "bad") : "running");
 
 function outcomeOf(reconcile) {
@@ -16,12 +16,12 @@ function outcomeOf(reconcile) {
 }
 
 const verbs = {
-  created: "created", modified: "changed", deleted: "deleted", deselected: "left the selection",
-  initial: "was there at the start", resync: "resync",
-  requeued: "asked to run again", retried: "retry after an error", channel: "told from outside", asked: "asked for",
+  created: "created", modified: "changed", deleted: "deleted", deselected: "no longer selected",
+  initial: "initial list", resync: "resync",
+  requeued: "requeued", retried: "retry after an error", channel: "external event", asked: "requested",
 };
 
-/** Why, in a line. */
+/** The cause as text. */
 export function causeText(cause, reconcile) {
   const verb = verbs[cause.why] ?? cause.why;
   if (!cause.kind) return verb;
@@ -31,7 +31,7 @@ export function causeText(cause, reconcile) {
   return `${subject} ${verb}${fields ? `: ${fields}` : ""}`;
 }
 
-/** The same where there is little room: the kind is a badge, and that something changed goes without saying. */
+/** The short form: the kind is a badge, and "changed" is omitted. */
 function causeLine(cause, reconcile) {
   const text = causeText(cause, reconcile);
   if (!cause.kind) return [el("span", { className: "ellipsis" }, text)];
@@ -43,7 +43,7 @@ const searchText = (reconcile) =>
   `${reconcile.controller} ${reconcile.kind} ${fullName(reconcile)} ${outcomeOf(reconcile)} ${reconcile.error ?? ""} ` +
   reconcile.causes.map((cause) => causeText(cause, reconcile)).join(" ");
 
-/** A list of reconciles, each of which opens. */
+/** A list of expandable reconciles. */
 export class ReconcileList extends NewestFirst {
   fill = fill;
   #open = new Set();
@@ -64,7 +64,7 @@ export class ReconcileList extends NewestFirst {
     return b.number - a.number;
   }
 
-  /** Whether it is open. */
+  /** Whether it is expanded. */
   state(reconcile) {
     return this.#open.has(reconcile.id);
   }
@@ -77,7 +77,7 @@ export class ReconcileList extends NewestFirst {
   }
 }
 
-/** The line keeps its element, and so the focus, while what it says changes. */
+/** Updates the line in place, which keeps the focus. */
 function fill(item, reconcile, open) {
   let line = item.querySelector(".line");
   if (!line) {
@@ -105,7 +105,7 @@ function fill(item, reconcile, open) {
 
 const customKinds = new Map();
 
-/** The object may be gone; then others of its kind say it. */
+/** If the object is deleted, another object of its kind is used. */
 function isCustom({ kind }) {
   if (!customKinds.has(kind)) {
     for (const object of model.object.values()) {
@@ -134,7 +134,7 @@ function inside(reconcile) {
 }
 
 function callsOf(reconcile) {
-  if (!reconcile.calls.length) return el("p", { className: "none" }, "No API calls: all it needed was in the cache.");
+  if (!reconcile.calls.length) return el("p", { className: "none" }, "No API calls; all reads came from the cache.");
   const total = Math.max(reconcile.ms ?? 0, ...reconcile.calls.map((call) => Date.parse(call.at) - reconcile.since), 1);
   const table = el("table", { className: "requests" },
     el("caption", { className: "sr" }, "API calls"),
@@ -143,14 +143,14 @@ function callsOf(reconcile) {
   for (const call of reconcile.calls) {
     const failed = Boolean(call.error) || call.status >= 400;
     const bar = el("i", { className: "bar" });
-    // The time of a record is that of the answer.
+    // The record's time is that of the response.
     const ends = Date.parse(call.at) - reconcile.since;
     bar.style.left = `${Math.min(98, Math.max(0, ((ends - call.ms) / total) * 100))}%`;
     bar.style.width = `${Math.max(2, Math.min(100, (call.ms / total) * 100))}%`;
     const row = el("tr", {},
       el("td", { className: "method" }, call.method),
       el("td", { className: "url" }, pathOf(call.path)),
-      el("td", { className: "status" }, String(call.status ?? "no answer")),
+      el("td", { className: "status" }, String(call.status ?? "no response")),
       el("td", { className: "took" }, duration(call.ms)),
       el("td", { className: "when" }, el("span", { className: "track", "aria-hidden": "true" }, bar)));
     row.classList.toggle("failed", failed);
@@ -161,7 +161,7 @@ function callsOf(reconcile) {
   return el("div", {}, table, reconcile.more ? el("p", { className: "none" }, `and ${reconcile.more} more`) : null);
 }
 
-/** A path that breaks where a reader would break it. */
+/** A path with line break opportunities. */
 function pathOf(path) {
   const parts = path.split(/(?<=[/?&])/);
   return el("code", {}, ...parts.flatMap((part) => [part, document.createElement("wbr")]));
@@ -169,7 +169,7 @@ function pathOf(path) {
 
 const lanes = new Map();
 
-/** Draws the timelines; cheap enough for every second. */
+/** Draws the timelines, once per second. */
 export function drawLanes(seconds, onPick) {
   const holder = $("lanes");
   const byController = new Map();
@@ -228,7 +228,7 @@ function drawLane(lane, reconciles, now, seconds) {
     const ends = reconcile.outcome ? reconcile.since + (reconcile.ms ?? 0) : now;
     const x = ((reconcile.since - from) / (seconds * 1000)) * width;
     const wide = Math.max(3, ((ends - reconcile.since) / (seconds * 1000)) * width);
-    // What went wrong is taller, so that it is seen without colour.
+    // Failures are taller, so that they are visible without color.
     const tall = level === "bad" ? LANE - 4 : level === "good" || level === "unknown" ? 12 : 16;
     bar.setAttribute("class", level);
     bar.setAttribute("x", Math.min(x, width - wide).toFixed(1));
@@ -262,7 +262,7 @@ function drawQueue(lane, queue, now) {
     path += path ? `H${x(at)}V${y(value)}` : `M0 ${y(before)}H${x(at)}V${y(value)}`;
     before = value;
   }
-  // The operator may be gone, and its queue with it.
+  // If the operator has stopped, its queue is empty.
   path += path ? `V${y(depth)}H72` : `M0 ${y(0)}H72`;
   if (!lane.spark.firstChild) lane.spark.append(svg("path", { class: "area" }), svg("path", { class: "edge" }));
   lane.spark.firstChild.setAttribute("d", `${path}V19H0Z`);
@@ -270,11 +270,11 @@ function drawQueue(lane, queue, now) {
   lane.spark.setAttribute("aria-label", `${lane.name}: ${depth} in the queue, at most ${top} in the last minute`);
 }
 
-/** Which reconciles a filter leaves. */
+/** The reconciles that match the filter. */
 export const reconcileFilter = (words, namespace) => (reconcile) =>
   (!namespace || reconcile.namespace === namespace) && matches(words, () => searchText(reconcile));
 
-/** Reconciles of an object, and those that it caused. */
+/** Reconciles of an object or caused by it. */
 export const reconcilesOf = (object) => (reconcile) =>
   [reconcile, ...reconcile.causes].some(
     (thing) => thing.kind === object.kind && thing.name === object.name && thing.namespace === object.namespace);

@@ -1,11 +1,11 @@
-// The tree of objects by owner. Only the rows in sight exist, so that thousands of objects cost nothing.
+// The tree of objects by owner. Only visible rows are rendered, so that it scales to thousands of objects.
 
 import { model } from "./model.js";
 import { $, ageOf, badge, conditionMark, el, matches, named, state } from "./view.js";
 
-/** Height of a row, as in page.css. */
+/** Row height, as in page.css. */
 const ROW = 28;
-/** Rows beyond the edges, so that scrolling does not outrun drawing. */
+/** Rows rendered beyond the visible area. */
 const SPARE = 12;
 
 const tree = $("tree");
@@ -28,7 +28,7 @@ function rank(object) {
   return found < 0 ? ranks.length : found;
 }
 
-/** Conditions of built-in kinds that say nothing while they are as they should be. */
+/** Conditions of built-in kinds to hide while they have their normal value. */
 const quiet = {
   True: ["PodReadyToStartContainers", "Initialized", "ContainersReady", "PodScheduled", "NamesAccepted"],
   False: ["MemoryPressure", "DiskPressure", "PIDPressure", "NetworkUnavailable"],
@@ -48,7 +48,7 @@ let opened = null;
 let look = { words: [], namespace: "", plumbing: false };
 let onOpen = () => {};
 
-/** The object under the cursor of the tree. */
+/** The focused object. */
 export const activeObject = () => active;
 
 export function setUp(open) {
@@ -71,7 +71,7 @@ export function setUp(open) {
   });
 }
 
-/** Builds the tree anew from the model: after changes, or for another filter. */
+/** Rebuilds the tree after changes of the model or the filter. */
 export function rebuild(next = look) {
   look = next;
   const objects = [...model.object.values()].filter((object) => look.plumbing || !object.plumbing);
@@ -92,7 +92,7 @@ export function rebuild(next = look) {
   rows = [];
   let found = 0;
   const walked = new Set();
-  // Gives the rows of a branch, or none if nothing in it is wanted.
+  // Returns the rows of a branch; empty if nothing matches.
   const walk = (siblings, level) => {
     siblings.sort(byPlace);
     const kept = [];
@@ -116,7 +116,7 @@ export function rebuild(next = look) {
     });
   };
   const kept = walk(roots, 1);
-  // Owners that own each other have no root.
+  // Cyclic owner references have no root.
   const lost = objects.filter((object) => !walked.has(object.id));
   place(lost.length ? [...kept, ...walk(lost, 1)] : kept);
   index = new Map(rows.map((row, at) => [row.object.id, at]));
@@ -131,11 +131,11 @@ export function rebuild(next = look) {
     ? "Reading the cluster…"
     : filtering
       ? "Nothing matches the filter."
-      : "Nothing here yet. What you, your operator and its controllers create appears as it happens.";
+      : "No objects yet. Objects appear as they are created.";
   return { found, of: objects.length };
 }
 
-/** Marks objects that just changed, if they are in sight. */
+/** Highlights visible objects that just changed. */
 export function flash(ids) {
   if (matchMedia("(prefers-reduced-motion: reduce)").matches) return;
   for (const id of ids) {
@@ -143,7 +143,7 @@ export function flash(ids) {
   }
 }
 
-/** Which object the pane shows. */
+/** Marks the object in the pane. */
 export function setOpened(id) {
   opened = id;
   if (id && index.has(id)) active = id;

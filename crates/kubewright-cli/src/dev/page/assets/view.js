@@ -1,6 +1,6 @@
-// How things are written: elements, times, names. Text only ever becomes text.
+// DOM helpers: elements, times, names. Text is never parsed as HTML.
 
-/** An element with properties, attributes (those with a dash, and `role`), and children. */
+/** Creates an element with properties, attributes (with a dash, and `role`) and children. */
 export function el(tag, props = {}, ...children) {
   const element = document.createElement(tag);
   for (const [name, value] of Object.entries(props)) {
@@ -23,12 +23,12 @@ export function svg(tag, attributes = {}, ...children) {
 
 export const $ = (id) => document.getElementById(id);
 
-/** Sets a text only where it differs: a selection survives, and nothing is laid out in vain. */
+/** Sets a text only if it differs, which keeps selections and avoids layout. */
 export function say(element, text) {
   if (element.textContent !== text) element.textContent = text;
 }
 
-/** How long ago, as kubectl writes it. */
+/** Age in kubectl's format. */
 export function age(since, now = Date.now()) {
   const seconds = Math.max(0, Math.floor((now - since) / 1000));
   if (seconds < 120) return `${seconds}s`;
@@ -38,7 +38,7 @@ export function age(since, now = Date.now()) {
   return hours < 48 ? `${hours}h` : `${Math.floor(hours / 24)}d`;
 }
 
-/** An age that goes on by itself, with the exact time behind it. */
+/** An age that updates itself, with the exact time as title. */
 export function ageOf(since) {
   const time = el("time", { className: "age", title: new Date(since).toLocaleString() }, age(since));
   time.dataset.since = since;
@@ -84,7 +84,7 @@ function tone(kind, custom) {
   return Object.keys(tones).find((name) => tones[name].includes(kind)) ?? "other";
 }
 
-/** The letters of a kind, in a little square. */
+/** A badge with the kind's abbreviation. */
 export function badge(kind, custom) {
   const capitals = kind.replace(/[^A-Z]/g, "");
   const letters = short[kind] ?? (capitals.length > 1 ? capitals.slice(0, 3) : kind.slice(0, 2));
@@ -93,7 +93,7 @@ export function badge(kind, custom) {
   return element;
 }
 
-/** A dot and a word: the level is never told by colour alone. */
+/** A dot and a word: the level is never shown by color alone. */
 export function state(level, word) {
   const element = el("span", { className: "state" }, el("i", { className: "dot" }), el("span", { className: "say" }, word));
   element.dataset.level = level;
@@ -105,7 +105,7 @@ export function setState(element, level, word) {
   say(element.querySelector(".say"), word);
 }
 
-/** A name that is cut in its middle where there is no room: generated names differ at the end. */
+/** A name truncated in the middle, since generated names differ at the end. */
 export function named(name) {
   const tail = name.length > 16 ? 6 : 0;
   return el("span", { className: "named", title: name },
@@ -118,14 +118,14 @@ const marks = { True: "✓", False: "–" };
 
 export const conditionMark = (status) => marks[status] ?? "?";
 
-/** Whether every word of the filter is in the text, which is asked for only if there is a word. */
+/** Whether the text contains every word of the filter. The text is computed only if there is a word. */
 export function matches(words, text) {
   if (!words.length) return true;
   const lower = text().toLowerCase();
   return words.every((word) => lower.includes(word));
 }
 
-/** One tab stop for a list, arrows inside it. */
+/** Roving tabindex: one tab stop per list, arrow keys inside it. */
 export function roving(list, selector) {
   const stops = () => [...list.querySelectorAll(selector)];
   list.addEventListener("focusin", (event) => {
@@ -145,7 +145,7 @@ export function roving(list, selector) {
   });
 }
 
-/** Keeps one element of a roving list reachable. */
+/** Keeps one element of the list focusable. */
 export function keepStop(list, selector) {
   if (!list.querySelector(`${selector}[tabindex="0"]`)) {
     const first = list.querySelector(selector);

@@ -1,4 +1,4 @@
-//! What a person sees and does, in headless Chromium.
+//! Browser tests in headless Chromium.
 
 use std::time::Duration;
 
@@ -37,7 +37,7 @@ fn row(name: &str) -> String {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn the_tree_shows_owners_above_what_they_own_and_follows_their_readiness() {
+async fn the_tree_shows_objects_by_owner_with_their_readiness() {
     let world = World::with_cluster().await;
     world.create(DEPLOYMENTS, &deployment("web", 2)).await;
     browse(1400, 900, async |browser: &Browser| {
@@ -110,7 +110,7 @@ async fn an_event_arrives_and_counts_up() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn reconciles_appear_with_cause_calls_and_outcome_and_failures_stand_out() {
+async fn reconciles_show_cause_calls_and_outcome() {
     let world = World::start().await;
     let mut journal = world.journal().await;
     journal.hello("markdown-view", &["markdownview"]).await;
@@ -168,14 +168,14 @@ async fn reconciles_appear_with_cause_calls_and_outcome_and_failures_stand_out()
         assert_eq!(browser.eval("document.querySelectorAll('.timeline rect.bad').length").await, 1);
 
         drop(journal);
-        browser.until("document.querySelector('#operator .say').textContent === 'markdown-view has ended'").await;
+        browser.until("document.querySelector('#operator .say').textContent === 'markdown-view stopped'").await;
         browser.until("document.querySelector('.lane .numbers').textContent === '0 queued · 0 active'").await;
     })
     .await;
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn what_changed_last_is_marked_and_secrets_stay_secret() {
+async fn the_last_change_is_marked_and_secrets_are_redacted() {
     let world = World::start().await;
     world.config_map("page", &json!({ "title": "old title", "body": "text" })).await;
     let secret = json!({ "metadata": { "name": "key" }, "stringData": { "password": "hunter2" } });
@@ -250,7 +250,7 @@ async fn everything_can_be_done_with_the_keyboard() {
         browser.press(&["Escape"]).await;
         browser.until("!document.querySelector('#keys').open").await;
 
-        // With Tab alone: every stop is one that can be seen, and the tree is one of them.
+        // With Tab alone: every stop is visible, and the tree is one of them.
         let mut stops = Vec::new();
         browser.eval("document.activeElement.blur()").await;
         for _ in 0..12 {
@@ -265,7 +265,7 @@ async fn everything_can_be_done_with_the_keyboard() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn dark_is_what_the_system_says_until_somebody_chooses() {
+async fn the_theme_follows_the_system_unless_selected() {
     let world = World::start().await;
     browse(1400, 900, async |browser: &Browser| {
         browser.prefer("light").await;
@@ -307,7 +307,7 @@ async fn dark_is_what_the_system_says_until_somebody_chooses() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_narrow_window_shows_one_view_at_a_time_and_nothing_sticks_out() {
+async fn a_narrow_window_shows_one_view_at_a_time() {
     let world = World::start().await;
     world
         .config_map("a-name-that-is-longer-than-any-narrow-window-could-ever-show-in-one-line", &json!({}))
@@ -348,7 +348,7 @@ async fn thousands_of_objects_do_not_freeze_it() {
         assert!(drawn.as_u64().is_some_and(|drawn| (20..100).contains(&drawn)), "{drawn} rows are drawn");
         browser.press(&["1", "End"]).await;
         browser.until(&row("map-4999")).await;
-        // How long the page cannot answer, while objects change.
+        // Longest task while objects change.
         browser
             .eval("(window.longest = 0, new PerformanceObserver((list) => { for (const task of list.getEntries()) window.longest = Math.max(window.longest, task.duration); }).observe({ type: 'longtask' }))")
             .await;
@@ -365,7 +365,7 @@ async fn thousands_of_objects_do_not_freeze_it() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn namespaces_can_be_chosen() {
+async fn objects_can_be_filtered_by_namespace() {
     let world = World::start().await;
     world.create("/api/v1/namespaces", &json!({ "metadata": { "name": "other" } })).await;
     world.config_map("mine", &json!({})).await;
@@ -386,8 +386,8 @@ async fn namespaces_can_be_chosen() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_lost_cluster_and_a_lost_server_are_told_and_the_page_goes_on_when_they_are_back() {
-    // Nobody listens there.
+async fn lost_connections_are_shown_and_recover() {
+    // Nothing listens there.
     let nowhere = kube::Config::new("http://127.0.0.1:1".parse().expect("an address"));
     let page = Page::start(nowhere.try_into().expect("a client"), 0).await.expect("a port is free");
     let (url, port) = (page.url(), page.address.port());
@@ -396,13 +396,13 @@ async fn a_lost_cluster_and_a_lost_server_are_told_and_the_page_goes_on_when_the
     browse(1400, 900, async |browser: &Browser| {
         browser.open(&url).await;
         let cluster = "document.querySelector('#cluster .say').textContent";
-        browser.until(&format!("{cluster} === 'No connection'")).await;
+        browser.until(&format!("{cluster} === 'Disconnected'")).await;
         assert_ne!(browser.eval("document.querySelector('#notes').textContent").await, "", "it says why");
         page.stop().await;
-        browser.until(&format!("{cluster} === 'kubewright dev has ended'")).await;
+        browser.until(&format!("{cluster} === 'kubewright dev stopped'")).await;
         let again = Page::start(world.client.clone(), port).await.expect("the port is free again");
         browser.until(&format!("{cluster} === 'Connected' && {}", row("found"))).await;
-        // The browser itself writes that it could not connect.
+        // The browser logs failed connections itself.
         let complaints = browser.console().await;
         assert!(complaints.iter().all(|line| line.contains("net::ERR_")), "{complaints:?}");
         browser.open("about:blank").await;

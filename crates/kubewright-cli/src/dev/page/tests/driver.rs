@@ -1,7 +1,7 @@
-//! Headless Chromium, through ChromeDriver: as much of WebDriver as these tests say.
+//! A minimal WebDriver client for headless Chromium and ChromeDriver.
 //!
-//! By hand, since it is a dozen JSON requests: the crates that speak it bring a second HTTP client, or Mozilla's types
-//! under a licence that this repository does not take. Each test has a browser of its own, which ends with it.
+//! Written by hand, since it is a dozen JSON requests: existing crates bring a second HTTP client or a
+//! license that this repository does not accept. Each test has its own browser.
 
 use std::io::{BufRead as _, BufReader};
 use std::net::{Ipv4Addr, SocketAddr};
@@ -17,10 +17,10 @@ use serde_json::{Value, json};
 use tempfile::TempDir;
 use tokio::net::TcpStream;
 
-/// How long the browser may take to come to what a test waits for.
+/// Timeout of `until`, in milliseconds.
 const PATIENCE: u64 = 30_000;
 
-/// What the browser is started with: no sandbox (tests may run as root), and no requests of its own.
+/// Browser flags: no sandbox (tests may run as root), and no background requests.
 const FLAGS: &[&str] = &[
     "--headless",
     "--no-sandbox",
@@ -33,7 +33,7 @@ const FLAGS: &[&str] = &[
     "--disable-sync",
     "--hide-scrollbars",
     "--force-color-profile=srgb",
-    // The pipe closes with the driver, and the browser with the pipe.
+    // The driver exits when the pipe closes, and the browser with it.
     "--remote-debugging-pipe",
 ];
 
@@ -41,11 +41,11 @@ pub(super) struct Browser {
     driver: Child,
     address: SocketAddr,
     session: String,
-    /// Where driver and browser keep what they forget to remove.
+    /// Temporary files of the driver and the browser.
     _folder: TempDir,
 }
 
-/// Gives a browser to a test, and takes it back however the test ends. The page must not have complained.
+/// Runs a test with a browser. The browser console must stay empty.
 pub(super) async fn browse<F>(width: u32, height: u32, test: F)
 where
     F: AsyncFnOnce(&Browser),
@@ -103,7 +103,7 @@ impl Browser {
                 panic!("Chromium does not start: {error}\n{missing}");
             }
         }
-        // The size of the page itself, whatever the window has around it.
+        // The size of the viewport, without window decorations.
         browser.resize(width, height).await;
         browser
     }
@@ -125,7 +125,7 @@ impl Browser {
         self.command("POST", "/url", &json!({ "url": url })).await.expect("the page opens");
     }
 
-    /// What an expression is in the page.
+    /// Evaluates an expression in the page.
     pub(super) async fn eval(&self, expression: &str) -> Value {
         let script = json!({ "script": format!("return ({expression});"), "args": [] });
         self.command("POST", "/execute/sync", &script)
@@ -145,7 +145,7 @@ impl Browser {
         }
     }
 
-    /// Presses keys, one after the other; names of keys that are not characters are those of WebDriver.
+    /// Presses keys in sequence; special keys have WebDriver's names.
     pub(super) async fn press(&self, keys: &[&str]) {
         let steps = keys.iter().flat_map(|key| {
             let value = match *key {
@@ -167,7 +167,7 @@ impl Browser {
         self.command("POST", "/actions", &actions).await.expect("keys are pressed");
     }
 
-    /// Clicks on the first element of a selector.
+    /// Clicks the first element that matches a selector.
     pub(super) async fn click(&self, selector: &str) {
         let by = json!({ "using": "css selector", "value": selector });
         let element =
@@ -178,7 +178,7 @@ impl Browser {
         self.command("POST", &path, &json!({})).await.unwrap_or_else(|error| panic!("{selector}: {error}"));
     }
 
-    /// Lets the page believe that the system is light or dark.
+    /// Emulates a light or dark system theme.
     pub(super) async fn prefer(&self, scheme: &str) {
         let features = json!([{ "name": "prefers-color-scheme", "value": scheme }]);
         self.devtools("Emulation.setEmulatedMedia", &json!({ "features": features })).await;
@@ -189,7 +189,7 @@ impl Browser {
         self.command("POST", "/goog/cdp/execute", &command).await.expect("the browser takes it");
     }
 
-    /// A picture of the window, as PNG.
+    /// A screenshot as PNG.
     pub(super) async fn picture(&self) -> Vec<u8> {
         let picture = self.command("GET", "/screenshot", &Value::Null).await.expect("a picture");
         base64::engine::general_purpose::STANDARD
@@ -197,7 +197,7 @@ impl Browser {
             .expect("it is base64")
     }
 
-    /// What the page wrote to the console since the last time, violations of its policy included.
+    /// New console messages, including policy violations.
     pub(super) async fn console(&self) -> Vec<String> {
         let log = self.command("POST", "/se/log", &json!({ "type": "browser" })).await.expect("a log");
         let lines = log.as_array().expect("a list").iter();
@@ -234,7 +234,7 @@ impl Browser {
 
 impl Drop for Browser {
     fn drop(&mut self) {
-        // Has ended already, unless a test was given up in the middle.
+        // Already stopped, unless the test was aborted.
         let _ = self.driver.kill();
         let _ = self.driver.wait();
     }

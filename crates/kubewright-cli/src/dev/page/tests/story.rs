@@ -1,6 +1,6 @@
-//! A page with something on it: an operator at work on a sample, with the calls and causes that it would tell.
+//! A realistic page: an operator that reconciles a sample, with causes and calls.
 //!
-//! With `KUBEWRIGHT_PICTURES` set to a folder, the pictures of the documentation are written there.
+//! With `KUBEWRIGHT_PICTURES` set to a directory, the screenshots of the documentation are written there.
 
 use std::time::Duration;
 
@@ -30,7 +30,7 @@ async fn panels_keep_their_place_while_content_arrives() {
         browser.eval("document.querySelectorAll('#reconcile-list .line')[3].click()").await;
         browser.until("document.querySelectorAll('.requests tbody tr').length === 4").await;
         assert_eq!(browser.eval(places).await, before);
-        // Ages go on by themselves, and what flashed is still again.
+        // Ages update, and highlights end.
         browser.until("parseInt(document.querySelector('#rows .age').textContent) >= 3").await;
         browser.until("document.getAnimations().length === 0").await;
         keep(browser, "dev-page-light").await;
@@ -44,7 +44,7 @@ async fn panels_keep_their_place_while_content_arrives() {
     .await;
 }
 
-/// A sample is made, its parts follow, and its status in the end.
+/// Creates a sample, its children and its status.
 async fn play(world: &World, journal: &mut Journal) {
     journal.hello("markdown-view", &["markdownview"]).await;
     let spec = json!({ "markdowns": { "SUMMARY.md": "- [Page 1](page1.md)", "page1.md": "# Hello" }, "replicas": 2, "viewerImage": "peaceiris/mdbook:latest" });

@@ -1,4 +1,4 @@
-//! What the tests of the page look at: an API server with a page on it, and ways to change what it shows.
+//! Test fixtures: an API server with a page, and functions that change its objects.
 
 use std::time::Duration;
 
@@ -23,7 +23,7 @@ use crate::dev::page::Page;
 pub(super) struct World {
     pub(super) client: Client,
     pub(super) page: Page,
-    /// Ends with the world.
+    /// Aborted on drop.
     tasks: JoinSet<()>,
 }
 
@@ -35,7 +35,7 @@ impl World {
         Self { client, page, tasks: JoinSet::new() }
     }
 
-    /// A server in which Deployments become pods.
+    /// A server in which Deployments create Pods.
     pub(super) async fn with_cluster() -> Self {
         let mut world = Self::start().await;
         let options =
@@ -65,7 +65,7 @@ impl World {
         self.create("/api/v1/namespaces/default/configmaps", &map).await
     }
 
-    /// Defines a kind of `example.com`, and says where its definition is.
+    /// Creates a CRD in `example.com` and returns its path.
     pub(super) async fn define(&self, kind: &str) -> String {
         let (single, plural) = (kind.to_lowercase(), format!("{}s", kind.to_lowercase()));
         let definitions = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions";
@@ -100,7 +100,7 @@ async fn send(client: &Client, request: http::request::Builder, body: &Value) ->
     client.request(request).await.unwrap_or_else(|error| panic!("{uri}: {error}"))
 }
 
-/// A client over TLS, as somebody.
+/// A TLS client with a client certificate.
 pub(super) async fn connect(url: &str, authority: &Authority, who: &Identity) -> Client {
     let yaml = kubewright_apiserver::serve::kubeconfig(url, authority.pem(), who);
     let kubeconfig = kube::config::Kubeconfig::from_yaml(&yaml).expect("a kubeconfig");
@@ -109,7 +109,7 @@ pub(super) async fn connect(url: &str, authority: &Authority, who: &Identity) ->
     config.try_into().expect("a client")
 }
 
-/// An operator's end of the journal.
+/// The operator's side of the journal.
 pub(super) struct Journal(TcpStream);
 
 impl Journal {
@@ -123,7 +123,7 @@ impl Journal {
     }
 
     pub(super) async fn raw(&mut self, text: &str) {
-        // The other end may have closed already, which is what some tests look for.
+        // The page may have closed the connection already.
         let _ = self.0.write_all(text.as_bytes()).await;
     }
 
@@ -133,12 +133,12 @@ impl Journal {
     }
 }
 
-/// Now, as records have it.
+/// The current time in the journal's format.
 pub(super) fn now() -> String {
     ago(Duration::ZERO)
 }
 
-/// A time in the past, as records have it.
+/// A past time in the journal's format.
 pub(super) fn ago(before: Duration) -> String {
     let at = k8s_openapi::jiff::Timestamp::now()
         - k8s_openapi::jiff::SignedDuration::try_from(before).expect("short");
@@ -200,7 +200,7 @@ impl Call {
     }
 }
 
-/// A stream of server-sent events, read as a browser does.
+/// A stream of server-sent events.
 pub(super) struct Stream {
     body: Incoming,
     buffer: String,
@@ -216,12 +216,12 @@ impl Stream {
         Self { body: response.into_body(), buffer: String::new(), seen: Vec::new() }
     }
 
-    /// The next message: its id, and what it says.
+    /// The next message with its ID.
     pub(super) async fn next(&mut self) -> (String, Value) {
         timeout(DEADLINE, self.read()).await.expect("a message in time").expect("the stream goes on")
     }
 
-    /// The message that says what is waited for.
+    /// The first message that matches.
     pub(super) async fn until(&mut self, is: impl Fn(&Value) -> bool) -> (String, Value) {
         let deadline = tokio::time::Instant::now() + DEADLINE;
         loop {
@@ -248,7 +248,7 @@ impl Stream {
                     |name: &str| message.lines().find_map(|line| line.strip_prefix(name)).map(str::to_owned);
                 let parsed = field("id: ").zip(field("data: "));
                 self.buffer = rest.to_owned();
-                // A comment says only that the stream is alive.
+                // Comments are keep-alives.
                 let Some((id, data)) = parsed else { continue };
                 let data: Value = serde_json::from_str(&data).expect("it is JSON");
                 self.seen.push(data.clone());

@@ -1,3 +1,3 @@
-//! Controllers of this operator.
+//! Controllers.
 
 pub mod order;

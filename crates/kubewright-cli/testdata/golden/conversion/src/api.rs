@@ -1,4 +1,4 @@
-//! API types of this operator.
+//! API types.
 
 pub mod v1;
 pub mod v2;

@@ -1,4 +1,4 @@
-//! The operator library, which the binary and the tests import.
+//! Operator library, used by the binary and the tests.
 
 pub mod api;
 pub mod controllers;

@@ -1,4 +1,4 @@
-//! Controllers of this operator.
+//! Controllers.
 
 pub mod lab;
 pub mod view;

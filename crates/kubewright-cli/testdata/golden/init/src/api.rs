@@ -1,1 +1,1 @@
-//! API types of this operator.
+//! API types.

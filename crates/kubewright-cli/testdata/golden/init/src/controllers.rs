@@ -1,1 +1,1 @@
-//! Controllers of this operator.
+//! Controllers.

@@ -1,4 +1,4 @@
-//! API types of this operator.
+//! API types.
 
 pub mod sales;
 pub mod stock;

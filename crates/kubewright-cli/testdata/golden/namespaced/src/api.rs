@@ -1,3 +1,3 @@
-//! API types of this operator.
+//! API types.
 
 pub mod v1;

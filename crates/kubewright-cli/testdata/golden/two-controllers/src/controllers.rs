@@ -1,4 +1,4 @@
-//! Controllers of this operator.
+//! Controllers.
 
 pub mod order;
 pub mod order_backup;

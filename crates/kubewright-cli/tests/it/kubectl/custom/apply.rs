@@ -1,23 +1,23 @@
-//! `kubectl apply` on custom objects, on both sides.
+//! `kubectl apply` of custom resources, client-side and server-side.
 
 use super::super::cluster::Cluster;
 use super::super::server_side::managers;
 use super::{DEFINITION, GUIDE};
 
 #[test]
-fn apply_on_the_clients_side_sends_what_changed_and_takes_back_what_is_gone() {
+fn client_side_apply_sends_changes_and_removes_dropped_fields() {
     let cluster = Cluster::with(DEFINITION);
     let apply = |object: &str| cluster.feed("apply -f -", object);
     insta::assert_snapshot!(apply(GUIDE), @"markdownview.view.example.com/guide created");
     insta::assert_snapshot!(apply(GUIDE), @"markdownview.view.example.com/guide unchanged");
     insta::assert_snapshot!(apply(&GUIDE.replace("Welcome", "Hello")), @"markdownview.view.example.com/guide configured");
-    // Somebody else sets what the file does not have; the file drops the tags and the replicas.
+    // Another client sets a field that the file lacks; the file drops the tags and the replicas.
     cluster.kubectl(r#"patch mdv guide --type=merge -p {"spec":{"theme":"dark"}}"#).result();
     let less = GUIDE.replace("  tags: [one, two]\n", "").replace("  replicas: 2\n", "");
     insta::assert_snapshot!(apply(&less), @"markdownview.view.example.com/guide configured");
-    // The replicas are back at their default.
+    // The replicas have their default again.
     insta::assert_snapshot!(cluster.kubectl("get mdv guide -o jsonpath={.spec}"), @r#"{"host":"docs.example.com","image":"mdbook:0.4","maxReplicas":5,"pages":[{"name":"intro","text":"Hello there.","title":"Welcome"},{"name":"setup","title":"Set up"}],"replicas":1,"theme":"dark"}"#);
-    // The patch of a list replaces it all, as the client has no keys for it.
+    // A JSON merge patch replaces the whole list.
     let page = r#"[{"op":"add","path":"/spec/pages/-","value":{"name":"extra"}}]"#;
     cluster.kubectl(&format!("patch mdv guide --type=json -p '{page}'")).result();
     insta::assert_snapshot!(apply(&less.replace("Set up", "Setting up")), @"markdownview.view.example.com/guide configured");
@@ -50,13 +50,13 @@ fn apply_on_the_clients_side_sends_what_changed_and_takes_back_what_is_gone() {
 }
 
 #[test]
-fn apply_on_the_servers_side_shares_fields_and_names_whom_it_would_take_them_from() {
+fn server_side_apply_shares_fields_and_reports_conflicts() {
     let cluster = Cluster::with(DEFINITION);
     let apply =
         |options: &str, object: &str| cluster.feed(&format!("apply --server-side {options} -f -"), object);
     insta::assert_snapshot!(apply("", GUIDE), @"markdownview.view.example.com/guide serverside-applied");
     insta::assert_snapshot!(apply("", GUIDE), @"markdownview.view.example.com/guide serverside-applied");
-    // The same title may be owned by two; another one is a conflict.
+    // Two managers may own the same value; another value is a conflict.
     let other = GUIDE.replace("replicas: 2", "replicas: 3").replace("Welcome", "Hello");
     insta::assert_snapshot!(apply("--field-manager=other", GUIDE), @"markdownview.view.example.com/guide serverside-applied");
     insta::assert_snapshot!(apply("--field-manager=third", &other), @r#"
@@ -88,7 +88,7 @@ fn apply_on_the_servers_side_shares_fields_and_names_whom_it_would_take_them_fro
     other Apply
     third Apply
     ");
-    // Who wrote otherwise is told with the version.
+    // A conflict with an update names the API version.
     cluster.kubectl(r#"patch mdv guide --type=merge -p {"spec":{"theme":"dark"}}"#).result();
     cluster.kubectl("scale mdv guide --replicas=4").result();
     insta::assert_snapshot!(apply("", &GUIDE.replace("tags:", "theme: sepia\n  tags:")), @r#"
@@ -113,7 +113,7 @@ fn apply_on_the_servers_side_shares_fields_and_names_whom_it_would_take_them_fro
 }
 
 #[test]
-fn a_field_that_nobody_applies_any_more_goes() {
+fn a_field_without_managers_is_removed() {
     let cluster = Cluster::with(DEFINITION);
     let apply = |manager: &str, object: &str| {
         cluster.feed(&format!("apply --server-side --field-manager={manager} -f -"), object).result();
@@ -130,17 +130,17 @@ spec:
   tags: [two, three]
   style: {font: serif}
 ";
-    // Entries are in the order of their time, in whole seconds, and then of their names: Zoe is the last in both.
+    // Entries are sorted by time in seconds, then by manager: Zoe is last in both.
     apply("zoe", GUIDE);
     apply("bob", page);
     insta::assert_snapshot!(spec(), @r#"{"host":"docs.example.com","image":"mdbook:0.4","maxReplicas":5,"pages":[{"name":"intro","text":"Hello there.","title":"Welcome"},{"name":"setup","text":"Run it.","title":"Set up"},{"name":"extra","title":"More"}],"replicas":2,"style":{"font":"serif"},"tags":["one","two","three"],"theme":"light"}"#);
-    // Bob gives up a page, a text, a tag that Zoe has too, and one that she has not.
+    // Bob drops a page, a text, a tag shared with Zoe, and one that is not.
     apply(
         "bob",
         "apiVersion: view.example.com/v1\nkind: MarkdownView\nmetadata: {name: guide}\nspec: {style: {font: mono}}\n",
     );
     insta::assert_snapshot!(spec(), @r#"{"host":"docs.example.com","image":"mdbook:0.4","maxReplicas":5,"pages":[{"name":"intro","text":"Hello there.","title":"Welcome"},{"name":"setup","title":"Set up"}],"replicas":2,"style":{"font":"mono"},"tags":["one","two"],"theme":"light"}"#);
-    // Zoe gives up what has a default.
+    // Zoe drops a field with a default.
     apply("zoe", &GUIDE.replace("  replicas: 2\n", "").replace("one, two", "one"));
     insta::assert_snapshot!(spec(), @r#"{"host":"docs.example.com","image":"mdbook:0.4","maxReplicas":5,"pages":[{"name":"intro","text":"Hello there.","title":"Welcome"},{"name":"setup","title":"Set up"}],"replicas":1,"style":{"font":"mono"},"tags":["one"],"theme":"light"}"#);
     insta::assert_snapshot!(cluster.kubectl("get mdv guide -o yaml --show-managed-fields"), @r#"
@@ -207,7 +207,7 @@ spec:
 }
 
 #[test]
-fn apply_moves_from_the_clients_side_to_the_servers() {
+fn apply_migrates_from_client_side_to_server_side() {
     let cluster = Cluster::with(DEFINITION);
     cluster.feed("apply -f -", GUIDE).result();
     insta::assert_snapshot!(managers(&cluster, "mdv guide"), @"kubectl-client-side-apply Update");
@@ -217,7 +217,7 @@ fn apply_moves_from_the_clients_side_to_the_servers() {
     kubectl-last-applied Apply
     ");
     insta::assert_snapshot!(cluster.kubectl("get mdv guide -o jsonpath={.spec}"), @r#"{"host":"docs.example.com","image":"mdbook:0.4","maxReplicas":5,"pages":[{"name":"intro","text":"Hello there.","title":"Hello"},{"name":"setup","title":"Set up"}],"replicas":2,"theme":"light"}"#);
-    // And back: the server has kept the annotation up to date.
+    // And back: the server kept the annotation up to date.
     insta::assert_snapshot!(cluster.kubectl("apply view-last-applied mdv guide"), @"
     apiVersion: view.example.com/v1
     kind: MarkdownView

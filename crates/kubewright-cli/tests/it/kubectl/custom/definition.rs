@@ -1,12 +1,12 @@
-//! Definitions: served as soon as they are there, and gone with all their objects.
+//! CRDs: served when applied, and deleted with all their objects.
 
 use super::super::cluster::Cluster;
 use super::{DEFINITION, GUIDE, with_guide};
 
 #[test]
-fn a_definition_is_served_as_soon_as_it_is_applied() {
+fn a_crd_is_served_when_it_is_applied() {
     let cluster = Cluster::start();
-    // Fills kubectl's cache with a discovery that does not know the kind yet.
+    // Fills kubectl's discovery cache before the kind exists.
     insta::assert_snapshot!(cluster.kubectl("get mdv"), @r#"
     --- stderr
     error: the server doesn't have a resource type "mdv"
@@ -35,7 +35,7 @@ fn a_definition_is_served_as_soon_as_it_is_applied() {
 }
 
 #[test]
-fn what_changes_in_a_definition_is_served_at_once() {
+fn changes_of_a_crd_are_served_immediately() {
     let cluster = with_guide();
     let changed = DEFINITION
         .replace("shortNames: [mdv]", "shortNames: [mdv, md]")
@@ -81,9 +81,9 @@ fn what_changes_in_a_definition_is_served_at_once() {
 }
 
 #[test]
-fn a_file_with_a_definition_and_its_object_needs_two_goes() {
+fn a_file_with_a_crd_and_its_object_needs_two_applies() {
     let cluster = Cluster::start();
-    // kubectl looks up the kinds of all objects before it sends the first; so it does with every server.
+    // kubectl looks up the kinds of all objects before it sends the first one, with any server.
     let both = [DEFINITION, GUIDE].join("---\n");
     insta::assert_snapshot!(cluster.feed("apply -f -", &both), @r#"
     customresourcedefinition.apiextensions.k8s.io/markdownviews.view.example.com created
@@ -119,7 +119,7 @@ fn a_file_with_a_definition_and_its_object_needs_two_goes() {
     markdownview.view.example.com/guide
     markdownview.page.example.com/guide
     ");
-    // The object is gone with its definition before it is its turn.
+    // The object is deleted with its CRD before kubectl deletes it.
     insta::assert_snapshot!(cluster.feed("delete -f -", &other), @r#"
     customresourcedefinition.apiextensions.k8s.io "markdownviews.page.example.com" deleted
     --- stderr
@@ -131,7 +131,7 @@ fn a_file_with_a_definition_and_its_object_needs_two_goes() {
 }
 
 #[test]
-fn deleting_a_definition_deletes_its_objects_and_ends_watches_of_them() {
+fn deleting_a_crd_deletes_its_objects_and_ends_watches() {
     let cluster = with_guide();
     let mut watch = cluster.background("get mdv -w --output-watch-events -v=6");
     watch.line_with("watch=true");
@@ -161,7 +161,7 @@ fn deleting_a_definition_deletes_its_objects_and_ends_watches_of_them() {
     --- stderr
     No resources found
     "#);
-    // What comes back under the name is new.
+    // A recreated CRD starts without objects.
     cluster.create(DEFINITION);
     insta::assert_snapshot!(cluster.kubectl("get mdv"), @"
     --- stderr
@@ -170,7 +170,7 @@ fn deleting_a_definition_deletes_its_objects_and_ends_watches_of_them() {
 }
 
 #[test]
-fn a_definition_goes_when_the_last_finalizer_of_its_objects_does() {
+fn a_crd_is_deleted_after_the_last_finalizer_of_its_objects() {
     let cluster = with_guide();
     insta::assert_snapshot!(cluster.session(r#"
         patch mdv guide --type=merge -p '{"metadata":{"finalizers":["view.example.com/hold"]}}'
@@ -215,7 +215,7 @@ fn a_definition_goes_when_the_last_finalizer_of_its_objects_does() {
 }
 
 #[test]
-fn a_definition_that_cannot_be_is_refused() {
+fn an_invalid_crd_is_rejected() {
     let cluster = Cluster::start();
     let create = |definition: &str| cluster.feed("create -f -", definition);
     insta::assert_snapshot!(create(&DEFINITION.replace("type: object\n        required: [spec]", "required: [spec]")), @r#"
@@ -246,7 +246,7 @@ fn a_definition_that_cannot_be_is_refused() {
     --- exit status 1
     "#);
     create(DEFINITION).result();
-    // Another definition has the names already.
+    // Another CRD already uses the names.
     let same = DEFINITION
         .replace("name: markdownviews.", "name: pages.")
         .replace("plural: markdownviews", "plural: pages");

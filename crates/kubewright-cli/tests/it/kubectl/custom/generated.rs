@@ -1,8 +1,8 @@
-//! What is generated from Rust types, as kubectl applies it: without a warning.
+//! Generated CRDs are applied by kubectl without warnings.
 
 use crate::kubectl::cluster::Cluster;
 
-/// The text of a snapshot that the tests of kubewright-manifests keep.
+/// The content of a kubewright-manifests snapshot.
 macro_rules! generated {
     ($name:literal) => {
         body(include_str!(concat!("../../../../../kubewright-manifests/testdata/crds/", $name, ".snap")))
@@ -15,7 +15,7 @@ fn body(snapshot: &'static str) -> &'static str {
 }
 
 #[test]
-fn the_tutorials_kind_is_applied_and_used() {
+fn the_crd_of_the_tutorial_works() {
     let cluster = Cluster::start();
     let created = cluster.feed("apply -f -", generated!("markdown_view")).result();
     assert_eq!(
@@ -35,7 +35,7 @@ fn the_tutorials_kind_is_applied_and_used() {
 }
 
 #[test]
-fn the_books_cron_job_with_a_whole_job_in_it_is_applied_and_used() {
+fn the_cron_job_crd_of_the_book_works() {
     let cluster = Cluster::start();
     cluster.feed("apply -f -", generated!("cronjob_without_descriptions")).result();
     let name = cluster.kubectl("get crd -o name").result();
@@ -47,7 +47,7 @@ fn the_books_cron_job_with_a_whole_job_in_it_is_applied_and_used() {
          containers: [{{name: hello, image: busybox}}]}}}}}}}}}}"
     );
     cluster.feed("apply --server-side -f -", &job).result();
-    // Containers are merged by their names, as in a Pod: each manager has its own.
+    // Containers are merged by name, as in a Pod.
     let other = job.replace("name: hello, image: busybox", "name: other, image: alpine");
     cluster.feed("apply --server-side --field-manager other -f -", &other).result();
     let containers =
@@ -56,7 +56,7 @@ fn the_books_cron_job_with_a_whole_job_in_it_is_applied_and_used() {
 }
 
 #[test]
-fn a_type_with_every_marker_is_applied() {
+fn a_crd_with_every_marker_is_applied() {
     let cluster = Cluster::start();
     let created = cluster.feed("apply -f -", generated!("everything")).result();
     assert!(created.ends_with(" created\n"), "{created}");

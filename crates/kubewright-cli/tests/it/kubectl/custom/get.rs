@@ -1,9 +1,9 @@
-//! Custom objects on the terminal: under all their names, in their columns, selected by their fields.
+//! `kubectl get` of custom resources: names, printer columns and field selectors.
 
 use super::{NOTES, with_guide};
 
 #[test]
-fn every_name_of_the_kind_leads_to_its_objects() {
+fn all_names_of_the_kind_work() {
     let cluster = with_guide();
     insta::assert_snapshot!(cluster.session("
         get mdv
@@ -46,7 +46,7 @@ fn every_name_of_the_kind_leads_to_its_objects() {
 }
 
 #[test]
-fn columns_are_those_of_the_definition_and_of_the_command() {
+fn printer_columns_and_custom_columns_are_shown() {
     let cluster = with_guide();
     cluster.create(NOTES);
     insta::assert_snapshot!(cluster.session("
@@ -97,7 +97,7 @@ fn columns_are_those_of_the_definition_and_of_the_command() {
 }
 
 #[test]
-fn field_selectors_know_the_fields_that_the_definition_names() {
+fn field_selectors_support_selectable_fields() {
     let cluster = with_guide();
     cluster.create(NOTES);
     insta::assert_snapshot!(cluster.session("
@@ -153,7 +153,7 @@ fn field_selectors_know_the_fields_that_the_definition_names() {
 }
 
 #[test]
-fn describe_shows_all_of_a_custom_object() {
+fn describe_shows_all_fields() {
     let cluster = with_guide();
     insta::assert_snapshot!(cluster.kubectl("describe mdv guide"), @"
     Name:         guide

@@ -1,10 +1,10 @@
-//! What the schema and the rules of a definition refuse, as the terminal shows it.
+//! Schema and CEL validation errors, as kubectl prints them.
 
 use super::super::cluster::{Answer, Cluster};
 use super::{DEFINITION, GUIDE, with_guide};
 
 #[test]
-fn the_schema_refuses_with_a_line_for_every_mistake() {
+fn every_schema_violation_is_reported() {
     let cluster = Cluster::with(DEFINITION);
     let with = |from: &str, to: &str| cluster.feed("create -f -", &GUIDE.replace(from, to));
     insta::assert_snapshot!(with("replicas: 2", "replicas: 0"), @r#"
@@ -114,7 +114,7 @@ fn the_schema_refuses_with_a_line_for_every_mistake() {
 }
 
 #[test]
-fn rules_refuse_with_their_own_words() {
+fn cel_rules_report_their_messages() {
     let cluster = with_guide();
     let other = GUIDE.replace("docs.example.com", "www.example.com");
     insta::assert_snapshot!(cluster.feed("create -f -", &GUIDE.replace("guide", "big").replace("replicas: 2", "replicas: 9")), @r#"
@@ -164,7 +164,7 @@ fn rules_refuse_with_their_own_words() {
 }
 
 #[test]
-fn unknown_fields_are_refused_warned_of_or_dropped() {
+fn unknown_fields_are_rejected_warned_about_or_dropped() {
     let cluster = Cluster::with(DEFINITION);
     let odd = GUIDE.replace("replicas: 2", "colour: red").replace("title: Welcome", "titel: Welcome");
     let create = |options: &str| cluster.feed(&format!("create {options} -f -"), &odd);
@@ -203,7 +203,7 @@ fn unknown_fields_are_refused_warned_of_or_dropped() {
     Error from server: failed to create typed patch object (default/guide; view.example.com/v1, Kind=MarkdownView): .spec.colour: field not declared in schema
     --- exit status 1
     ");
-    // A patch is shown as the object that it would make.
+    // A failed patch shows the resulting object.
     insta::assert_snapshot!(reason(cluster.feed("apply -f -", &odd)), @r#"The request is invalid: patch: Invalid value: "...: strict decoding error: unknown field "spec.colour", unknown field "spec.pages[0].titel""#);
     insta::assert_snapshot!(cluster.feed("create -f -", &GUIDE.replace("kind: MarkdownView", "kind: MarkdownVie")), @r#"
     --- stderr
@@ -213,7 +213,7 @@ fn unknown_fields_are_refused_warned_of_or_dropped() {
     "#);
 }
 
-/// The end of a refusal that quotes the whole object.
+/// The end of an error that quotes the whole object.
 #[track_caller]
 fn reason(answer: Answer) -> String {
     let failure = answer.failure();

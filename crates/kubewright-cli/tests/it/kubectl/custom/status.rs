@@ -1,4 +1,4 @@
-//! The status and the scale of custom objects.
+//! The status and scale subresources of custom resources.
 
 use super::with_guide;
 
@@ -6,7 +6,7 @@ const READY: &str =
     r#"{"status":{"replicas":2,"selector":"app=docs","conditions":[{"type":"Ready","status":"True"}]}}"#;
 
 #[test]
-fn the_status_is_written_by_its_subresource_and_by_nothing_else() {
+fn the_status_is_only_written_through_its_subresource() {
     let cluster = with_guide();
     let patch = |options: &str, patch: &str| {
         cluster.kubectl(&format!("patch mdv guide --type=merge {options} -p '{patch}'"))
@@ -48,7 +48,7 @@ fn the_status_is_written_by_its_subresource_and_by_nothing_else() {
 }
 
 #[test]
-fn scale_writes_the_replicas_of_a_custom_object() {
+fn scale_sets_the_replicas() {
     let cluster = with_guide();
     cluster.kubectl(&format!("patch mdv guide --type=merge --subresource=status -p '{READY}'")).result();
     insta::assert_snapshot!(cluster.session("

@@ -1,10 +1,10 @@
-//! Ways to change a custom object: patch, replace, edit, and commands that make patches.
+//! Updates of custom resources: patch, replace, edit, label and scale.
 
 use super::super::edit::{refused, sed};
 use super::{GUIDE, with_guide};
 
 #[test]
-fn patches_are_merged_or_applied_as_json_but_not_strategic() {
+fn merge_and_json_patches_work_and_strategic_ones_do_not() {
     let cluster = with_guide();
     insta::assert_snapshot!(cluster.session(r#"
         patch mdv guide --type=merge -p '{"spec":{"theme":"dark","tags":null}}'
@@ -64,14 +64,14 @@ fn replace_writes_the_whole_object() {
 }
 
 #[test]
-fn edit_saves_what_is_valid_and_shows_again_what_is_not() {
+fn edit_saves_valid_objects_and_reopens_invalid_ones() {
     let cluster = with_guide();
     insta::assert_snapshot!(cluster.edit("edit mdv guide", &sed("theme: light", "theme: dark")), @"markdownview.view.example.com/guide edited");
     insta::assert_snapshot!(cluster.edit("edit mdv guide", "true\n"), @"
     --- stderr
     Edit cancelled, no changes made.
     ");
-    // Opened twice: the second time the file says what was wrong, and the editor leaves it as it is.
+    // Opened twice: the second time the file has the error, and the editor changes nothing.
     let again =
         |change: &str| format!("if grep -q 'not valid' \"$1\"; then grep '^#' \"$1\"; else\n{change}fi\n");
     insta::assert_snapshot!(refused(&cluster.edit("edit mdv guide", &again(&sed("replicas: 2", "replicas: 20"))).to_string()), @r#"
@@ -101,14 +101,14 @@ fn edit_saves_what_is_valid_and_shows_again_what_is_not() {
     error: Edit cancelled, no valid changes were saved.
     --- exit status 1
     "#);
-    // What was refused is kept in a file.
+    // The rejected version is kept in a file.
     let script = format!("if ! grep -q 'not valid' \"$1\"; then\n{}fi\n", sed("replicas: 2", "replicas: 20"));
     let shown = cluster.edit("edit mdv guide", &script).to_string();
     let copy = shown.split('"').find(|word| word.contains("/kubectl-edit-")).expect("a file is named");
     let copy = cluster.read(copy);
     assert!(copy.contains("\n  replicas: 20\n"), "{copy}");
     assert!(copy.contains("\n# * spec.replicas: Invalid value: there may"), "{copy}");
-    // Mended the second time.
+    // Fixed the second time.
     let mended = format!(
         "if grep -q 'not valid' \"$1\"; then\n{}else\n{}fi\n",
         sed("theme: pink", "theme: sepia"),

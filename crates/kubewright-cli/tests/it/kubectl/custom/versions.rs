@@ -1,9 +1,9 @@
-//! Two versions of one kind, without a conversion but that of the name.
+//! Two versions of a kind without a conversion webhook.
 
 use super::{DEFINITION, GUIDE, with_guide};
 
 #[test]
-fn every_version_shows_the_same_object_and_the_old_one_warns() {
+fn all_versions_show_the_same_object_and_deprecated_ones_warn() {
     let cluster = with_guide();
     insta::assert_snapshot!(cluster.session("
         get markdownviews.v1beta1.view.example.com
@@ -48,7 +48,7 @@ fn every_version_shows_the_same_object_and_the_old_one_warns() {
 }
 
 #[test]
-fn a_version_that_is_no_longer_served_is_not_found() {
+fn an_unserved_version_is_not_found() {
     let cluster = with_guide();
     let definition =
         DEFINITION.replace("- name: v1beta1\n    served: true", "- name: v1beta1\n    served: false");
@@ -76,7 +76,7 @@ fn a_version_that_is_no_longer_served_is_not_found() {
     ensure CRDs are installed first
     --- exit status 1
     "#);
-    // The warning is the definition's own, if it has one.
+    // The CRD may define the warning.
     let definition = DEFINITION.replace(
         "deprecated: true",
         "deprecated: true\n    deprecationWarning: MarkdownViews of v1beta1 go in June",

@@ -5,16 +5,16 @@ use kubewright_envtest::Environment;
 
 use shop::webhooks;
 
-/// Objects with the answers that the API server gives. `UPDATE_FIXTURES=1 cargo test` writes the answers.
-/// Add objects to `default`, `valid` and `invalid` there.
+/// Test objects and expected responses. Add objects to `default`, `valid` and `invalid`; `UPDATE_FIXTURES=1 cargo test`
+/// writes the responses.
 const FIXTURES: &str = "tests/fixtures/webhooks/v1/pod";
-/// Paths of the webhooks.
+/// Webhook paths.
 const WEBHOOKS: &str = "
 /mutate--v1-pod
 ";
 
 #[tokio::test]
-async fn the_fixtures_are_answered_as_expected() -> Result<()> {
+async fn the_fixtures_match() -> Result<()> {
     let env = Environment::start().await?;
     let manager = env.manager("shop")?;
     webhooks::v1::pod::register(&manager)?;

@@ -10,12 +10,12 @@ use k8s_openapi::api::apps::v1::Deployment;
 #[derive(Debug)]
 pub struct DeploymentReconciler;
 
-/// Registers the controller with the manager. Add the kinds that it creates: `.owns::<ConfigMap>()`.
+/// Registers the controller with the manager. Declare owned kinds here: `.owns::<ConfigMap>()`.
 pub fn register(manager: &Manager) -> Result<(), RegisterError> {
     manager.controller(DeploymentReconciler).register()
 }
 
-// Declare RBAC rules beside reading deployments here, such as
+// RBAC rules for reading deployments are derived. Declare others here, for example:
 // #[rbac(groups = "apps", resources = "deployments", verbs = "patch")]
 impl Reconciler for DeploymentReconciler {
     type Object = Deployment;

@@ -1,3 +1,3 @@
-//! API types of the group lab.example.com.
+//! API types in the group lab.example.com.
 
 pub mod v1;

@@ -1,3 +1,3 @@
-//! API types of the group view.example.com.
+//! API types in the group view.example.com.
 
 pub mod v1;

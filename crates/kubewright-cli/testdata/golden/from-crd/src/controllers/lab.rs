@@ -1,4 +1,4 @@
-//! Controllers of the group lab.
+//! Controllers for the group lab.
 
 pub mod oddity;
 pub mod root;

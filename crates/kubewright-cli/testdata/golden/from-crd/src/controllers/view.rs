@@ -1,3 +1,3 @@
-//! Controllers of the group view.
+//! Controllers for the group view.
 
 pub mod markdown_view;

@@ -1,4 +1,4 @@
-//! Integration tests on a control plane in the same process.
+//! Integration tests with an in-process control plane.
 
 mod lab_oddity;
 mod lab_root;

@@ -1,3 +1,3 @@
-//! API types of the group sales.example.com.
+//! API types in the group sales.example.com.
 
 pub mod v1;

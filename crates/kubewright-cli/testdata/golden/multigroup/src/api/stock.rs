@@ -1,3 +1,3 @@
-//! API types of the group stock.example.com.
+//! API types in the group stock.example.com.
 
 pub mod v1beta1;

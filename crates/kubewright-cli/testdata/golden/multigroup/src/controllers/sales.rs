@@ -1,3 +1,3 @@
-//! Controllers of the group sales.
+//! Controllers for the group sales.
 
 pub mod order;

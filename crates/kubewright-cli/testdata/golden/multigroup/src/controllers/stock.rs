@@ -1,3 +1,3 @@
-//! Controllers of the group stock.
+//! Controllers for the group stock.
 
 pub mod warehouse;

@@ -7,26 +7,26 @@ use kubewright::tracing::info;
 
 use crate::api::v1::Order;
 
-/// The condition that this controller sets.
+/// Condition type set by this controller.
 const READY: &str = "Ready";
 
 /// Reconciles Order objects.
 #[derive(Debug)]
 pub struct OrderReconciler;
 
-/// Registers the controller with the manager. Add the kinds that it creates: `.owns::<Deployment>()`.
+/// Registers the controller with the manager. Declare owned kinds here: `.owns::<Deployment>()`.
 pub fn register(manager: &Manager) -> Result<(), RegisterError> {
     manager.controller(OrderReconciler).register()
 }
 
-// The operator can read orders and write their status. Declare other permissions here, such as
+// RBAC rules for orders and their status are derived. Declare others here, for example:
 // #[rbac(groups = "apps", resources = "deployments", verbs = "create, patch, delete")]
 impl Reconciler for OrderReconciler {
     type Object = Order;
 
     async fn reconcile(&self, object: &Order, cx: &Context) -> Result<Outcome> {
         if object.metadata.deletion_timestamp.is_some() {
-            // Owned objects are deleted by the garbage collector.
+            // The garbage collector deletes owned objects.
             return Ok(Outcome::done());
         }
         info!(generation = object.metadata.generation, "reconciling");

@@ -1,3 +1,3 @@
-//! Webhooks of kinds in version v1.
+//! Webhooks for version v1.
 
 pub mod order;

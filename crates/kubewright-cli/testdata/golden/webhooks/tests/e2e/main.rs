@@ -1,7 +1,7 @@
-//! End-to-end tests of the operator as a program: `make test-e2e`.
+//! End-to-end tests of the operator binary: `make test-e2e`.
 //!
-//! By default it runs against a cluster inside the test. With USE_EXISTING_CLUSTER=true, the tests use the cluster of
-//! the current kubeconfig, on which the operator is deployed: `make deploy IMG=...`.
+//! By default the tests start an embedded cluster and the operator. With USE_EXISTING_CLUSTER=true they use the current
+//! kubeconfig context, where the operator must be deployed already (`make deploy IMG=...`).
 
 use std::path::Path;
 use std::process::{Child, Command};
@@ -13,7 +13,7 @@ use kube::{Api, discovery};
 use kubewright_envtest::{Environment, Mode, eventually};
 
 const LIMIT: Duration = Duration::from_secs(120);
-/// Files in config/samples, each with the condition that the operator sets.
+/// Files in config/samples, each with its expected condition.
 const SAMPLES: &str = "
 sales_v1_order.yaml Ready
 ";
@@ -64,7 +64,7 @@ async fn becomes_ready(env: &Environment, object: &DynamicObject, condition: &st
     Ok(())
 }
 
-/// The operator, which is killed at the end of the test.
+/// The operator process, killed on drop.
 struct Operator(Child);
 
 impl Operator {
@@ -73,7 +73,7 @@ impl Operator {
             .arg("--kubeconfig")
             .arg(env.kubeconfig().context("no kubeconfig")?)
             .args(["--health-probe-bind-address=0", "--metrics-bind-address=0"])
-            // The API server of the test has no webhook configurations.
+            // The test API server has no webhook configurations.
             .arg("--webhook-bind-address=0")
             .spawn()?;
         Ok(Self(child))

@@ -25,17 +25,17 @@ impl Defaulter for OrderDefaulter {
         _object: &mut Order,
         _request: &AdmissionRequest,
     ) -> Result<(), Rejection> {
-        // Set values that depend on other fields or on the request. Constant defaults belong in the schema.
+        // Set defaults that depend on other fields or the request. Put constant defaults in the schema.
         Ok(())
     }
 }
 
-/// Accepts or refuses new and changed orders.
+/// Validates new and changed orders.
 #[derive(Debug)]
 pub struct OrderValidator;
 
-// `verbs = "create, update, delete"` calls `validate_delete` too. Updates are validated as new objects are, unless
-// `validate_update` is implemented.
+// Add `delete` to the verbs to call `validate_delete`. Updates call `validate_create` unless `validate_update` is
+// implemented.
 #[webhook]
 impl Validator for OrderValidator {
     type Object = Order;
@@ -45,7 +45,7 @@ impl Validator for OrderValidator {
         _new: &Order,
         _v: &mut Validation<'_>,
     ) -> Result<(), Rejection> {
-        // Report every wrong field, such as `v.invalid("spec.replicas", replicas, "must be between 1 and 5")`.
+        // Report all invalid fields, for example `v.invalid("spec.replicas", replicas, "must be between 1 and 5")`.
         Ok(())
     }
 }

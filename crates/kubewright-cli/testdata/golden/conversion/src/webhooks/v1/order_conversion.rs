@@ -1,4 +1,4 @@
-//! Conversion of Order between its versions. The hub is v1: every other version is converted to it and back.
+//! Conversion of Order between its versions. The hub version is v1.
 
 use kubewright::webhook::{BoxError, Conversion, Spoke};
 use kubewright::{Manager, RegisterError};
@@ -11,7 +11,7 @@ pub fn register(manager: &Manager) -> Result<(), RegisterError> {
     Ok(())
 }
 
-/// The versions and the conversions between them.
+/// Converts between all versions.
 pub fn conversion() -> Conversion {
     Conversion::hub::<v1::Order>().spoke::<v2::Order>()
 }
@@ -20,12 +20,12 @@ impl Spoke for v2::Order {
     type Hub = v1::Order;
 
     fn to_hub(&self) -> Result<Self::Hub, BoxError> {
-        // Copies the fields that both versions have. Set fields here that have another name or type in v1.
+        // Copies fields that exist in both versions. Convert renamed or retyped fields here.
         Ok(serde_json::from_value(serde_json::to_value(self)?)?)
     }
 
     fn from_hub(hub: &Self::Hub) -> Result<Self, BoxError> {
-        // Fields that v2 lacks need no code: they are kept in an annotation.
+        // Fields missing in v2 are preserved in an annotation.
         Ok(serde_json::from_value(serde_json::to_value(hub)?)?)
     }
 }

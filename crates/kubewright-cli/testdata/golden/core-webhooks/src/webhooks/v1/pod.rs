@@ -1,7 +1,7 @@
 //! Webhooks for Pod, version v1.
 //!
-//! They are called for objects with the label `example.com/shop: enabled` only: a webhook for all objects of a built-in kind
-//! can stop the whole cluster when it fails.
+//! Only objects with the label `example.com/shop: enabled` are matched: a failing webhook for all objects of a built-in kind
+//! can break the whole cluster.
 
 use kubewright::webhook::{AdmissionRequest, Defaulter, Rejection};
 use kubewright::{Manager, RegisterError, webhook};
@@ -27,7 +27,7 @@ impl Defaulter for PodDefaulter {
         _object: &mut Pod,
         _request: &AdmissionRequest,
     ) -> Result<(), Rejection> {
-        // Set values that depend on other fields or on the request. Constant defaults belong in the schema.
+        // Set defaults that depend on other fields or the request. Put constant defaults in the schema.
         Ok(())
     }
 }

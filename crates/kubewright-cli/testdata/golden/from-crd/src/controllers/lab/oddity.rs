@@ -10,19 +10,19 @@ use crate::api::lab::v1::Oddity;
 #[derive(Debug)]
 pub struct OddityReconciler;
 
-/// Registers the controller with the manager. Add the kinds that it creates: `.owns::<Deployment>()`.
+/// Registers the controller with the manager. Declare owned kinds here: `.owns::<Deployment>()`.
 pub fn register(manager: &Manager) -> Result<(), RegisterError> {
     manager.controller(OddityReconciler).register()
 }
 
-// The operator can read oddities and write their status. Declare other permissions here, such as
+// RBAC rules for oddities and their status are derived. Declare others here, for example:
 // #[rbac(groups = "apps", resources = "deployments", verbs = "create, patch, delete")]
 impl Reconciler for OddityReconciler {
     type Object = Oddity;
 
     async fn reconcile(&self, object: &Oddity, _cx: &Context) -> Result<Outcome> {
         if object.metadata.deletion_timestamp.is_some() {
-            // Owned objects are deleted by the garbage collector.
+            // The garbage collector deletes owned objects.
             return Ok(Outcome::done());
         }
         info!(generation = object.metadata.generation, "reconciling");

@@ -10,19 +10,19 @@ use crate::api::lab::v1::Root;
 #[derive(Debug)]
 pub struct RootReconciler;
 
-/// Registers the controller with the manager. Add the kinds that it creates: `.owns::<Deployment>()`.
+/// Registers the controller with the manager. Declare owned kinds here: `.owns::<Deployment>()`.
 pub fn register(manager: &Manager) -> Result<(), RegisterError> {
     manager.controller(RootReconciler).register()
 }
 
-// The operator can read roots and write their status. Declare other permissions here, such as
+// RBAC rules for roots and their status are derived. Declare others here, for example:
 // #[rbac(groups = "apps", resources = "deployments", verbs = "create, patch, delete")]
 impl Reconciler for RootReconciler {
     type Object = Root;
 
     async fn reconcile(&self, object: &Root, _cx: &Context) -> Result<Outcome> {
         if object.metadata.deletion_timestamp.is_some() {
-            // Owned objects are deleted by the garbage collector.
+            // The garbage collector deletes owned objects.
             return Ok(Outcome::done());
         }
         info!(generation = object.metadata.generation, "reconciling");

@@ -7,26 +7,26 @@ use kubewright::tracing::info;
 
 use crate::api::view::v1::MarkdownView;
 
-/// The condition that this controller sets.
+/// Condition type set by this controller.
 const READY: &str = "Ready";
 
 /// Reconciles MarkdownView objects.
 #[derive(Debug)]
 pub struct MarkdownViewReconciler;
 
-/// Registers the controller with the manager. Add the kinds that it creates: `.owns::<Deployment>()`.
+/// Registers the controller with the manager. Declare owned kinds here: `.owns::<Deployment>()`.
 pub fn register(manager: &Manager) -> Result<(), RegisterError> {
     manager.controller(MarkdownViewReconciler).register()
 }
 
-// The operator can read markdownviews and write their status. Declare other permissions here, such as
+// RBAC rules for markdownviews and their status are derived. Declare others here, for example:
 // #[rbac(groups = "apps", resources = "deployments", verbs = "create, patch, delete")]
 impl Reconciler for MarkdownViewReconciler {
     type Object = MarkdownView;
 
     async fn reconcile(&self, object: &MarkdownView, cx: &Context) -> Result<Outcome> {
         if object.metadata.deletion_timestamp.is_some() {
-            // Owned objects are deleted by the garbage collector.
+            // The garbage collector deletes owned objects.
             return Ok(Outcome::done());
         }
         info!(generation = object.metadata.generation, "reconciling");

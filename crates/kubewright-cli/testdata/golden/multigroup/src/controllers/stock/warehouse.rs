@@ -7,26 +7,26 @@ use kubewright::tracing::info;
 
 use crate::api::stock::v1beta1::Warehouse;
 
-/// The condition that this controller sets.
+/// Condition type set by this controller.
 const READY: &str = "Ready";
 
 /// Reconciles Warehouse objects.
 #[derive(Debug)]
 pub struct WarehouseReconciler;
 
-/// Registers the controller with the manager. Add the kinds that it creates: `.owns::<Deployment>()`.
+/// Registers the controller with the manager. Declare owned kinds here: `.owns::<Deployment>()`.
 pub fn register(manager: &Manager) -> Result<(), RegisterError> {
     manager.controller(WarehouseReconciler).register()
 }
 
-// The operator can read warehouses and write their status. Declare other permissions here, such as
+// RBAC rules for warehouses and their status are derived. Declare others here, for example:
 // #[rbac(groups = "apps", resources = "deployments", verbs = "create, patch, delete")]
 impl Reconciler for WarehouseReconciler {
     type Object = Warehouse;
 
     async fn reconcile(&self, object: &Warehouse, cx: &Context) -> Result<Outcome> {
         if object.metadata.deletion_timestamp.is_some() {
-            // Owned objects are deleted by the garbage collector.
+            // The garbage collector deletes owned objects.
             return Ok(Outcome::done());
         }
         info!(generation = object.metadata.generation, "reconciling");

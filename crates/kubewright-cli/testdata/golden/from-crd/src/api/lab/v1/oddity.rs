@@ -4,7 +4,7 @@
     clippy::doc_lazy_continuation,
     clippy::doc_overindented_list_items,
     clippy::enum_variant_names,
-    reason = "words and names are those of the CRD"
+    reason = "texts and names come from the CRD"
 )]
 
 use std::collections::BTreeMap;

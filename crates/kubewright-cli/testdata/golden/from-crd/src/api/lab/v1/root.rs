@@ -4,7 +4,7 @@
     clippy::doc_lazy_continuation,
     clippy::doc_overindented_list_items,
     clippy::enum_variant_names,
-    reason = "words and names are those of the CRD"
+    reason = "texts and names come from the CRD"
 )]
 
 use std::collections::BTreeMap;
@@ -13,7 +13,7 @@ use kubewright::prelude::*;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-// `the fields` of a Root.
+// `fields` of a Root.
 #[derive(CustomResource, JsonSchema, Serialize, Deserialize, Clone, Debug, Default, PartialEq)]
 #[kube(
     group = "lab.example.com",
@@ -31,7 +31,7 @@ pub struct RootSpec {
     pub mode: Option<RootMode>,
 }
 
-// `the fields.mode` of a Root.
+// `fields.mode` of a Root.
 #[derive(JsonSchema, Serialize, Deserialize, Clone, Copy, Debug, PartialEq, Eq)]
 pub enum RootMode {
     #[serde(rename = "fast")]

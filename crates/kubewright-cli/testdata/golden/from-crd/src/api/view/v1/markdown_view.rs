@@ -4,7 +4,7 @@
     clippy::doc_lazy_continuation,
     clippy::doc_overindented_list_items,
     clippy::enum_variant_names,
-    reason = "words and names are those of the CRD"
+    reason = "texts and names come from the CRD"
 )]
 
 use std::collections::BTreeMap;
@@ -15,7 +15,7 @@ use kubewright::schema;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-/// What a MarkdownView is to be.
+/// MarkdownViewSpec defines the desired state of MarkdownView.
 #[derive(CustomResource, JsonSchema, Serialize, Deserialize, Clone, Debug, PartialEq)]
 #[kube(
     group = "view.example.com",
@@ -24,7 +24,7 @@ use serde::{Deserialize, Serialize};
     plural = "markdownviews",
     namespaced,
     status = "MarkdownViewStatus",
-    doc = "Markdown pages, and viewers that serve them.",
+    doc = "MarkdownView is the Schema for the markdownviews API.",
     printcolumn(name = "Replicas", type_ = "integer", json_path = ".spec.replicas"),
     printcolumn(
         name = "Available",
@@ -39,23 +39,23 @@ use serde::{Deserialize, Serialize};
 )]
 #[serde(rename_all = "camelCase")]
 pub struct MarkdownViewSpec {
-    /// The pages, by the names of their files.
+    /// Markdown pages by file name.
     #[schemars(transform = schema::min_properties(1))]
     pub markdowns: BTreeMap<String, String>,
-    /// How many viewers run.
+    /// Number of viewer Pods.
     #[schemars(transform = schema::minimum(0))]
     #[serde(default = "default_replicas")]
     pub replicas: i32,
-    /// The image of the viewer.
+    /// Container image of the viewer.
     #[serde(default = "default_viewer_image")]
     pub viewer_image: String,
 }
 
-/// How a MarkdownView is.
+/// MarkdownViewStatus defines the observed state of MarkdownView.
 #[derive(JsonSchema, Serialize, Deserialize, Clone, Debug, Default, PartialEq)]
 #[serde(rename_all = "camelCase")]
 pub struct MarkdownViewStatus {
-    /// What is true of it: Available, Degraded.
+    /// Conditions represent the current state of the MarkdownView.
     #[schemars(transform = schema::list_map(["type"]))]
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub conditions: Vec<Condition>,

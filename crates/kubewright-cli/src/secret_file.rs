@@ -1,11 +1,11 @@
-//! Files that only their owner may read: kubeconfigs and keys.
+//! Files that only their owner can read: kubeconfigs and keys.
 
 use std::fs::OpenOptions;
 use std::io::{self, Write as _};
 use std::os::unix::fs::OpenOptionsExt as _;
 use std::path::Path;
 
-/// Writes such a file, all or nothing.
+/// Writes such a file atomically.
 pub(crate) fn write(path: &Path, text: &str) -> io::Result<()> {
     let mut name = path.file_name().unwrap_or_default().to_os_string();
     name.push(format!(".{}.tmp", std::process::id()));
@@ -17,7 +17,7 @@ pub(crate) fn write(path: &Path, text: &str) -> io::Result<()> {
         std::fs::rename(&temporary, path)
     };
     write().inspect_err(|_| {
-        // What is half written helps nobody; that it cannot be removed either is not the news.
+        // Remove the partial file. The write error matters more than a failed cleanup.
         let _ = std::fs::remove_file(&temporary);
     })
 }

@@ -1,4 +1,4 @@
-//! Whether the samples are ready: asked when something changed that they may depend on, until they are.
+//! Evaluates the readiness of the samples whenever a related object changes, until they are ready.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -14,37 +14,37 @@ use super::definitions::Defined;
 use super::readiness::tree::{Standing, places, standings};
 use super::samples::Placed;
 
-/// How much time is left between two looks: what changes together is looked at together.
+/// Minimum time between two evaluations, to coalesce changes.
 const PAUSE: Duration = Duration::from_millis(20);
-/// How often to look where changes cannot be watched.
+/// Polling interval if watches fail.
 const SELDOM: Duration = Duration::from_secs(1);
-/// How long a controller may take to say something of an object for the first time.
+/// How long a controller may take to set the first status.
 const SILENCE: Duration = Duration::from_secs(3);
-/// When it is told that it takes long.
+/// When to report that readiness takes long.
 const LATE: Duration = Duration::from_secs(30);
 
 #[derive(Debug, Default)]
 pub(crate) struct Waiting {
     samples: Vec<Placed>,
-    /// Since when they are looked at; not at all if none.
+    /// Start time; `None` if inactive.
     since: Option<Instant>,
-    /// When they were looked at last; to be done at once if none.
+    /// Last evaluation; `None` forces one.
     looked: Option<Instant>,
     is_late_told: bool,
-    /// Told of every change of what they may depend on.
+    /// Notified of every related change.
     changed: Arc<Notify>,
-    /// Those who tell.
+    /// The watch tasks.
     watches: JoinSet<()>,
 }
 
 impl Waiting {
-    /// Looks at these samples from now on.
+    /// Starts with these samples.
     pub(crate) fn begin(&mut self, samples: Vec<Placed>, client: &kube::Client, kinds: &[Defined]) {
         self.samples = samples;
         self.again(client, kinds);
     }
 
-    /// Looks at the same ones from now on.
+    /// Restarts with the same samples.
     pub(crate) fn again(&mut self, client: &kube::Client, kinds: &[Defined]) {
         self.since = Some(Instant::now());
         self.looked = None;
@@ -55,25 +55,25 @@ impl Waiting {
         }
     }
 
-    /// Looks again at once.
+    /// Forces an evaluation.
     pub(crate) fn look(&mut self) {
         self.looked = None;
     }
 
-    /// Looks no more.
+    /// Stops.
     pub(crate) fn end(&mut self) {
         self.since = None;
         self.watches = JoinSet::new();
     }
 
-    /// Whether it takes long, which is told once.
+    /// Whether it takes long; true only once.
     pub(crate) fn is_late(&mut self) -> bool {
         let is_late = !self.is_late_told && self.since.is_some_and(|since| since.elapsed() >= LATE);
         self.is_late_told |= is_late;
         is_late
     }
 
-    /// How they are, when that may be news. Can be given up and called again.
+    /// Waits for a possible change and returns the states. Cancel-safe.
     pub(crate) async fn next(&mut self, client: &kube::Client, kinds: &[Defined]) -> Result<Vec<Standing>> {
         let Some(since) = self.since else { return std::future::pending().await };
         if let Some(looked) = self.looked {
@@ -82,7 +82,7 @@ impl Waiting {
                 () = self.changed.notified() => {}
                 () = at(wake) => {}
             }
-            // Whoever gives up from here on has still to look.
+            // If canceled from here on, evaluate again.
             self.looked = None;
             sleep_until(looked + PAUSE).await;
         }
@@ -100,14 +100,14 @@ async fn at(time: Option<Instant>) {
     }
 }
 
-/// Tells of every change in a place. Where it cannot be watched, now and then.
+/// Notifies of every change in an API. Polls if it cannot be watched.
 async fn watch(place: Api<DynamicObject>, changed: Arc<Notify>) {
     let mut again = tokio::time::interval(SELDOM);
-    // A watch lasts for minutes: the times that went by are no reason to ask at once, again and again.
+    // A watch lasts minutes; missed ticks must not cause a burst.
     again.set_missed_tick_behavior(MissedTickBehavior::Delay);
     loop {
         again.tick().await;
-        // From what is there now: that it is there is a change too.
+        // Resource version 0 also delivers existing objects, which count as changes.
         if let Ok(events) = place.watch_metadata(&WatchParams::default(), "0").await {
             let mut events = std::pin::pin!(events);
             while let Some(Ok(_)) = events.next().await {

@@ -1,7 +1,7 @@
-//! A child process with everything that it starts.
+//! A child process with all its descendants.
 //!
-//! The child leads a process group of its own, so that a signal reaches its children too, and one from the terminal
-//! reaches none of them: who ends them is the loop. Whatever way a [`Group`] goes, nothing of it is left.
+//! The child leads its own process group: signals to the group reach its descendants, and signals of the
+//! terminal do not. Dropping a [`Group`] kills all of it.
 
 use std::io;
 use std::process::ExitStatus;
@@ -13,7 +13,7 @@ use tokio::process::{Child, Command};
 #[derive(Debug)]
 pub(crate) struct Group {
     child: Child,
-    /// None once it has ended, when the number may be somebody else's.
+    /// `None` after the exit, when the ID may be reused.
     id: Option<Pid>,
 }
 
@@ -24,12 +24,12 @@ impl Group {
         Ok(Self { child, id })
     }
 
-    /// For its pipes.
+    /// The child, for its pipes.
     pub(crate) fn child(&mut self) -> &mut Child {
         &mut self.child
     }
 
-    /// Waits until the child has ended. What it has left running ends then too. Can be given up and called again.
+    /// Waits for the child to exit, then kills its descendants. Cancel-safe.
     pub(crate) async fn wait(&mut self) -> io::Result<ExitStatus> {
         let status = self.child.wait().await?;
         self.signal(Signal::KILL);
@@ -37,7 +37,7 @@ impl Group {
         Ok(status)
     }
 
-    /// Asks it to end, and makes it end when it has not within the time that it is given.
+    /// Sends SIGTERM, and SIGKILL after the grace period.
     pub(crate) async fn end(&mut self, grace: Duration) -> io::Result<ExitStatus> {
         self.signal(Signal::TERM);
         if let Ok(ended) = tokio::time::timeout(grace, self.wait()).await {
@@ -46,7 +46,7 @@ impl Group {
         self.kill().await
     }
 
-    /// Ends it at once.
+    /// Sends SIGKILL.
     pub(crate) async fn kill(&mut self) -> io::Result<ExitStatus> {
         self.signal(Signal::KILL);
         self.wait().await
@@ -54,7 +54,7 @@ impl Group {
 
     fn signal(&self, signal: Signal) {
         if let Some(id) = self.id {
-            // Nobody is left in it: that is what was wanted.
+            // An empty group is fine.
             let _ = kill_process_group(id, signal);
         }
     }

@@ -1,12 +1,12 @@
-//! Which objects every cluster has: the page hides them until it is asked.
+//! System objects, which exist in every cluster and are hidden by default.
 //!
-//! Pure. When in doubt an object is shown: one too many is seen at once, one that is missing is looked for.
+//! Pure. In doubt an object is shown.
 
 use serde_json::Value;
 
 const NAMESPACES: &[&str] = &["kube-system", "kube-public", "kube-node-lease"];
 
-/// Groups of Kubernetes itself. Everything else was brought by somebody.
+/// Built-in API groups. All others are custom.
 const BUILT_IN: &[&str] = &[
     "",
     "admissionregistration.k8s.io",
@@ -39,8 +39,8 @@ pub(super) fn is_custom(group: &str) -> bool {
     !BUILT_IN.contains(&group)
 }
 
-/// Whether this object is one that clusters have by themselves.
-pub(super) fn is_plumbing(group: &str, kind: &str, object: &Value) -> bool {
+/// Whether this is a system object.
+pub(super) fn is_system_object(group: &str, kind: &str, object: &Value) -> bool {
     let metadata = &object["metadata"];
     let name = metadata["name"].as_str().unwrap_or_default();
     let namespace = metadata["namespace"].as_str().unwrap_or_default();
@@ -63,7 +63,7 @@ pub(super) fn is_plumbing(group: &str, kind: &str, object: &Value) -> bool {
             label("kube-aggregator.kubernetes.io/automanaged").is_some()
         }
         ("scheduling.k8s.io", "PriorityClass") => name.starts_with("system-"),
-        // Endpoints are EndpointSlices once more, in a form that nobody should read any longer.
+        // Endpoints duplicate EndpointSlices and are deprecated.
         ("", "Endpoints")
         | ("coordination.k8s.io", "Lease" | "LeaseCandidate")
         | ("storage.k8s.io", "CSINode" | "CSIStorageCapacity")
@@ -79,11 +79,11 @@ mod tests {
     use serde_json::json;
 
     fn hidden(group: &str, kind: &str, metadata: &Value) -> bool {
-        is_plumbing(group, kind, &json!({ "metadata": metadata }))
+        is_system_object(group, kind, &json!({ "metadata": metadata }))
     }
 
     #[test]
-    fn what_every_cluster_has_is_plumbing() {
+    fn objects_of_every_cluster_are_system_objects() {
         let rbac = "rbac.authorization.k8s.io";
         assert!(hidden("", "Namespace", &json!({ "name": "kube-system" })));
         assert!(hidden("", "Secret", &json!({ "name": "x", "namespace": "kube-system" })));
@@ -96,7 +96,7 @@ mod tests {
     }
 
     #[test]
-    fn what_people_made_is_not() {
+    fn user_objects_are_not_system_objects() {
         assert!(!hidden("", "Namespace", &json!({ "name": "mine" })));
         assert!(!hidden("", "Service", &json!({ "name": "kubernetes", "namespace": "mine" })));
         assert!(!hidden("", "ConfigMap", &json!({ "name": "sample", "namespace": "default" })));
@@ -113,7 +113,7 @@ mod tests {
     }
 
     #[test]
-    fn groups_that_somebody_brought_are_custom() {
+    fn groups_that_are_not_built_in_are_custom() {
         assert!(is_custom("view.example.com") && is_custom("gateway.networking.k8s.io"));
         assert!(!is_custom("") && !is_custom("apps") && !is_custom("networking.k8s.io"));
     }

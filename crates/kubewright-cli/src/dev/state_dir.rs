@@ -1,6 +1,6 @@
-//! The folder in which a project's cluster is kept between runs, under the target folder of its build.
+//! The state directory of a project's cluster, under the target directory.
 //!
-//! Whoever holds a [`Folder`] is the only one: a second loop on the same folder is refused before it touches anything.
+//! It is locked: a second loop on the same directory fails before it changes anything.
 
 use std::fs::{self, File, OpenOptions, TryLockError};
 use std::io::{ErrorKind, Read as _, Seek as _, Write as _};
@@ -10,24 +10,23 @@ use anyhow::{Context as _, Result, anyhow};
 
 use crate::error::Hint as _;
 
-/// Says by being there that the samples were applied to this cluster.
+/// Marker file: the samples were applied to this cluster.
 const SAMPLED: &str = "samples-applied";
 const LOCK: &str = "lock";
 
 #[derive(Debug)]
 pub(crate) struct Folder {
     path: PathBuf,
-    /// Has the lock for as long as it is open.
+    /// Holds the lock while open.
     lock: File,
 }
 
 impl Folder {
-    /// The folder of a project that builds into a target folder; a new one if it is to be fresh.
+    /// Opens the state directory of a project; with `fresh`, without old state.
     pub(crate) fn open(target: &Path, project: &str, fresh: bool) -> Result<Self> {
         let path = target.join("kubewright/dev").join(project);
-        let unusable = || format!("cannot use the folder {}", path.display());
-        let advice =
-            "make it writable and see whether its disk is full, or set CARGO_TARGET_DIR to another folder";
+        let unusable = || format!("cannot use the directory {}", path.display());
+        let advice = "check permissions and free disk space, or set CARGO_TARGET_DIR to another directory";
         fs::create_dir_all(&path).with_context(unusable).hint(advice)?;
         let mut lock = OpenOptions::new()
             .read(true)
@@ -43,23 +42,23 @@ impl Folder {
                 let mut holder = String::new();
                 let _ = lock.read_to_string(&mut holder);
                 return Err(anyhow!(
-                    "another `kubewright dev` runs for this project (process {}), in {}",
+                    "another `kubewright dev` (process {}) uses {}",
                     holder.trim(),
                     path.display()
                 ))
-                .hint("end it first, or build into another folder with CARGO_TARGET_DIR");
+                .hint("stop it first, or set CARGO_TARGET_DIR to another directory");
             }
             Err(TryLockError::Error(error)) => return Err(error).with_context(unusable).hint(advice),
         }
         let folder = Self { path, lock };
         folder
             .prepare(fresh)
-            .with_context(|| format!("cannot use the folder {}", folder.path.display()))
+            .with_context(|| format!("cannot use the directory {}", folder.path.display()))
             .hint(advice)?;
         Ok(folder)
     }
 
-    /// Says who holds it, and clears it where that is wanted.
+    /// Writes the process ID, and clears the directory if `fresh`.
     fn prepare(&self, fresh: bool) -> std::io::Result<()> {
         let mut lock = &self.lock;
         lock.set_len(0)?;
@@ -72,7 +71,7 @@ impl Folder {
         Ok(())
     }
 
-    /// Where the API server keeps its objects.
+    /// The API server's data directory.
     pub(crate) fn objects(&self) -> PathBuf {
         self.path.join("objects")
     }
@@ -81,12 +80,12 @@ impl Folder {
         self.path.join("kubeconfig")
     }
 
-    /// Whether the samples have been applied to this cluster.
+    /// Whether the samples were applied to this cluster.
     pub(crate) fn is_sampled(&self) -> bool {
         self.path.join(SAMPLED).exists()
     }
 
-    /// Remembers that they have.
+    /// Records that the samples were applied.
     pub(crate) fn sampled(&self) -> Result<()> {
         let path = self.path.join(SAMPLED);
         File::create(&path).with_context(|| format!("cannot write {}", path.display()))?;
@@ -94,7 +93,7 @@ impl Folder {
     }
 }
 
-/// What was not there is gone.
+/// Ignores files that do not exist.
 fn remove(removed: std::io::Result<()>) -> std::io::Result<()> {
     match removed {
         Err(error) if error.kind() != ErrorKind::NotFound => Err(error),
@@ -107,12 +106,12 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_folder_is_held_by_one_at_a_time() {
+    fn the_state_directory_is_locked() {
         let target = tempfile::tempdir().unwrap();
         let held = Folder::open(target.path(), "shop", false).unwrap();
         let refused = Folder::open(target.path(), "shop", true).unwrap_err().to_string();
         let expected = format!(
-            "another `kubewright dev` runs for this project (process {}), in {}",
+            "another `kubewright dev` (process {}) uses {}",
             std::process::id(),
             target.path().join("kubewright/dev/shop").display()
         );
@@ -122,7 +121,7 @@ mod tests {
     }
 
     #[test]
-    fn a_fresh_one_has_nothing_of_the_last_run() {
+    fn fresh_removes_the_state_of_the_last_run() {
         let target = tempfile::tempdir().unwrap();
         let folder = Folder::open(target.path(), "shop", false).unwrap();
         fs::create_dir(folder.objects()).unwrap();
