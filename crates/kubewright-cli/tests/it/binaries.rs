@@ -47,7 +47,7 @@ fn etcd_serves_health_until_sigterm() {
          --listen-client-urls=http://{address} --unsafe-no-fsync=true --log-level error"
     );
     let mut etcd = Process::start(&mut called("etcd", &flags), "");
-    etcd.line_with("answering /health");
+    etcd.line_with("serving /health");
     assert_eq!(
         ask(&address, "/health"),
         ("HTTP/1.1 200 OK".to_owned(), r#"{"health":"true","reason":""}"#.to_owned())

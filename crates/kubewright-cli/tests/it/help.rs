@@ -166,7 +166,7 @@ fn help_of_envtest_assets() {
 
 #[test]
 fn help_of_create_webhook() {
-    assert_snapshot!(kubewright("create webhook --help"), @"
+    assert_snapshot!(kubewright("create webhook --help"), @r"
     exit status 0
     --- stdout
     Scaffold webhooks: at least one of --defaulting, --programmatic-validation and --conversion
@@ -216,7 +216,8 @@ fn help_of_create_webhook() {
 
     Examples:
       # Add a defaulting and a validating webhook
-      kubewright create webhook --group shop --version v1 --kind Order --defaulting --programmatic-validation
+      kubewright create webhook --group shop --version v1 --kind Order --defaulting
+      --programmatic-validation
 
       # Add conversion between v1 (hub) and v2
       kubewright create webhook --group shop --version v1 --kind Order --conversion --spoke v2
@@ -225,7 +226,8 @@ fn help_of_create_webhook() {
       kubewright create webhook --group apps --version v1 --kind Deployment --programmatic-validation
 
       # Set a custom path
-      kubewright create webhook --group shop --version v1 --kind Order --defaulting --defaulting-path /default-order
+      kubewright create webhook --group shop --version v1 --kind Order --defaulting --defaulting-path
+      /default-order
 
       # Preview the changes
       kubewright create webhook --group shop --version v1 --kind Order --defaulting --dry-run

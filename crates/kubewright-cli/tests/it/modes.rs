@@ -136,7 +136,7 @@ fn the_assets_directory_links_kubectl() {
         run(command("envtest assets").args(how.split_whitespace()).arg(&assets).env("PATH", &bin))
     };
     let without = make("");
-    assert!(without.stderr.contains("note: no kubectl on PATH"), "{without}");
+    assert!(without.stderr.contains("note: kubectl not found on PATH"), "{without}");
     assert!(!assets.join("kubectl").exists());
 
     std::fs::write(bin.join("kubectl"), "a kubectl").unwrap();

@@ -36,11 +36,11 @@ fn an_unknown_flag_suggests_a_similar_one() {
 
 #[test]
 fn a_missing_command_lists_all_commands() {
-    assert_snapshot!(kubewright("--quiet"), @"
+    assert_snapshot!(kubewright("--quiet"), @r"
     exit status 2
     --- stderr
     error: 'kubewright' requires a subcommand but one was not provided
-      [subcommands: apiserver, completion, create, delete, dev, edit, envtest, init, manifests, update, version, help]
+      [subcommands: apiserver, completion, create, delete, dev, edit, envtest, init, manifests, migrate, update, version, help]
 
     Usage: kubewright [OPTIONS] <COMMAND>
 

@@ -221,10 +221,10 @@ fn invalid_requests_are_rejected() {
         said(&remove(&hub, "sales", "v2", "Order").unwrap_err()),
         said(&remove(&hub, "sales", "v1", "Order").unwrap_err()),
     ];
-    insta::assert_snapshot!(told.join("\n"), @"
+    insta::assert_snapshot!(told.join("\n"), @r"
     no webhook selected
     sales/v1, Order is not in this project
-    --defaulting-path is for --defaulting, which is not chosen
+    --defaulting-path requires --defaulting
     the path `A` must look like /mutate-order: `/`, then lowercase letters, digits, `-` and `.`
     --spoke requires --conversion
     Order has no version v2

@@ -74,7 +74,7 @@ fn a_project_without_a_record_gets_one() {
     assert_eq!(folder.files(), before);
     let run = folder.run("update");
     assert_eq!(run.status, 0, "{run}");
-    assert!(run.stderr.contains(".kubewright/scaffold.yaml did not exist"), "{run}");
+    assert!(run.stderr.contains(".kubewright/scaffold.yaml was missing"), "{run}");
     assert!(folder.run("update").stderr.contains("already"));
     folder.remove(RECORD);
     assert_eq!(folder.files(), before);
