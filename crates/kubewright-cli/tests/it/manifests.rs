@@ -143,9 +143,10 @@ fn only_changes_are_written_and_check_detects_stale_files() {
     );
     assert!(definition.exists() && !project.path("config/crd/bases/view.example.com_views.yaml").exists());
     let pruned = project.manifests("--quiet --prune");
-    insta::assert_snapshot!(pruned.stdout, @"
+    insta::assert_snapshot!(pruned.stdout, @r"
     wrote config/crd/bases/view.example.com_views.yaml
     wrote config/rbac/role.yaml
+    wrote config/webhook/manifests.yaml
     removed config/crd/bases/view.example.com_markdownviews.yaml
     ");
     assert!(!definition.exists());
