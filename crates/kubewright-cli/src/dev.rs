@@ -1,12 +1,11 @@
 //! The development loop: a cluster, an operator that runs on it, and a rebuild on each save.
 //!
 //! - [`cluster`] is the cluster, kept in a [`state_dir`] between runs. [`definitions`] and [`samples`] are
-//! applied to it.
+//!   applied to it.
 //! - [`permissions`] runs the operator with its generated RBAC rules and reports forbidden calls.
 //! - [`webhooks`] configures the API server to call the operator's webhooks on this machine.
 //! - [`watcher`] reports saves, [`builder`] runs cargo, and [`operator`] runs the built [`program`]. Both are
-//! a
-//!   [`process_group`].
+//!   a [`process_group`].
 //! - [`readiness`] decides whether the samples are ready, and [`readiness_watch`] when to check.
 //! - [`session`] is the loop itself, [`report`] prints its lines, and [`page`] is the web UI.
 //!

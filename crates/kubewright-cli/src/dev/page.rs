@@ -4,7 +4,7 @@
 //! read-only, and no failure here ends the development loop. Errors are shown on the page and retried.
 //!
 //! - [`watch`] and [`journal`] collect data, [`state`] and [`work`] keep a bounded amount of it and publish
-//! it on the [`board`], and [`stream`] and [`http`] serve it;
+//!   it on the [`board`], and [`stream`] and [`http`] serve it;
 //! - [`readiness`], [`system_objects`], [`redact`] and [`detail`] decide how an object is displayed;
 //! - `assets/` is the page itself: plain HTML, CSS and modules, without a build step.
 
