@@ -35,16 +35,15 @@ impl Pki {
         let pki = Self(data_dir.join("pki"));
         fs::create_dir_all(&pki.0)?;
         let authority = pki.authority()?;
-        let signing_key = match pki.read("sa.key")? {
-            Some(pem) => {
-                SigningKey::from_pem(pem.as_bytes()).map_err(|error| pki.invalid("sa.key", error))?
-            }
-            None => {
-                let key = KeyPair::generate().map_err(io::Error::other)?.serialize_pem();
-                pki.write("sa.key", &key)?;
-                SigningKey::from_pem(key.as_bytes()).map_err(|error| pki.invalid("sa.key", error))?
-            }
+        let key = if let Some(pem) = pki.read("sa.key")? {
+            pem
+        } else {
+            let pem = KeyPair::generate().map_err(io::Error::other)?.serialize_pem();
+            pki.write("sa.key", &pem)?;
+            pem
         };
+        let signing_key =
+            SigningKey::from_pem(key.as_bytes()).map_err(|error| pki.invalid("sa.key", error))?;
         let issuers = pki.read("issuers")?.unwrap_or_default().lines().map(str::to_owned).collect();
         Ok((pki, Contents { authority, signing_key: Arc::new(signing_key), issuers }))
     }

@@ -142,7 +142,7 @@ impl ApiServer {
         let server = Self::on_with(Store::with(opened.engine, Some(opened.log)), options, Some(pki));
         server.inner.authority.get_or_init(|| Arc::new(contents.authority));
         for issuer in contents.issuers.into_iter().rev() {
-            server.inner.tokens.lead_with(issuer);
+            server.inner.tokens.lead_with(&issuer);
         }
         if fresh {
             server.inner.bootstrap();

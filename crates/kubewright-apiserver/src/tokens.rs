@@ -178,15 +178,15 @@ impl Tokens {
     /// Notes that the server listens at a URL without a path, and makes it the issuer.
     pub(crate) fn listen_at(&self, url: &str) -> Arc<[String]> {
         *self.address.write().unwrap_or_else(PoisonError::into_inner) = Some(url.to_owned());
-        self.lead_with(format!("{url}/"))
+        self.lead_with(&format!("{url}/"))
     }
 
     /// Makes `issuer` the one that signs, unless flags name the issuers. Former ones stay accepted. Returns all.
-    pub(crate) fn lead_with(&self, issuer: String) -> Arc<[String]> {
+    pub(crate) fn lead_with(&self, issuer: &str) -> Arc<[String]> {
         let mut issuers = self.issuers.write().unwrap_or_else(PoisonError::into_inner);
         if !issuers.fixed {
-            let former = issuers.all.iter().filter(|known| **known != issuer && *known != IN_CLUSTER);
-            let mut all = vec![issuer.clone()];
+            let former = issuers.all.iter().filter(|known| *known != issuer && *known != IN_CLUSTER);
+            let mut all = vec![issuer.to_owned()];
             all.extend(former.take(FORMER_ISSUERS).cloned());
             issuers.all = all.into();
         }
@@ -312,12 +312,12 @@ mod tests {
     fn the_url_of_a_listener_signs_and_former_ones_stay_accepted() {
         let tokens = Tokens::new(TokenOptions::default());
         assert_eq!(&*tokens.issuers(), [IN_CLUSTER]);
-        tokens.lead_with("https://a/".to_owned());
-        tokens.lead_with("https://b/".to_owned());
+        tokens.lead_with("https://a/");
+        tokens.lead_with("https://b/");
         assert_eq!(&*tokens.issuers(), ["https://b/", "https://a/"]);
         assert_eq!(tokens.default_audiences(), ["https://b/"]);
         for port in 0..100 {
-            tokens.lead_with(format!("https://c:{port}/"));
+            tokens.lead_with(&format!("https://c:{port}/"));
         }
         assert_eq!(tokens.issuers().len(), FORMER_ISSUERS + 1);
     }
@@ -326,7 +326,7 @@ mod tests {
     fn issuers_of_flags_are_not_changed_by_a_listener() {
         let issuers = vec!["https://one".to_owned(), "https://two".to_owned()];
         let tokens = Tokens::new(TokenOptions { issuers: issuers.clone(), ..TokenOptions::default() });
-        tokens.lead_with("https://a/".to_owned());
+        tokens.lead_with("https://a/");
         assert_eq!(tokens.issuers().to_vec(), issuers);
         assert_eq!(tokens.default_audiences(), issuers);
     }

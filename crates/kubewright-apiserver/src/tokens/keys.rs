@@ -83,7 +83,7 @@ pub struct SigningKey {
 }
 
 enum Pair {
-    Ecdsa(EcdsaKeyPair),
+    Ecdsa(Box<EcdsaKeyPair>),
     Rsa(Box<RsaKeyPair>),
 }
 
@@ -130,10 +130,13 @@ impl SigningKey {
             reader.read_sequence(|reader| {
                 reader.next().read_u8()?;
                 let private = reader.next().read_bytes()?;
-                reader
-                    .read_optional(|reader| reader.read_tagged(Tag::context(0), |curve| curve.read_oid()))?;
-                let public = reader.next().read_tagged(Tag::context(1), |key| key.read_bitvec_bytes())?;
-                Ok((private, public.0))
+                reader.read_optional(|reader| {
+                    reader.read_tagged(Tag::context(0), |curve| curve.read_oid().map(drop))
+                })?;
+                let public = reader
+                    .next()
+                    .read_tagged(Tag::context(1), |key| key.read_bitvec_bytes().map(|(bytes, _)| bytes))?;
+                Ok((private, public))
             })
         })
         .map_err(|_| KeyError::Unsupported)?;
@@ -148,7 +151,7 @@ impl SigningKey {
     fn ecdsa(pair: EcdsaKeyPair, algorithm: Algorithm) -> Result<Self, KeyError> {
         let curve = if algorithm == Algorithm::Es256 { P256 } else { P384 };
         let info = key_info(EC, Some(curve), pair.public_key().as_ref());
-        Ok(Self { pair: Pair::Ecdsa(pair), public: PublicKey::from_key_info(&info)? })
+        Ok(Self { pair: Pair::Ecdsa(Box::new(pair)), public: PublicKey::from_key_info(&info)? })
     }
 
     fn rsa(pair: RsaKeyPair) -> Result<Self, KeyError> {
