@@ -74,7 +74,7 @@ fn answers_are_those_of_a_real_server_but_for_the_listed_differences() {
         "answers differ that docs/differences.md does not list: {unlisted:?}\n{text}"
     );
     assert!(gone.is_empty(), "equal now, take them off the list in docs/differences.md: {gone:?}");
-    assert!(outcome["steps"].as_u64() > Some(4_100), "only {} steps were compared", outcome["steps"]);
+    assert!(outcome["steps"].as_u64() > Some(3_950), "only {} steps were compared", outcome["steps"]);
 }
 
 #[test]

@@ -97,10 +97,10 @@ fn an_approved_certificate_authenticates_its_user_with_all_groups() {
     let path = |name: &str| folder.path().join(name).display().to_string();
     fs::write(path("jane.crt"), STANDARD.decode(certificate).unwrap()).unwrap();
     fs::write(path("jane.key"), key.serialize_pem()).unwrap();
-    // Flags replace the administrator's certificate of the kubeconfig.
     let whoami = format!(
-        "--client-certificate {} --client-key {} auth whoami -o \
+        "--kubeconfig /dev/null --insecure-skip-tls-verify --server {} --client-certificate {} --client-key {} auth whoami -o \
          jsonpath={{.status.userInfo.username}},{{.status.userInfo.groups}}",
+        cluster.url,
         path("jane.crt"),
         path("jane.key")
     );
