@@ -134,10 +134,13 @@ impl SigningKey {
             reader.read_sequence(|reader| {
                 reader.next().read_u8()?;
                 let private = reader.next().read_bytes()?;
-                reader
-                    .read_optional(|reader| reader.read_tagged(Tag::context(0), |curve| curve.read_oid()))?;
-                let public = reader.next().read_tagged(Tag::context(1), |key| key.read_bitvec_bytes())?;
-                Ok((private, public.0))
+                reader.read_optional(|reader| {
+                    reader.read_tagged(Tag::context(0), |curve| curve.read_oid().map(drop))
+                })?;
+                let public = reader
+                    .next()
+                    .read_tagged(Tag::context(1), |key| key.read_bitvec_bytes().map(|(bytes, _)| bytes))?;
+                Ok((private, public))
             })
         })
         .map_err(|_| KeyError::Unsupported)?;

@@ -84,9 +84,8 @@ fn verify(
         _ => return Err("x509: cannot verify signature: algorithm unimplemented".to_owned()),
     };
     if key_kind != wanted {
-        let article = if name == "RSA" || name == "ECDSA" || name == "Ed25519" { "an" } else { "a" };
         return Err(format!(
-            "x509: signature algorithm specifies {article} {name} public key, but have public key of type {go_type}"
+            "x509: signature algorithm specifies an {name} public key, but have public key of type {go_type}"
         ));
     }
     let last = signed_with.last().copied().unwrap_or_default();
