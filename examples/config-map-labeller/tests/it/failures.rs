@@ -131,8 +131,8 @@ async fn an_invalid_environment_variable_is_reported() -> Result<()> {
 #[tokio::test]
 async fn an_unreachable_server_is_retried() -> Result<()> {
     let cluster = Cluster::start().await?;
-    // A port that was free a moment ago, without a listener.
-    let closed = TcpListener::bind("127.0.0.1:0")?.local_addr()?;
+    // A closed port on an address where no other test listens.
+    let closed = TcpListener::bind("127.0.0.2:0")?.local_addr()?;
     let mut operator = Program::on(&cluster.kubeconfig_by(closed)?, &[], &[])?;
     let line = operator.logs("list or watch failed").await?;
     assert_eq!(line["level"], "warn");
