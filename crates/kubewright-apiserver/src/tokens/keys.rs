@@ -125,10 +125,6 @@ impl SigningKey {
         Self::rsa(RsaKeyPair::from_pkcs8(der).map_err(|_| KeyError::Unsupported)?)
     }
 
-    #[expect(
-        clippy::redundant_closure_for_method_calls,
-        reason = "the methods are not general over lifetimes"
-    )]
     fn from_sec1(der: &[u8]) -> Result<Self, KeyError> {
         let (private, public) = yasna::parse_der(der, |reader| {
             reader.read_sequence(|reader| {

@@ -111,7 +111,7 @@ async fn a_request_is_retried_if_the_server_sends_retry_after() -> Result<()> {
 async fn only_the_first_retry_of_a_request_is_logged_at_info() -> Result<()> {
     let log = Log::keep()?;
     // Nothing listens on this port any more.
-    let address = TcpListener::bind("127.0.0.1:0").await?.local_addr()?;
+    let address = TcpListener::bind("127.0.0.2:0").await?.local_addr()?;
     let client = client(address, None)?;
     send(&client, Method::GET).await.expect_err("the connection is refused");
     let logged = log.saying("Retrying request");

@@ -69,7 +69,7 @@ fn the_tutorial_operator_is_scaffolded_tested_run_and_deployed() {
     assert_eq!(cluster.kubectl(image).result(), "example.com/markdown-view:v2");
     folder.shell("make", "undeploy uninstall", &variables);
     let help = folder.shell("make", "help", &variables);
-    assert!(help.contains("  deploy              Deploy the operator with the image IMG\n"), "{help}");
+    assert!(help.contains("  deploy              Deploy the operator with image IMG\n"), "{help}");
 }
 
 #[test]
