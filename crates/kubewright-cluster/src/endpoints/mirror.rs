@@ -131,6 +131,9 @@ mod tests {
 
     use super::*;
 
+    /// The address family, the addresses with their readiness, and the port of a slice.
+    type Shape<'a> = (&'a str, Vec<(String, bool)>, i32);
+
     #[test]
     fn addresses_are_grouped_by_family_and_ports() {
         let subsets: Vec<EndpointSubset> = serde_json::from_value(json!([
@@ -143,7 +146,6 @@ mod tests {
             { "addresses": [{ "ip": "10.0.0.3" }], "ports": [{ "name": "other", "port": 81, "protocol": "UDP" }] },
         ]))
         .unwrap();
-        type Shape<'a> = (&'a str, Vec<(String, bool)>, i32);
         let built = slices(&subsets);
         let shape: Vec<Shape<'_>> = built
             .iter()
