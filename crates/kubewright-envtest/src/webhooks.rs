@@ -8,6 +8,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition;
 use kube::api::{Api, DynamicObject, Patch, PatchParams};
 use kubewright_apiserver::{ApiServer, WebhookAddress};
+use kubewright_manifests::rbac::Account;
 use kubewright_manifests::webhook::{Endpoint, SERVICE, configurations_at, conversion};
 use kubewright_runtime::certs::Certificates;
 use kubewright_runtime::serve::{BindAddress, Handler, Server};
@@ -61,10 +62,10 @@ impl Route {
         if webhooks.is_empty() {
             return Ok(());
         }
-        let prefix = format!("{}-", manifest.name);
+        // Names of managers may have characters that names of objects may not have.
+        let Account { namespace, prefix } = Account::of(&manifest.name);
         match self {
             Self::Embedded(server) => {
-                let namespace = format!("{}-system", manifest.name);
                 let address =
                     WebhookAddress::Service { namespace: namespace.clone(), name: SERVICE.to_owned() };
                 server.add_webhook_handler(address, webhooks.clone());

@@ -15,6 +15,7 @@ use k8s_openapi::api::admissionregistration::v1::{
 use kube::api::{Api, DeleteParams, DynamicObject, ListParams, Patch, PatchParams};
 use kube::core::{ApiResource, GroupVersionKind};
 use kubewright_manifests::declarations::Declarations;
+use kubewright_manifests::rbac::Account;
 use kubewright_manifests::webhook::{Endpoint, configurations_at, conversion};
 use kubewright_runtime::webhook::certificates::Material;
 use kubewright_runtime::{Clock as _, SystemClock};
@@ -146,7 +147,8 @@ impl Webhooks {
         client: &kube::Client,
         declarations: &Declarations,
     ) -> Result<usize> {
-        let prefix = format!("{PREFIX}{}-", self.project);
+        // Names of packages may have characters that names of objects may not have.
+        let prefix = format!("{PREFIX}{}", Account::of(&self.project).prefix);
         let mut wanted = configurations_at(&declarations.webhooks, self.endpoint(), &prefix);
         for configuration in &mut wanted {
             configuration["metadata"]["labels"] = json!({ LABEL: self.project });

@@ -99,7 +99,7 @@ impl Reconciler for Pages {
 async fn environment() -> Result<(Environment, Running, String)> {
     let env = Environment::builder().crd::<v1::Page>().crd::<v2::Page>().start().await?;
     let namespace = env.namespace().await?;
-    let manager = env.manager("pages")?;
+    let manager = env.manager("Pages.example")?;
     manager.controller(Pages).register()?;
     manager.defaulter(OneReplica)?;
     manager.validator(Rules)?;
