@@ -279,39 +279,33 @@ mod tests {
         assert!(!SigningKey::generate().unwrap().public().verifies(b"message", &signature));
     }
 
-    /// The standard output of openssl.
-    fn openssl(arguments: &str, input: &[u8]) -> Vec<u8> {
-        use std::io::Write as _;
-        use std::process::{Command, Stdio};
-        let mut child = Command::new("openssl")
-            .args(arguments.split(' '))
-            .stdin(Stdio::piped())
-            .stdout(Stdio::piped())
-            .stderr(Stdio::null())
-            .spawn()
-            .expect("openssl generates the keys: install it (Debian: apt-get install openssl)");
-        child.stdin.take().unwrap().write_all(input).unwrap();
-        child.wait_with_output().unwrap().stdout
+    /// A key in the forms that openssl writes: traditional, PKCS#8 and public. The keys are used by this test only. Calling
+    /// openssl here would let the child inherit the locks of other tests.
+    macro_rules! key {
+        ($name:literal) => {
+            [
+                include_bytes!(concat!("testdata/", $name, ".pem")).as_slice(),
+                include_bytes!(concat!("testdata/", $name, "-pkcs8.pem")).as_slice(),
+                include_bytes!(concat!("testdata/", $name, "-public.pem")).as_slice(),
+            ]
+        };
     }
 
     #[test]
     fn openssl_keys_are_loaded_with_the_id_of_their_public_key() {
-        let rsa = openssl("genrsa -traditional 2048", b"");
-        let p256 = openssl("ecparam -name prime256v1 -genkey -noout", b"");
-        let p384 = openssl("ecparam -name secp384r1 -genkey -noout", b"");
-        for pem in [&rsa, &p256, &p384] {
-            let key = SigningKey::from_pem(pem).unwrap();
+        for [traditional, pkcs8, public] in [key!("rsa"), key!("p256"), key!("p384")] {
+            let key = SigningKey::from_pem(traditional).unwrap();
             let signature = key.sign(b"message").unwrap();
-            let as_pkcs8 = openssl("pkcs8 -topk8 -nocrypt", pem);
-            assert_eq!(SigningKey::from_pem(&as_pkcs8).unwrap().public().id, key.public().id);
-            for source in [pem, &as_pkcs8, &openssl("pkey -pubout", pem)] {
+            assert_eq!(SigningKey::from_pem(pkcs8).unwrap().public().id, key.public().id);
+            for source in [traditional, pkcs8, public] {
                 let public = PublicKey::all_from_pem(source).unwrap();
                 assert_eq!(public.len(), 1);
                 assert!(public[0].verifies(b"message", &signature));
                 assert_eq!(public[0].id, key.public().id);
             }
         }
-        assert_eq!(SigningKey::from_pem(&rsa).unwrap().public().jwk["e"], "AQAB");
+        let [rsa, ..] = key!("rsa");
+        assert_eq!(SigningKey::from_pem(rsa).unwrap().public().jwk["e"], "AQAB");
     }
 
     #[test]
