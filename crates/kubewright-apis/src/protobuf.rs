@@ -1,4 +1,4 @@
-//! Kubernetes' protobuf, from and to plain JSON.
+//! Kubernetes' protobuf encoding: decoding to and encoding from JSON.
 //!
 //! A body is an envelope (`k8s\0`, then `apiVersion`, `kind` and the object) around a message whose field numbers are
 //! in `facts/protobuf.txt`. Built-in kinds, their lists, Status, discovery documents and PartialObjectMetadata have a
@@ -27,7 +27,7 @@ const MAGIC: &[u8] = b"k8s\0";
 /// The largest depth of nested messages; as JSON.
 const MAX_DEPTH: usize = json::MAX_DEPTH;
 
-/// Bytes that are no object.
+/// The bytes are not an object.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum ProtobufError {
     /// The envelope is missing.

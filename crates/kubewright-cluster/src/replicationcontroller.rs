@@ -1,6 +1,6 @@
 //! The ReplicationController controller: the ReplicaSet controller for the older kind.
 //!
-//! As upstream, a ReplicationController is treated as the ReplicaSet with the same spec. Only what is written carries its
+//! As upstream, a ReplicationController is treated as the ReplicaSet with the same spec. Only written objects have its
 //! own kind: owner references, events and its status.
 
 use k8s_openapi::api::apps::v1::{ReplicaSet, ReplicaSetCondition, ReplicaSetSpec, ReplicaSetStatus};
@@ -14,7 +14,7 @@ use kubewright_runtime::{Context, LabelSelector, Manager, Outcome, Reconciler, R
 use crate::replicaset::{manage, status};
 use crate::{adoption, pod};
 
-/// Gives the manager the controller of ReplicationControllers.
+/// Registers the ReplicationController controller.
 pub fn register(manager: &Manager) -> Result<(), RegisterError> {
     adoption::index::<Pod>(manager)?;
     manager

@@ -1,6 +1,6 @@
-//! From protobuf to plain JSON.
+//! Decodes protobuf into JSON.
 //!
-//! The type table says what a field holds; protobuf only says where it is. Unknown numbers are skipped. The result is
+//! The type table has the types of fields; a message only has their numbers. Unknown numbers are skipped. The result is
 //! not normalised: it has the zero values that Go writes.
 
 use serde_json::{Map, Value};

@@ -1,6 +1,6 @@
-//! From plain JSON to protobuf, byte for byte as Go's generated code writes it.
+//! Encodes JSON as protobuf, byte for byte as Go's generated code does.
 //!
-//! Go writes every field that is no pointer, list, map or byte slice, also when it is zero. Fields come in the order
+//! Go writes every field except nil pointers, lists, maps and byte slices, even if it is zero. Fields come in the order
 //! of their numbers, and the entries of maps in the order of their keys. The object is in the normal form of its
 //! type; a value of another type is written as the zero value.
 
@@ -177,7 +177,7 @@ impl Writer {
         }
     }
 
-    /// A value that is no list and no map.
+    /// A value other than a list or a map.
     fn value(&mut self, number: u32, ty: &'static FieldType, value: &Value) {
         match ty {
             FieldType::String => self.text(number, value.as_str().unwrap_or_default()),
@@ -251,7 +251,7 @@ impl Writer {
         }
     }
 
-    /// `APIGroupDiscoveryList` of `apidiscovery.k8s.io/v2`, which is no kind of the type table.
+    /// `APIGroupDiscoveryList` of `apidiscovery.k8s.io/v2`, which the type table does not have.
     fn discovery(&mut self, list: &Value) {
         self.metadata("meta.v1.ListMeta", list);
         each(list, "items", |group| {

@@ -1,4 +1,4 @@
-//! The wire format of protobuf, read: tags, varints, and messages with few fields.
+//! Reads the protobuf wire format: tags, varints, and messages with few fields.
 //!
 //! Bytes come from clients. Nothing here panics, and nothing is allocated for a length before its bytes are there.
 

@@ -270,7 +270,7 @@ fn aggregated_discovery_is_written() {
     assert!(bytes.ends_with(TAIL));
 }
 
-/// Decisions, out of which an object is made.
+/// Random choices that an object is built from.
 struct Choices<'a>(std::slice::Iter<'a, u8>);
 
 impl Choices<'_> {
@@ -351,7 +351,7 @@ fn objects() -> impl Strategy<Value = Value> {
         let ty = kinds[at];
         let mut object = Choices(bytes.iter()).object(ty, 0);
         let kind = ty.name.rsplit('.').next().unwrap();
-        // A watch event is no object, and has no kind.
+        // A watch event is not an object and has no kind.
         if ty.field("kind").is_some() {
             object["apiVersion"] = ty.kind_of.unwrap().trim_start_matches('/').into();
             object["kind"] = kind.into();

@@ -186,7 +186,7 @@ impl Inner {
         Ok(granted)
     }
 
-    /// The object that the token is to be bound to.
+    /// The object that the token is bound to.
     fn bound(&self, namespace: &str, account: &str, reference: &Value) -> Result<Bound, ApiError> {
         let kind = reference.str_at("kind");
         let name = reference.str_at("name");

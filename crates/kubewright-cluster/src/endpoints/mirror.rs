@@ -1,6 +1,6 @@
-//! EndpointSlices of Endpoints that others write, for Services without a selector.
+//! Mirrors Endpoints of Services without a selector to EndpointSlices.
 //!
-//! Clients that only read slices find these Services too. The slices belong to the Endpoints and go with them.
+//! The Endpoints are the controller of the slices, which are garbage collected with them.
 
 use std::collections::BTreeMap;
 use std::net::IpAddr;
@@ -15,15 +15,15 @@ use super::{MANAGED_BY, SERVICE_NAME, write_slices};
 
 const MIRRORING: &str = "endpointslicemirroring-controller.k8s.io";
 const SKIP: &str = "endpointslice.kubernetes.io/skip-mirror";
-/// Endpoints that are a lock of leader election.
+/// The annotation of Endpoints that are a leader election lock.
 const LEADER: &str = "control-plane.alpha.kubernetes.io/leader";
-/// Annotations that say something of the Endpoints alone.
+/// Annotations of Endpoints that are not copied.
 const OWN: [&str; 2] =
     ["endpoints.kubernetes.io/last-change-trigger-time", "kubectl.kubernetes.io/last-applied-configuration"];
-/// More addresses of a subset than this are not copied.
+/// Maximum number of mirrored addresses per subset.
 const SUBSET: usize = 1000;
 
-/// Gives the manager the controller that mirrors Endpoints.
+/// Registers the controller that mirrors Endpoints.
 pub fn register(manager: &Manager) -> Result<(), RegisterError> {
     manager
         .controller(Mirror)
@@ -59,7 +59,7 @@ fn is_mirrored(meta: &ObjectMeta) -> bool {
     !skipped && !meta.annotations.as_ref().is_some_and(|annotations| annotations.contains_key(LEADER))
 }
 
-/// Labels and annotations of the slices: those of the Endpoints, and what they are.
+/// Labels and annotations of the slices: those of the Endpoints, the Service name and the managing controller.
 fn metadata(endpoints: &Endpoints, name: &str) -> ObjectMeta {
     let mut labels = endpoints.metadata.labels.clone().unwrap_or_default();
     labels.insert(SERVICE_NAME.to_owned(), name.to_owned());
