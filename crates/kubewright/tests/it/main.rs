@@ -2,7 +2,9 @@
 
 mod apply;
 mod declare;
+mod documentation;
 mod flags;
 mod kinds;
 mod object;
 mod object_kinds;
+mod prelude;
