@@ -245,13 +245,6 @@ fn derives(attributes: &[Attribute], path: &str, lines: &mut BTreeSet<String>) {
 
 /// A signature with the full path of the function.
 fn signature(signature: &syn::Signature, path: &str) -> String {
-    let mut signature = signature.clone();
-    for input in &mut signature.inputs {
-        match input {
-            syn::FnArg::Receiver(it) => it.attrs.clear(),
-            syn::FnArg::Typed(it) => it.attrs.clear(),
-        }
-    }
     let name = signature.ident.to_string();
     let text = tokens(&signature);
     text.replacen(&format!("fn {name}"), &format!("fn {path}"), 1)
@@ -278,7 +271,7 @@ fn implementation(block: &ItemImpl, path: &str, lines: &mut BTreeSet<String>) {
     }
     let Type::Path(of) = &*block.self_ty else { return };
     let arguments = of.path.segments.last().map(|it| tokens(&it.arguments)).unwrap_or_default();
-    if let Some((_, implemented, _)) = &block.trait_ {
+    if let Some((implemented, _)) = &block.trait_ {
         let generics = tokens(&block.generics);
         let conditions = prefixed(&tokens(&block.generics.where_clause));
         lines.insert(format!("impl{generics} {} for {path}{arguments}{conditions}", tokens(implemented)));

@@ -75,7 +75,7 @@ async fn a_rejected_write_is_sent_once() -> Result<()> {
             [Method::POST, Method::PUT, Method::PATCH, Method::DELETE, Method::GET].into_iter().enumerate()
         {
             assert_eq!(send(&client, method.clone()).await?, status, "{method}");
-            assert_eq!(server.requests(), number + 1, "{method} after {status}");
+            assert_eq!(server.asked(), number + 1, "{method} after {status}");
         }
     }
     Ok(())
@@ -88,7 +88,7 @@ async fn a_request_is_retried_if_the_server_sends_retry_after() -> Result<()> {
     let metrics = Metrics::new();
     let client = client(server.address, Some(metrics.with_registry(ClientMetrics::register)))?;
     assert_eq!(send(&client, Method::POST).await?, StatusCode::CREATED);
-    assert_eq!(server.requests(), 3);
+    assert_eq!(server.asked(), 3);
     let logged = log.saying("Retrying request");
     assert_eq!(logged.len(), 2, "{logged:?}");
     for part in ["method=POST", "path=/api/v1/namespaces/default/configmaps", "attempt=2", "status=503"] {
@@ -162,6 +162,6 @@ async fn a_config_without_retries_gets_the_first_response() -> Result<()> {
     config.default_retry = false;
     let client = connect::client(config, Options::default())?;
     assert_eq!(send(&client, Method::GET).await?, StatusCode::SERVICE_UNAVAILABLE);
-    assert_eq!(server.requests(), 1);
+    assert_eq!(server.asked(), 1);
     Ok(())
 }

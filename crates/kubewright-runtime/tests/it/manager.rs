@@ -402,14 +402,6 @@ async fn invalid_controllers_are_rejected_with_advice() -> Result<()> {
 }
 
 #[tokio::test(start_paused = true)]
-#[should_panic(expected = "a key controller owns no objects; use watches()")]
-async fn a_controller_of_keys_cannot_own_kinds() {
-    let world = World::new();
-    let keys = KeyActs::new(|_| Box::pin(async { Ok(Outcome::done()) }));
-    drop(manager(&world).unwrap().key_controller("keys", keys).owns::<ConfigMap>());
-}
-
-#[tokio::test(start_paused = true)]
 async fn a_kind_that_is_not_served_fails_after_the_sync_timeout_with_advice() -> Result<()> {
     let world = World::new();
     for (timeout, seconds) in [(None, 120), (Some(Duration::from_secs(7)), 7)] {
