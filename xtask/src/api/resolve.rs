@@ -57,7 +57,6 @@ pub(super) fn imports(tree: &UseTree) -> Vec<Import> {
             }
             UseTree::Glob(_) => found.push(Import { path: path.clone(), name: None, is_glob: true }),
             UseTree::Group(group) => group.items.iter().for_each(|it| walk(it, path, found)),
-            _ => {}
         }
     }
     let mut found = Vec::new();
