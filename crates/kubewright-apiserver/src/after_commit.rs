@@ -3,16 +3,21 @@
 //! In a real cluster, controllers do this asynchronously. Here a commit adds its steps to an [`AfterCommit`],
 //! and the write path runs the list at its end ([`Inner::finish`]). Steps commit as well and add to the same
 //! list, so chains and cycles of owners need no recursion. The steps are implemented in `gc`,
-//! `crd_controller`, `service_ips`, `auth/aggregation` and `signing`.
+//! `crd_controller`, `cluster_roles`, `certificate_signing` and `registry/service_ips`.
+
+pub(crate) mod certificate_signing;
+pub(crate) mod cluster_roles;
+pub(crate) mod crd_controller;
+pub(crate) mod gc;
 
 use std::collections::VecDeque;
 use std::sync::Arc;
 
 use kubewright_apimachinery::object::Fields as _;
 
-use crate::delete::{FOREGROUND, ORPHAN};
-use crate::gc::locate;
-use crate::resources::Resource;
+use crate::after_commit::gc::locate;
+use crate::endpoints::delete::{FOREGROUND, ORPHAN};
+use crate::registry::resource::Resource;
 use crate::server::{Controllers, Inner};
 use crate::storage::StoredObject;
 
@@ -58,7 +63,7 @@ impl AfterCommit {
             return;
         }
         self.role_step(served);
-        if *served.storage == *crate::signing::STORAGE {
+        if *served.storage == *crate::after_commit::certificate_signing::STORAGE {
             self.steps.push_back(Step::SigningRequest(version.key.clone()));
         }
         if !version.attributes.owners.is_empty() {
@@ -79,8 +84,8 @@ impl AfterCommit {
     /// Adds the steps after an object was deleted.
     pub(crate) fn removed(&mut self, server: &Inner, served: &Resource, version: &Arc<StoredObject>) {
         self.extension_step(served, version);
-        if let Some(custom) = served.custom().filter(|_| server.is_crd_terminating(served)) {
-            self.steps.push_back(Step::EmptyDefinition(custom.definition.name.clone()));
+        if let Some(custom) = served.crd().filter(|_| server.is_crd_terminating(served)) {
+            self.steps.push_back(Step::EmptyDefinition(custom.info.name.clone()));
         }
         if server.controllers == Controllers::None {
             return;
@@ -121,7 +126,7 @@ impl AfterCommit {
     }
 
     fn role_step(&mut self, served: &Resource) {
-        if served.storage.as_ref() == crate::auth::Kind::ClusterRole.storage() {
+        if served.storage.as_ref() == crate::authz::Kind::ClusterRole.storage() {
             self.steps.push_back(Step::AggregateRoles);
         }
     }

@@ -2,10 +2,12 @@
 //!
 //! Owns Kubernetes' URL grammar. Independent of the served resources.
 
+pub(crate) mod options;
+
 use http::Method;
 use http::request::Parts;
 
-use crate::auth::User;
+use crate::authn::User;
 
 /// A parsed request.
 #[derive(Debug)]

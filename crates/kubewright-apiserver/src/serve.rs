@@ -22,7 +22,7 @@ use tokio::task::JoinSet;
 use tokio_rustls::TlsAcceptor;
 use tower_service::Service as _;
 
-use crate::auth::{MASTERS, User};
+use crate::authn::{MASTERS, User};
 use crate::certs::{Authority, CertificateError, Identity};
 use crate::server::ApiServer;
 use tls_writer::TlsWriter;

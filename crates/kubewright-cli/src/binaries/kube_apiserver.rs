@@ -9,10 +9,10 @@ use std::path::Path;
 use std::sync::Arc;
 
 use anyhow::{Context as _, Result};
-use kubewright_apiserver::auth::Authorization;
+use kubewright_apiserver::authn::tokens::{PublicKey, SigningKey, TokenOptions};
+use kubewright_apiserver::authz::Authorization;
 use kubewright_apiserver::certs::Authority;
 use kubewright_apiserver::serve::{Certificates, Serving};
-use kubewright_apiserver::tokens::{PublicKey, SigningKey, TokenOptions};
 use kubewright_apiserver::{AdmissionPlugins, ApiServer, Controllers, KubernetesVersion, Options};
 use kubewright_runtime::logs;
 

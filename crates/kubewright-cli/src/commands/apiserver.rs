@@ -9,7 +9,7 @@ use std::time::{Duration, Instant};
 
 use anyhow::Result;
 use kubewright_apimachinery::duration::parse_go_duration;
-use kubewright_apiserver::auth::Authorization;
+use kubewright_apiserver::authz::Authorization;
 use kubewright_apiserver::{AdmissionPlugins, ApiServer, Controllers, KubernetesVersion, Options};
 use kubewright_runtime::logs;
 

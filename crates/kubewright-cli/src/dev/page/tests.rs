@@ -10,7 +10,7 @@ use std::time::Duration;
 
 use http::StatusCode;
 use k8s_openapi::api::core::v1::ConfigMap;
-use kubewright_apiserver::auth::Authorization;
+use kubewright_apiserver::authz::Authorization;
 use kubewright_apiserver::certs::Authority;
 use kubewright_apiserver::serve::{Certificates, Listening, Serving};
 use kubewright_apiserver::{ApiServer, Options};
