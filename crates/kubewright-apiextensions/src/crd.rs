@@ -15,7 +15,6 @@ pub mod jsonpath;
 mod naming;
 mod printed;
 mod schema;
-mod sha256;
 mod spec;
 mod strategy;
 mod validate;

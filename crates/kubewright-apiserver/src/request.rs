@@ -175,27 +175,7 @@ impl Query {
 
 /// Decodes percent encoding; invalid sequences are kept.
 pub(crate) fn percent_decode(text: impl AsRef<str>) -> String {
-    let text = text.as_ref();
-    if !text.contains('%') {
-        return text.to_owned();
-    }
-    let bytes = text.as_bytes();
-    let mut decoded = Vec::with_capacity(bytes.len());
-    let mut at = 0;
-    while at < bytes.len() {
-        let hex = |offset: usize| bytes.get(at + offset).and_then(|b| char::from(*b).to_digit(16));
-        match (bytes[at], hex(1), hex(2)) {
-            (b'%', Some(high), Some(low)) => {
-                decoded.push(u8::try_from(high * 16 + low).unwrap_or_default());
-                at += 3;
-            }
-            (byte, ..) => {
-                decoded.push(byte);
-                at += 1;
-            }
-        }
-    }
-    String::from_utf8_lossy(&decoded).into_owned()
+    percent_encoding::percent_decode_str(text.as_ref()).decode_utf8_lossy().into_owned()
 }
 
 #[cfg(test)]

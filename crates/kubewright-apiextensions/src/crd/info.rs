@@ -6,11 +6,11 @@
 use std::cmp::Ordering;
 
 use serde_json::Value;
+use sha2::{Digest as _, Sha256};
 
 use super::columns::Columns;
 use super::conditions::is_true;
 use super::jsonpath::JsonPath;
-use super::sha256;
 use crate::custom::ScalePaths;
 use kubewright_apimachinery::meta::bytes;
 use kubewright_apimachinery::object::Fields as _;
@@ -201,7 +201,7 @@ impl SelectableField {
 
 /// The storage version hash of a kind.
 pub fn storage_version_hash(group: &str, version: &str, kind: &str) -> String {
-    bytes::encode(&sha256::digest(format!("{group}/{version}/{kind}").as_bytes())[..8])
+    bytes::encode(&Sha256::digest(format!("{group}/{version}/{kind}"))[..8])
 }
 
 /// Compares versions by Kubernetes' version priority: `v2`, `v1`, `v1beta2`, `v1alpha1`, then others by name.

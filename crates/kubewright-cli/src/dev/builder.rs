@@ -22,6 +22,8 @@ const GRACE: Duration = Duration::from_secs(2);
 pub(crate) struct Builder {
     pub(crate) project: Project,
     pub(crate) bin: Option<String>,
+    /// The arguments of `cargo build` that select the operator.
+    pub(crate) selection: Vec<String>,
     pub(crate) arguments: Vec<String>,
     pub(crate) ui: Ui,
 }
@@ -30,7 +32,7 @@ impl Builder {
     /// Starts a build. The progress bar is disabled if other output goes to the terminal.
     pub(crate) fn start(&self, alone: bool) -> Result<Build> {
         let mut command =
-            Command::from(self.project.build_command(self.bin.as_deref(), &self.arguments, &self.ui));
+            Command::from(self.project.build_command(&self.selection, &self.arguments, &self.ui));
         if !alone {
             command.env("CARGO_TERM_PROGRESS_WHEN", "never");
         }

@@ -139,6 +139,7 @@ impl Session {
             builder: Builder {
                 project: project.clone(),
                 bin: options.bin,
+                selection: metadata.selection,
                 arguments: options.cargo,
                 ui: ui.clone(),
             },

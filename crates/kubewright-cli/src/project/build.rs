@@ -62,9 +62,9 @@ impl Project {
         Ok(declarations)
     }
 
-    /// The command that builds the package's binaries. [`Programs`] reads its standard output; its standard
-    /// error goes to the user.
-    pub(crate) fn build_command(&self, bin: Option<&str>, arguments: &[String], ui: &Ui) -> Command {
+    /// The command that builds the operator's binary. [`Programs`] reads its standard output; its standard
+    /// error goes to the user. `selection` is [`Metadata::selection`](super::Metadata::selection).
+    pub(crate) fn build_command(&self, selection: &[String], arguments: &[String], ui: &Ui) -> Command {
         let mut command = Command::new(cargo());
         for (name, _) in std::env::vars_os() {
             if name.to_str().is_some_and(is_of_another_cargo) {
@@ -72,10 +72,7 @@ impl Project {
             }
         }
         command.current_dir(self.root()).args(["build", "--message-format=json-render-diagnostics"]);
-        match bin {
-            Some(name) => command.args(["--bin", name]),
-            None => command.arg("--bins"),
-        };
+        command.args(selection);
         if ui.is_quiet() {
             command.arg("--quiet");
         }
@@ -85,7 +82,8 @@ impl Project {
 
     /// Builds the package and returns the path of the operator binary.
     fn build(&self, bin: Option<&str>, arguments: &[String], ui: &Ui) -> Result<PathBuf> {
-        let mut child = self.build_command(bin, arguments, ui).spawn().map_err(not_started)?;
+        let selection = self.metadata(bin)?.selection;
+        let mut child = self.build_command(&selection, arguments, ui).spawn().map_err(not_started)?;
         let mut programs = Programs::default();
         let stdout = child.stdout.take().context("cargo has no standard output")?;
         for line in BufReader::new(stdout).lines() {

@@ -201,7 +201,9 @@ impl Session {
         let Some(watcher) = self.watcher.as_mut().filter(|_| self.is_moved) else { return Ok(()) };
         let (project, bin) = (self.project.clone(), self.builder.bin.clone());
         let metadata = tokio::task::spawn_blocking(move || project.metadata(bin.as_deref()));
-        watcher.watch(metadata.await.context("failed to run cargo metadata")??.sources)?;
+        let metadata = metadata.await.context("failed to run cargo metadata")??;
+        watcher.watch(metadata.sources)?;
+        self.builder.selection = metadata.selection;
         self.is_moved = false;
         Ok(())
     }
