@@ -30,7 +30,7 @@ pub(crate) struct Args {
 }
 
 pub(crate) fn run(args: &Args, ui: &Ui) -> Result<()> {
-    let (root, mut project) = open(&args.project)?;
+    let (root, mut project) = open(&args.project, ui)?;
     let disk = |path: &str| read(&root, path);
     let base = disk(base::PATH)?.map(|text| Base::read(&text)).transpose()?;
     let version = env!("CARGO_PKG_VERSION");
