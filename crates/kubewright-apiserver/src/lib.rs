@@ -38,6 +38,7 @@ mod after_commit;
 pub mod certs;
 pub mod clock;
 mod ids;
+mod off_worker;
 mod stack;
 
 pub use admission::{AdmissionPlugins, UnknownPlugin};

@@ -19,7 +19,13 @@ pub(crate) struct Request {
     pub(crate) headers: http::HeaderMap,
     pub(crate) user: User,
     pub(crate) target: Target,
+    /// Whether the request came over a socket, so that it shares its thread with other clients.
+    pub(crate) over_socket: bool,
 }
+
+/// Marks requests that came over a socket, in their extensions.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct OverSocket;
 
 /// The target of a path.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -56,6 +62,7 @@ impl Request {
             path,
             user,
             target,
+            over_socket: parts.extensions.get::<OverSocket>().is_some(),
         }
     }
 
@@ -86,6 +93,14 @@ impl Request {
             Method::DELETE => "delete",
             _ => lower(&self.method),
         }
+    }
+
+    /// Whether the response has no deadline: watches, logs and connections to a pod.
+    pub(crate) fn is_long_running(&self) -> bool {
+        let connects = |path: &ResourcePath| {
+            matches!(path.subresource.as_str(), "attach" | "exec" | "log" | "portforward" | "proxy")
+        };
+        self.is_watch() || matches!(&self.target, Target::Resource(path) if connects(path))
     }
 
     pub(crate) fn is_watch(&self) -> bool {

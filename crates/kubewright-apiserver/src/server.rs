@@ -2,6 +2,7 @@
 
 mod bootstrap;
 mod handler;
+mod limits;
 mod options;
 
 use std::path::Path;
@@ -31,6 +32,7 @@ use crate::storage::log::{self, OpenError, Recovered};
 use crate::storage::{Engine as _, Limits, Store};
 use crate::webhook_client::WebhookAddress;
 pub(crate) use handler::{no_page, no_resource};
+pub(crate) use limits::RequestLimits;
 pub use options::{Controllers, Options};
 
 /// A Kubernetes API server. Cheap to clone; clones share the same server.
@@ -63,6 +65,7 @@ pub(crate) struct Inner {
     pub(crate) published: Published,
     pub(crate) version: KubernetesVersion,
     audit: Option<Arc<dyn Audit>>,
+    pub(crate) request_limits: RequestLimits,
     limits: Limits,
     pub(crate) compaction: Compaction,
 }
@@ -134,6 +137,7 @@ impl ApiServer {
                 published: Published::default(),
                 version: options.version,
                 audit: options.audit,
+                request_limits: RequestLimits::default(),
                 limits: options.limits,
                 compaction,
             }),
@@ -176,6 +180,7 @@ impl ApiServer {
                 published: Published::default(),
                 version: inner.version,
                 audit: inner.audit.clone(),
+                request_limits: RequestLimits::default(),
                 limits: inner.limits,
                 compaction: inner.compaction.fork(),
             }),

@@ -12,6 +12,7 @@ mod control_plane;
 mod descriptions;
 mod dev;
 mod error;
+mod log_output;
 mod migration;
 mod output;
 mod project;

@@ -3,6 +3,8 @@
 //! In a real cluster a controller does this asynchronously. Here it is part of the write, under
 //! [`Controllers::Core`](crate::Controllers::Core).
 
+use std::collections::{HashMap, VecDeque};
+
 use kubewright_apimachinery::object::Fields as _;
 use kubewright_apimachinery::selector::LabelSelector;
 use kubewright_apimachinery::status::ApiError;
@@ -21,55 +23,121 @@ const MANAGER: &str = "clusterrole-aggregation-controller";
 
 /// The aggregated ClusterRoles whose rules are out of date, by name, with their new rules.
 pub(crate) fn aggregated_rules(index: &RbacIndex) -> Vec<(String, Value)> {
-    index
-        .cluster_roles()
-        .filter_map(|role| {
-            let rules = sum(index, role, role.sums()?);
-            let changed = !rules.iter().copied().eq(role.rules());
-            let rules = rules.into_iter().map(Rule::to_value).collect();
-            changed.then(|| (role.version().key.to_string(), rules))
-        })
-        .collect()
+    let mut aggregation = Aggregation::of(index);
+    aggregation.settle();
+    aggregation.changed()
 }
 
-/// The rules of the selected roles, ordered by role name, without duplicates.
-fn sum<'a>(index: &'a RbacIndex, role: &Role, selectors: &[LabelSelector]) -> Vec<&'a Rule> {
-    let mut rules: Vec<&Rule> = Vec::new();
-    for selector in selectors {
-        let selected = index.cluster_roles().filter(|other| {
-            other.version().key != role.version().key && selector.matches(&other.version().attributes)
-        });
-        for rule in selected.flat_map(Role::rules) {
-            if !rules.contains(&rule) {
-                rules.push(rule);
+/// All ClusterRoles, with the rules that aggregation gives them. Roles and rules are numbers.
+struct Aggregation<'a> {
+    roles: Vec<&'a Role>,
+    /// Distinct rules.
+    rules: Vec<&'a Rule>,
+    /// The rules of each role before aggregation.
+    before: Vec<Vec<usize>>,
+    /// The rules of each role.
+    now: Vec<Vec<usize>>,
+    /// The roles that an aggregated role selects, in the order of their rules; `None` for other roles.
+    selected: Vec<Option<Vec<usize>>>,
+}
+
+impl<'a> Aggregation<'a> {
+    fn of(index: &'a RbacIndex) -> Self {
+        let roles: Vec<&Role> = index.cluster_roles().collect();
+        let mut numbers: HashMap<String, usize> = HashMap::new();
+        let mut rules = Vec::new();
+        let selected: Vec<_> =
+            roles.iter().map(|role| role.sums().map(|sums| selected(&roles, role, sums))).collect();
+        // Only the rules of selected and of aggregated roles matter.
+        let mut matters: Vec<bool> = selected.iter().map(Option::is_some).collect();
+        for other in selected.iter().flatten().flatten() {
+            matters[*other] = true;
+        }
+        let before: Vec<Vec<usize>> = roles
+            .iter()
+            .zip(matters)
+            .map(|(role, matters)| {
+                let own = if matters { role.rules() } else { &[] };
+                let number = |rule: &'a Rule| {
+                    *numbers.entry(rule.to_value().to_string()).or_insert_with(|| {
+                        rules.push(rule);
+                        rules.len() - 1
+                    })
+                };
+                own.iter().map(number).collect()
+            })
+            .collect();
+        Self { roles, rules, now: before.clone(), before, selected }
+    }
+
+    /// Updates aggregated roles until none changes. A cycle of roles settles when all its roles have the same rules;
+    /// the number of updates is bounded all the same.
+    fn settle(&mut self) {
+        let aggregated: Vec<usize> =
+            (0..self.roles.len()).filter(|role| self.selected[*role].is_some()).collect();
+        let mut selected_by: Vec<Vec<usize>> = vec![Vec::new(); self.roles.len()];
+        for role in &aggregated {
+            for other in self.selected[*role].iter().flatten() {
+                selected_by[*other].push(*role);
+            }
+        }
+        let mut left = aggregated.len() * (aggregated.len() + 1);
+        let mut waits = vec![true; self.roles.len()];
+        let mut queue = VecDeque::from(aggregated);
+        while let Some(role) = queue.pop_front() {
+            waits[role] = false;
+            let rules = self.sum(role);
+            if rules == self.now[role] {
+                continue;
+            }
+            self.now[role] = rules;
+            if left == 0 {
+                return;
+            }
+            left -= 1;
+            for dependent in &selected_by[role] {
+                if !std::mem::replace(&mut waits[*dependent], true) {
+                    queue.push_back(*dependent);
+                }
             }
         }
     }
-    rules
+
+    /// The rules of the selected roles, without duplicates.
+    fn sum(&self, role: usize) -> Vec<usize> {
+        let mut seen = vec![false; self.rules.len()];
+        let all = self.selected[role].iter().flatten().flat_map(|other| &self.now[*other]);
+        all.copied().filter(|rule| !std::mem::replace(&mut seen[*rule], true)).collect()
+    }
+
+    fn changed(&self) -> Vec<(String, Value)> {
+        let changed = (0..self.roles.len()).filter(|role| self.now[*role] != self.before[*role]);
+        changed
+            .map(|role| {
+                let rules = self.now[role].iter().map(|rule| self.rules[*rule].to_value()).collect();
+                (self.roles[role].version().key.to_string(), rules)
+            })
+            .collect()
+    }
+}
+
+/// The roles that match a selector, ordered by selector and then by name.
+fn selected(roles: &[&Role], role: &Role, selectors: &[LabelSelector]) -> Vec<usize> {
+    let matching = |selector: &LabelSelector| {
+        let others = roles.iter().enumerate().filter(|(_, other)| other.version().key != role.version().key);
+        let matching = others.filter(|(_, other)| selector.matches(&other.version().attributes));
+        matching.map(|(number, _)| number).collect::<Vec<_>>()
+    };
+    selectors.iter().flat_map(matching).collect()
 }
 
 impl Inner {
     /// Updates the rules of all aggregated roles that are out of date.
     pub(crate) fn aggregate_roles(&self) {
-        // Nested aggregation needs at most one round per aggregated role. Cyclic aggregation might never
-        // settle.
-        let mut rounds = None;
-        loop {
-            let (stale, sums) = self.authz.with_rbac(|index| (aggregated_rules(index), count_sums(index)));
-            let left: &mut usize = rounds.get_or_insert(sums + 1);
-            if stale.is_empty() || *left == 0 {
+        for (name, rules) in self.authz.with_rbac(aggregated_rules) {
+            if let Err(error) = self.write_rules(&name, &rules) {
+                tracing::warn!(role = name, error = error.message, "failed to update aggregated ClusterRole");
                 return;
-            }
-            *left -= 1;
-            for (name, rules) in stale {
-                if let Err(error) = self.write_rules(&name, &rules) {
-                    tracing::warn!(
-                        role = name,
-                        error = error.message,
-                        "failed to update aggregated ClusterRole"
-                    );
-                    return;
-                }
             }
         }
     }
@@ -100,10 +168,6 @@ impl Inner {
     }
 }
 
-fn count_sums(index: &RbacIndex) -> usize {
-    index.cluster_roles().filter(|role| role.sums().is_some()).count()
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -112,9 +176,8 @@ mod tests {
     #[test]
     fn aggregated_bootstrap_roles_have_the_rules_of_the_roles_they_select() {
         let server = ApiServer::new(Options { controllers: Controllers::Core, ..Options::default() });
-        let (sums, stale) =
-            server.inner.authz.with_rbac(|index| (count_sums(index), aggregated_rules(index)));
-        assert_eq!(sums, 3, "admin, edit and view");
-        assert_eq!(stale, [], "cargo xtask facts writes them");
+        let sums = |index: &RbacIndex| index.cluster_roles().filter(|role| role.sums().is_some()).count();
+        assert_eq!(server.inner.authz.with_rbac(sums), 3, "admin, edit and view");
+        assert_eq!(server.inner.authz.with_rbac(aggregated_rules), [], "cargo xtask facts writes them");
     }
 }

@@ -10,8 +10,8 @@ use bytes::Bytes;
 use futures_util::Stream;
 use http_body::{Frame, SizeHint};
 
-pub(crate) use joined::Items;
 use joined::Joined;
+pub(crate) use joined::{Items, Render};
 
 /// The body of a response.
 pub struct Body(Kind);
@@ -77,7 +77,7 @@ impl http_body::Body for Body {
     fn is_end_stream(&self) -> bool {
         match &self.0 {
             Kind::Whole(bytes) => bytes.is_empty(),
-            Kind::Joined(joined) => joined.left() == 0,
+            Kind::Joined(joined) => joined.is_ended(),
             Kind::Stream(_) => false,
         }
     }
@@ -85,7 +85,9 @@ impl http_body::Body for Body {
     fn size_hint(&self) -> SizeHint {
         match &self.0 {
             Kind::Whole(bytes) => SizeHint::with_exact(bytes.len() as u64),
-            Kind::Joined(joined) => SizeHint::with_exact(joined.left() as u64),
+            Kind::Joined(joined) => {
+                joined.left().map_or_else(SizeHint::default, |left| SizeHint::with_exact(left as u64))
+            }
             Kind::Stream(_) => SizeHint::default(),
         }
     }

@@ -1,6 +1,7 @@
 //! Request bodies: size, media type, and decoding into objects of the expected type.
 
 use std::borrow::Cow;
+use std::time::Duration;
 
 use bytes::{Buf as _, BufMut as _, Bytes, BytesMut};
 use http_body_util::BodyExt as _;
@@ -12,20 +13,54 @@ use kubewright_apimachinery::types::Type;
 use kubewright_apis::protobuf;
 use serde_json::Value;
 use serde_saphyr::options::DuplicateKeyPolicy;
+use tokio::sync::SemaphorePermit;
 
 use crate::registry::resource::is_registered;
 use crate::request::Request;
 use crate::request::options::FieldValidation;
+use crate::server::RequestLimits;
 use crate::stack::on_large_stack;
 
 /// Maximum size of a body in bytes.
 pub(crate) const MAX_BODY: usize = 3 << 20;
 
+/// Memory for bodies is reserved in steps of this size.
+const RESERVED_AT_ONCE: usize = 64 << 10;
+
 /// The supported media types, as error messages list them.
 const ACCEPTED: &str = "application/json, application/yaml, application/vnd.kubernetes.protobuf";
 
-/// Reads a complete body, up to the limit.
-pub(crate) async fn read<B>(mut body: B) -> Result<Bytes, ApiError>
+/// A body that is not read may be sent for this long before the connection is closed.
+const DRAIN_TIME: Duration = Duration::from_secs(2);
+/// The most that is read of a body that is not used.
+const DRAIN_BYTES: usize = 16 << 20;
+
+/// Reads the rest of a body that was not used. Otherwise a client on HTTP/1.1 that is still sending gets a connection
+/// reset instead of the response. Returns whether the end was reached.
+pub(crate) async fn drain<B>(body: &mut B) -> bool
+where
+    B: http_body::Body + Unpin,
+{
+    if body.is_end_stream() {
+        return true;
+    }
+    let read = async {
+        let mut left = DRAIN_BYTES;
+        while let Some(Ok(frame)) = body.frame().await {
+            let size = frame.data_ref().map_or(0, |data| data.remaining());
+            let Some(rest) = left.checked_sub(size) else { return false };
+            left = rest;
+        }
+        true
+    };
+    tokio::time::timeout(DRAIN_TIME, read).await.unwrap_or(false)
+}
+
+/// Reads a complete body, up to the limit. The memory of large bodies is reserved until the permits are dropped.
+pub(crate) async fn read<'l, B>(
+    body: &mut B,
+    limits: &'l RequestLimits,
+) -> Result<(Bytes, Vec<SemaphorePermit<'l>>), ApiError>
 where
     B: http_body::Body + Unpin,
     B::Error: std::fmt::Display,
@@ -33,6 +68,7 @@ where
     // Most bodies arrive in one chunk, which needs no copy.
     let mut first = Bytes::new();
     let mut whole = BytesMut::new();
+    let (mut reserved, mut unreserved) = (Vec::new(), 0);
     while let Some(frame) = body.frame().await {
         let frame =
             frame.map_err(|error| ApiError::bad_request(format!("unable to read the body: {error}")))?;
@@ -41,6 +77,11 @@ where
         if first.len() + whole.len() + read > MAX_BODY {
             return Err(too_large(&format!("limit is {MAX_BODY}")));
         }
+        unreserved += read;
+        if unreserved >= RESERVED_AT_ONCE {
+            reserved.push(limits.reserve(unreserved)?);
+            unreserved = 0;
+        }
         if first.is_empty() && whole.is_empty() {
             first = data.copy_to_bytes(read);
             continue;
@@ -48,7 +89,7 @@ where
         whole.extend_from_slice(&std::mem::take(&mut first));
         whole.put(data);
     }
-    Ok(if first.is_empty() { whole.freeze() } else { first })
+    Ok((if first.is_empty() { whole.freeze() } else { first }, reserved))
 }
 
 pub(crate) fn too_large(why: &str) -> ApiError {

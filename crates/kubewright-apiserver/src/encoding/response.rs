@@ -14,7 +14,7 @@ use kubewright_apis::{protobuf, table};
 use kubewright_structured_merge::packed;
 use serde_json::{Value, json};
 
-use crate::encoding::body::{Body, Items};
+use crate::encoding::body::{Body, Items, Render};
 use crate::registry::resource::Resource;
 use crate::stack::on_large_stack;
 use crate::storage::StoredObject;
@@ -335,6 +335,70 @@ pub(crate) fn list_of(
     }
 }
 
+/// Whether a list in this view is rendered while it is sent: PartialObjectMetadata and Tables, unless rows are sorted.
+pub(crate) fn is_rendered_one_by_one(served: &Resource, view: View, count: usize) -> bool {
+    match view {
+        View::Whole => false,
+        // An empty list is null.
+        View::Metadata(_) | View::MetadataList(_) => count > 0,
+        View::Table(..) => !table::sorts_rows(served.gvk()),
+    }
+}
+
+/// The JSON before and after the items of a list in this view.
+pub(crate) fn list_ends(
+    served: &Resource,
+    view: View,
+    list_meta: &serde_json::Map<String, Value>,
+) -> (Vec<u8>, &'static [u8]) {
+    let (mut head, items) = match view {
+        View::Whole => {
+            (json!({"kind": served.list_kind(), "apiVersion": served.gvk().api_version()}), "items")
+        }
+        View::Metadata(version) | View::MetadataList(version) => {
+            let api_version = format!("meta.k8s.io/{version}");
+            (json!({"kind": "PartialObjectMetadataList", "apiVersion": api_version}), "items")
+        }
+        View::Table(version, _) => {
+            let api_version = format!("meta.k8s.io/{version}");
+            let columns = served.strategy.columns();
+            (json!({"kind": "Table", "apiVersion": api_version, "columnDefinitions": columns}), "rows")
+        }
+    };
+    head["metadata"] = list_meta.clone().into();
+    let mut head = json::to_vec(&head);
+    head.pop();
+    head.extend_from_slice(format!(",\"{items}\":[").as_bytes());
+    (head, b"]}")
+}
+
+/// Renders an item of a list in this view.
+pub(crate) fn render(served: Arc<Resource>, view: View, now: i64) -> Render {
+    Box::new(move |version| {
+        let object = object(&served, version);
+        let item = match view {
+            View::Whole => object,
+            View::Metadata(version) | View::MetadataList(version) => metadata_of(&served, &object, version),
+            View::Table(version, include) => row_of(&served, version, include, &object, now),
+        };
+        json::to_vec(&item).into()
+    })
+}
+
+/// The row of an object in a Table.
+fn row_of(served: &Resource, version: &str, include: Include, object: &Value, now: i64) -> Value {
+    let object_of = match include {
+        Include::Nothing => Value::Null,
+        Include::Metadata => metadata_of(served, object, version),
+        Include::Object => object.clone(),
+    };
+    let mut row = json!({"cells": served.strategy.cells(object, now), "object": object_of});
+    if let Some(conditions) = table::row_conditions(served.gvk(), object) {
+        row["conditions"] = conditions;
+    }
+    row
+}
+
 /// A Table with a row for each object.
 pub(crate) fn table_of<'a>(
     served: &Resource,
@@ -346,21 +410,8 @@ pub(crate) fn table_of<'a>(
 ) -> Value {
     let mut objects: Vec<&Value> = objects.collect();
     table::sort_rows(served.gvk(), &mut objects);
-    let rows: Vec<Value> = objects
-        .into_iter()
-        .map(|object| {
-            let object_of = match include {
-                Include::Nothing => Value::Null,
-                Include::Metadata => metadata_of(served, object, version),
-                Include::Object => object.clone(),
-            };
-            let mut row = json!({"cells": served.strategy.cells(object, now), "object": object_of});
-            if let Some(conditions) = table::row_conditions(served.gvk(), object) {
-                row["conditions"] = conditions;
-            }
-            row
-        })
-        .collect();
+    let rows: Vec<Value> =
+        objects.into_iter().map(|object| row_of(served, version, include, object, now)).collect();
     json!({
         "kind": "Table",
         "apiVersion": format!("meta.k8s.io/{version}"),

@@ -105,7 +105,7 @@ impl Inner {
     pub(crate) async fn delete_collection(
         &self,
         request: &Request,
-        served: &Resource,
+        served: &Arc<Resource>,
         namespace: &str,
         body: &Bytes,
     ) -> Result<Response<Body>, ApiError> {

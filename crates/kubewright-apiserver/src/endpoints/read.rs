@@ -118,7 +118,7 @@ impl Inner {
     pub(crate) async fn list(
         &self,
         request: &Request,
-        served: &Resource,
+        served: &Arc<Resource>,
         namespace: &str,
         only: &str,
     ) -> Result<Response<Body>, ApiError> {
@@ -140,7 +140,7 @@ impl Inner {
         self.convert_versions(served, &listing.map(|listing| listing.items).unwrap_or_default()).await
     }
 
-    pub(crate) fn list_answer(&self, served: &Resource, format: Format, page: Page) -> Response<Body> {
+    pub(crate) fn list_answer(&self, served: &Arc<Resource>, format: Format, page: Page) -> Response<Body> {
         if matches!(format.view, View::Metadata(_)) {
             return response::failure(&wrong_number(served, true));
         }
@@ -166,6 +166,12 @@ impl Inner {
                 let head = protobuf::list_head(&api_version, served.list_kind(), &list, length);
                 let body = Body::list(head, Items::Encoded(items), b"", protobuf::TAIL);
                 return response::respond(StatusCode::OK, protobuf::MEDIA_TYPE, body);
+            }
+            (view, Encoding::Json) if response::is_rendered_one_by_one(served, view, page.items.len()) => {
+                let (head, tail) = response::list_ends(served, view, &meta);
+                let render = response::render(served.clone(), view, self.clock.now());
+                let body = Body::list(head, Items::Rendered(page.items, render), b",", tail);
+                return response::respond(StatusCode::OK, "application/json", body);
             }
             _ => {}
         }

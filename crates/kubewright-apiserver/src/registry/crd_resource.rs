@@ -31,6 +31,8 @@ pub(crate) struct CrdResource {
     /// The last revision of the CRD with this state.
     revision: AtomicU64,
     compiled: Arc<BTreeMap<String, Compiled>>,
+    /// Whether validation may match patterns that need much CPU time.
+    pub(crate) has_costly_patterns: bool,
     converter: Option<Arc<Converter>>,
     /// The revision at which this state was replaced or its CRD deleted; zero before that. Shared with states
     /// that do not differ for watches.
@@ -55,6 +57,7 @@ impl CrdResource {
             validation: validation.into(),
             revision: AtomicU64::new(revision),
             compiled: Arc::new(compiled),
+            has_costly_patterns: has_costly_pattern(object.at("spec.versions")),
             retired: Arc::default(),
         })
     }
@@ -66,6 +69,7 @@ impl CrdResource {
             validation: self.validation.clone(),
             revision: AtomicU64::new(self.revision.load(Ordering::Relaxed)),
             compiled: self.compiled.clone(),
+            has_costly_patterns: self.has_costly_patterns,
             converter: self.converter.clone(),
             retired: Arc::default(),
         }
@@ -199,4 +203,23 @@ impl Versions for CrdResource {
 
 fn unknown(api_version: &str) -> ConvertError {
     ConvertError::Failed(format!("request to convert CR to an invalid group/version: {api_version}"))
+}
+
+/// Whether a schema has a pattern with a Unicode class or a large repetition. Such patterns compile to large automata,
+/// and a match may visit all their states for each character.
+fn has_costly_pattern(schema: &Value) -> bool {
+    match schema {
+        Value::Object(fields) => fields.iter().any(|(name, value)| match value {
+            Value::String(pattern) if name == "pattern" => is_costly(pattern),
+            _ => has_costly_pattern(value),
+        }),
+        Value::Array(items) => items.iter().any(has_costly_pattern),
+        _ => false,
+    }
+}
+
+fn is_costly(pattern: &str) -> bool {
+    let repeats = pattern.split('{').skip(1).filter_map(|rest| rest.split('}').next());
+    let numbers = repeats.flat_map(|bounds| bounds.split(',')).filter_map(|bound| bound.parse::<u32>().ok());
+    pattern.contains("\\p") || pattern.contains("\\P") || numbers.max().unwrap_or_default() > 64
 }

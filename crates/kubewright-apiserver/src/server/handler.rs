@@ -1,12 +1,13 @@
 //! The filter chain and the router: from an HTTP request to the handler of its verb.
 //!
-//! The filters are: compaction, authentication, impersonation, audit, authorization, the body limit, and the wait for
+//! The filters are: compaction, authentication, limits, impersonation, audit, authorization, the body limit, and the wait for
 //! the log. The router finds the resource, and the verb or subresource.
 
 use std::sync::Arc;
 use std::task::{Context, Poll};
 
-use http::{HeaderValue, Method, Response, StatusCode, header};
+use http::request::Parts;
+use http::{HeaderValue, Method, Response, StatusCode, Version, header};
 use kubewright_apimachinery::status::ApiError;
 
 use super::{ApiServer, Inner};
@@ -17,9 +18,15 @@ use crate::encoding::body::Body;
 use crate::encoding::negotiate::error_encoding;
 use crate::encoding::request_body;
 use crate::encoding::response::{self, Encoding};
+use crate::off_worker::poll_off_worker;
 use crate::registry::resource::Resource;
-use crate::request::{Request, ResourcePath, Target};
+use crate::request::{OverSocket, Request, ResourcePath, Target};
 use crate::stack::poll_on_large_stack;
+
+/// Bodies above this size are decoded and validated off the worker thread.
+const LARGE_BODY: usize = 32 << 10;
+/// The same, for custom resources: their schemas come from users.
+const LARGE_CUSTOM: usize = 4 << 10;
 
 impl ApiServer {
     /// Handles a request.
@@ -31,10 +38,15 @@ impl ApiServer {
         self.inner.compaction.advance(self.inner.clock.now_micros(), self.inner.store.revision());
         let accept = request.headers().get(header::ACCEPT).and_then(|accept| accept.to_str().ok());
         let encoding = accept.map_or(Encoding::Json, error_encoding);
-        let mut response = match self.answer(request).await {
+        let (parts, mut body) = request.into_parts();
+        let mut response = match self.answer(&parts, &mut body).await {
             Ok(response) => response,
             Err(error) => response::failure(&error),
         };
+        let is_http1 = parts.extensions.get::<OverSocket>().is_some() && parts.version <= Version::HTTP_11;
+        if is_http1 && !request_body::drain(&mut body).await {
+            response.headers_mut().insert(header::CONNECTION, HeaderValue::from_static("close"));
+        }
         if encoding != Encoding::Json && response.status().as_u16() >= 400 {
             response = response::failure_in(encoding, response);
         }
@@ -48,19 +60,22 @@ impl ApiServer {
         response
     }
 
-    async fn answer<B>(&self, request: http::Request<B>) -> Result<Response<Body>, ApiError>
+    async fn answer<B>(&self, parts: &Parts, body: &mut B) -> Result<Response<Body>, ApiError>
     where
         B: http_body::Body + Unpin,
         B::Error: std::fmt::Display,
     {
-        let (parts, body) = request.into_parts();
         let bearer = match parts.headers.get(header::AUTHORIZATION).map(HeaderValue::to_str) {
             None => None,
             Some(Ok(header)) => Some(Bearer::read(header)),
             Some(Err(_)) => return Err(unauthorized()),
         };
-        let sender = self.inner.authn.authenticate(&parts, bearer.as_ref())?;
-        let mut request = Request::new(&parts, sender);
+        let sender = self.inner.authn.authenticate(parts, bearer.as_ref())?;
+        let mut request = Request::new(parts, sender);
+        let _permit = match self.inner.request_limits.admit(&request) {
+            Ok(permit) => permit,
+            Err(exceeded) => return Ok(exceeded.response()),
+        };
         request.user = self.inner.authn.acting_user(&request)?;
         let mut answer = self.answer_as(&request, body).await;
         if bearer == Some(Bearer::ExtraSpace) {
@@ -76,7 +91,7 @@ impl ApiServer {
     }
 
     /// Handles an authenticated request.
-    async fn answer_as<B>(&self, request: &Request, body: B) -> Result<Response<Body>, ApiError>
+    async fn answer_as<B>(&self, request: &Request, body: &mut B) -> Result<Response<Body>, ApiError>
     where
         B: http_body::Body + Unpin,
         B::Error: std::fmt::Display,
@@ -86,14 +101,14 @@ impl ApiServer {
         let mut response = match &request.target {
             Target::Other => self.inner.other(request),
             Target::Resource(path) => {
-                let bytes = match request.method {
-                    Method::GET | Method::HEAD => bytes::Bytes::new(),
+                let (bytes, _reserved) = match request.method {
+                    Method::GET | Method::HEAD => (bytes::Bytes::new(), Vec::new()),
                     _ => {
                         // Reject writes before they become visible: they could not be stored.
                         if let Some(error) = self.inner.store.failure() {
                             return Err(not_durable(&error));
                         }
-                        request_body::read(body).await?
+                        request_body::read(body, &self.inner.request_limits).await?
                     }
                 };
                 let response = self.inner.resource(request, path, &bytes).await;
@@ -150,7 +165,9 @@ impl Inner {
         };
         // CRD schemas and rules are checked recursively, down to the deepest field.
         let writes = !matches!(request.method, Method::GET | Method::HEAD);
-        let response = if served.defines_resources() && writes {
+        let response = if request.over_socket && is_expensive(request, served, body) {
+            poll_off_worker(poll_on_large_stack(handle)).await
+        } else if served.defines_resources() && writes {
             poll_on_large_stack(handle).await
         } else {
             handle.await
@@ -202,6 +219,23 @@ impl Inner {
             "delete" => self.delete(request, served, namespace, &path.name, body).await,
             "deletecollection" => self.delete_collection(request, served, namespace, body).await,
             _ => Err(ApiError::method_not_allowed()),
+        }
+    }
+}
+
+/// Whether a request may need much CPU time: large bodies, CRDs, patterns of custom resources, deletions with their
+/// dependents, and lists that are encoded before they are sent.
+fn is_expensive(request: &Request, served: &Resource, body: &bytes::Bytes) -> bool {
+    match request.method {
+        Method::GET | Method::HEAD => {
+            let accept = request.header(header::ACCEPT);
+            request.verb() == "list" && (accept.contains("yaml") || accept.contains("protobuf"))
+        }
+        Method::DELETE => true,
+        _ => {
+            body.len() > LARGE_BODY
+                || served.defines_resources()
+                || served.crd().is_some_and(|crd| crd.has_costly_patterns || body.len() > LARGE_CUSTOM)
         }
     }
 }

@@ -3,14 +3,18 @@
 //! A few large chunks are cheaper to send than many small ones, and the buffer of a sent chunk is reused. A
 //! list of any length needs the memory of one chunk.
 
+use std::borrow::Cow;
 use std::sync::Arc;
 
 use bytes::{Bytes, BytesMut};
 
 use crate::storage::StoredObject;
 
-/// Maximum size of a chunk.
+/// A chunk ends with the item that reaches this size.
 const PIECE: usize = 64 << 10;
+
+/// Renders an item when it is sent.
+pub(crate) type Render = Box<dyn Fn(&StoredObject) -> Bytes + Send>;
 
 /// The items of a list.
 pub(crate) enum Items {
@@ -18,27 +22,34 @@ pub(crate) enum Items {
     Stored(Vec<Arc<StoredObject>>),
     /// Another encoding.
     Encoded(Vec<Bytes>),
+    /// Another view of stored objects, such as rows of a Table. Rendered one by one while the list is sent.
+    Rendered(Vec<Arc<StoredObject>>, Render),
 }
 
 impl Items {
     fn len(&self) -> usize {
         match self {
-            Self::Stored(versions) => versions.len(),
+            Self::Stored(versions) | Self::Rendered(versions, _) => versions.len(),
             Self::Encoded(items) => items.len(),
         }
     }
 
-    fn get(&self, at: usize) -> Option<&[u8]> {
+    fn get(&self, at: usize) -> Option<Cow<'_, [u8]>> {
         match self {
-            Self::Stored(versions) => versions.get(at).map(|version| &*version.json),
-            Self::Encoded(items) => items.get(at).map(|item| &**item),
+            Self::Stored(versions) => versions.get(at).map(|version| Cow::Borrowed(&*version.json)),
+            Self::Encoded(items) => items.get(at).map(|item| Cow::Borrowed(&**item)),
+            Self::Rendered(versions, render) => {
+                versions.get(at).map(|version| render(version).to_vec().into())
+            }
         }
     }
 
-    fn bytes(&self) -> usize {
+    /// The size, if it is known before the items are rendered.
+    fn bytes(&self) -> Option<usize> {
         match self {
-            Self::Stored(versions) => versions.iter().map(|version| version.json.len()).sum(),
-            Self::Encoded(items) => items.iter().map(Bytes::len).sum(),
+            Self::Stored(versions) => Some(versions.iter().map(|version| version.json.len()).sum()),
+            Self::Encoded(items) => Some(items.iter().map(Bytes::len).sum()),
+            Self::Rendered(..) => None,
         }
     }
 }
@@ -46,50 +57,54 @@ impl Items {
 pub(super) struct Joined {
     head: Vec<u8>,
     items: Items,
-    /// Index of the first item of the next chunk.
+    /// Index of the next item.
     at: usize,
     separator: &'static [u8],
     tail: &'static [u8],
-    left: usize,
+    /// The remaining size, if it is known.
+    left: Option<usize>,
+    ended: bool,
     piece: BytesMut,
 }
 
 impl Joined {
     pub(super) fn new(head: Vec<u8>, items: Items, separator: &'static [u8], tail: &'static [u8]) -> Self {
         let separators = items.len().saturating_sub(1) * separator.len();
-        let left = head.len() + items.bytes() + separators + tail.len();
-        Self { head, items, at: 0, separator, tail, left, piece: BytesMut::new() }
+        let left = items.bytes().map(|bytes| head.len() + bytes + separators + tail.len());
+        Self { head, items, at: 0, separator, tail, left, ended: false, piece: BytesMut::new() }
     }
 
-    /// Number of remaining bytes.
-    pub(super) fn left(&self) -> usize {
+    /// Number of remaining bytes, if it is known.
+    pub(super) fn left(&self) -> Option<usize> {
         self.left
     }
 
+    pub(super) fn is_ended(&self) -> bool {
+        self.ended
+    }
+
     pub(super) fn next(&mut self) -> Option<Bytes> {
-        if self.left == 0 {
+        if self.ended {
             return None;
         }
-        self.piece.reserve(PIECE.min(self.left));
+        self.piece.reserve(PIECE.min(self.left.unwrap_or(PIECE)));
         self.piece.extend_from_slice(&std::mem::take(&mut self.head));
         while let Some(item) = self.items.get(self.at) {
-            // Reserve space for the separator and the tail. An item larger than a chunk is sent as its own
-            // chunk.
-            let end = self.separator.len() + self.tail.len();
-            if !self.piece.is_empty() && self.piece.len() + item.len() + end > PIECE {
-                break;
-            }
             if self.at > 0 {
                 self.piece.extend_from_slice(self.separator);
             }
-            self.piece.extend_from_slice(item);
+            self.piece.extend_from_slice(&item);
             self.at += 1;
+            if self.piece.len() >= PIECE {
+                break;
+            }
         }
         if self.at == self.items.len() {
             self.piece.extend_from_slice(std::mem::take(&mut self.tail));
+            self.ended = true;
         }
         let piece = self.piece.split().freeze();
-        self.left -= piece.len();
+        self.left = self.left.map(|left| left - piece.len());
         Some(piece)
     }
 }
@@ -101,13 +116,13 @@ mod tests {
     fn read(items: &[Vec<u8>]) -> (Vec<u8>, Vec<usize>) {
         let items = items.iter().map(|item| Bytes::copy_from_slice(item)).collect();
         let mut joined = Joined::new(b"<".to_vec(), Items::Encoded(items), b",", b">");
-        let expected = joined.left();
+        let expected = joined.left().unwrap();
         let (mut all, mut sizes) = (Vec::new(), Vec::new());
         while let Some(piece) = joined.next() {
             sizes.push(piece.len());
             all.extend_from_slice(&piece);
         }
-        assert_eq!((all.len(), joined.left()), (expected, 0));
+        assert_eq!((all.len(), joined.left(), joined.is_ended()), (expected, Some(0), true));
         (all, sizes)
     }
 
@@ -119,10 +134,10 @@ mod tests {
     }
 
     #[test]
-    fn a_long_list_is_chunked_and_a_long_item_is_one_chunk() {
+    fn a_long_list_is_chunked() {
         let items = [vec![b'a'; 40_000], vec![b'b'; 40_000], vec![b'c'; 200_000], vec![b'd'; 10]];
         let (all, sizes) = read(&items);
         assert_eq!(all, [b"<", items.join(&b","[..]).as_slice(), b">"].concat());
-        assert_eq!(sizes, [40_001, 40_001, 200_001, 12]);
+        assert_eq!(sizes, [80_002, 200_013]);
     }
 }
