@@ -59,8 +59,10 @@ impl Inner {
                 }
                 Ok(response::respond_json(StatusCode::OK, &self.version.info()))
             }
-            ["healthz" | "livez" | "readyz"] if path == trimmed => Ok(health(request, parts[0])),
-            ["healthz" | "livez" | "readyz", ref check @ ..] => Ok(single_check(&check.join("/"))),
+            ["healthz" | "livez" | "readyz"] if path == trimmed => Ok(self.health(request, parts[0])),
+            [endpoint @ ("healthz" | "livez" | "readyz"), ref check @ ..] => {
+                Ok(self.single_check(endpoint, &check.join("/")))
+            }
             ["openapi", ref path @ ..] => self.openapi(request, path),
             ["metrics"] => Ok(self.metrics()),
             [".well-known", "openid-configuration"] => self.authn.openid_configuration(),
@@ -324,21 +326,44 @@ fn aggregated_resource(served: &Resource) -> Value {
     resource
 }
 
-fn health(request: &Request, endpoint: &str) -> Response<Body> {
-    use std::fmt::Write as _;
-    if request.query.get("verbose").is_none() {
-        return response::respond(StatusCode::OK, TEXT, "ok");
+impl Inner {
+    /// `/healthz`, `/livez` and `/readyz`. The server is not ready while its log cannot be written.
+    fn health(&self, request: &Request, endpoint: &str) -> Response<Body> {
+        use std::fmt::Write as _;
+        let excluded: Vec<&str> = request.query.all("exclude").collect();
+        let fails = |check: &str| !excluded.contains(&check) && self.check_fails(endpoint, check);
+        let failed = CHECKS.into_iter().any(fails);
+        if request.query.get("verbose").is_none() && !failed {
+            return response::respond(StatusCode::OK, TEXT, "ok");
+        }
+        let mut text = String::new();
+        for check in CHECKS {
+            let line = match check {
+                check if excluded.contains(&check) => format!("[+]{check} excluded: ok"),
+                check if fails(check) => format!("[-]{check} failed: reason withheld"),
+                check => format!("[+]{check} ok"),
+            };
+            writeln!(text, "{line}").unwrap_or_default();
+        }
+        let (status, word) =
+            if failed { (StatusCode::INTERNAL_SERVER_ERROR, "failed") } else { (StatusCode::OK, "passed") };
+        writeln!(text, "{endpoint} check {word}").unwrap_or_default();
+        response::respond(status, TEXT, text)
     }
-    let excluded: Vec<&str> = request.query.all("exclude").collect();
-    let mut text = String::new();
-    for check in CHECKS {
-        let word = if excluded.contains(&check) { "excluded: ok" } else { "ok" };
-        writeln!(text, "[+]{check} {word}").unwrap_or_default();
-    }
-    writeln!(text, "{endpoint} check passed").unwrap_or_default();
-    response::respond(StatusCode::OK, TEXT, text)
-}
 
-fn single_check(name: &str) -> Response<Body> {
-    if CHECKS.contains(&name) { response::respond(StatusCode::OK, TEXT, "ok") } else { no_page() }
+    fn single_check(&self, endpoint: &str, name: &str) -> Response<Body> {
+        if !CHECKS.contains(&name) {
+            return no_page();
+        }
+        if self.check_fails(endpoint, name) {
+            let text = "internal server error: etcd failed: reason withheld\n";
+            return response::respond(StatusCode::INTERNAL_SERVER_ERROR, TEXT, text);
+        }
+        response::respond(StatusCode::OK, TEXT, "ok")
+    }
+
+    /// The log has the place of etcd. As upstream, it does not affect liveness.
+    fn check_fails(&self, endpoint: &str, check: &str) -> bool {
+        check == "etcd" && endpoint != "livez" && self.store.failure().is_some()
+    }
 }

@@ -123,6 +123,8 @@ impl Watch {
             .list(&self.served.storage, &self.filter.prefix, None)
             .map_err(|error| ApiError::internal(error.to_string()))?;
         self.cursor = listing.revision;
+        // After a permanent failure of the log, reads are still served.
+        let _ = self.server.store.synced(listing.revision).await;
         self.server.convert_versions(&self.served, &listing.items).await?;
         for version in &listing.items {
             if self.lets_through(version) {
@@ -184,6 +186,13 @@ impl Watch {
                 false
             }
             Ok(events) => {
+                // An event is sent when it is durable. After a permanent failure of the log, watches end.
+                if let Some(last) = events.last()
+                    && self.server.store.synced(last.revision()).await.is_err()
+                {
+                    self.ended = true;
+                    return false;
+                }
                 if let Err(error) = self.convert(&events).await {
                     self.fail(&error);
                     return false;

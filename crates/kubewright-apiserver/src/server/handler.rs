@@ -112,12 +112,13 @@ impl ApiServer {
                     }
                 };
                 let response = self.inner.resource(request, path, &bytes).await;
-                if !matches!(request.method, Method::GET | Method::HEAD) && response.is_ok() {
-                    self.inner
-                        .store
-                        .synced(self.inner.store.revision())
-                        .await
-                        .map_err(|error| not_durable(&error))?;
+                // Neither a write nor a read returns a state that a crash could still undo. Watches wait per event.
+                if response.is_ok() && !request.is_watch() {
+                    let synced = self.inner.store.synced(self.inner.store.revision()).await;
+                    // After a permanent failure of the log, reads are still served.
+                    if !matches!(request.method, Method::GET | Method::HEAD) {
+                        synced.map_err(|error| not_durable(&error))?;
+                    }
                 }
                 response
             }

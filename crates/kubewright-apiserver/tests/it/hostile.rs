@@ -8,6 +8,7 @@ mod custom;
 mod lists;
 mod numbers;
 mod patches;
+mod roles;
 mod sockets;
 mod urls;
 
