@@ -3,13 +3,14 @@
 //! In a real cluster, controllers do this asynchronously. Here a commit adds its steps to an [`AfterCommit`],
 //! and the write path runs the list at its end ([`Inner::finish`]). Steps commit as well and add to the same
 //! list, so chains and cycles of owners need no recursion. The steps are implemented in `gc`,
-//! `crd_controller`, `service_ips`, `auth/aggregation` and `signing`.
+//! `crd_controller`, `service_ips`, `auth/aggregation`, `signing` and `admission/policy/type_checking`.
 
 use std::collections::VecDeque;
 use std::sync::Arc;
 
 use kubewright_apimachinery::object::Fields as _;
 
+use crate::admission::VALIDATING_POLICIES;
 use crate::delete::{FOREGROUND, ORPHAN};
 use crate::gc::locate;
 use crate::resources::Resource;
@@ -36,6 +37,8 @@ enum Step {
     AggregateRoles,
     /// A CertificateSigningRequest was written.
     SigningRequest(Arc<str>),
+    /// A ValidatingAdmissionPolicy was written.
+    TypeCheckPolicy(Arc<str>),
 }
 
 /// The pending steps.
@@ -60,6 +63,9 @@ impl AfterCommit {
         self.role_step(served);
         if *served.storage == *crate::signing::STORAGE {
             self.steps.push_back(Step::SigningRequest(version.key.clone()));
+        }
+        if *served.storage == *VALIDATING_POLICIES {
+            self.steps.push_back(Step::TypeCheckPolicy(version.key.clone()));
         }
         if !version.attributes.owners.is_empty() {
             self.steps.push_back(Step::Dangling(served.storage.clone(), version.key.clone()));
@@ -144,6 +150,7 @@ impl Inner {
                 Step::EmptyDefinition(name) => self.empty_definition(&name, after),
                 Step::AggregateRoles => self.aggregate_roles(),
                 Step::SigningRequest(name) => self.follow_signing_request(&name),
+                Step::TypeCheckPolicy(name) => self.type_check_policy(&name),
             }
         }
     }

@@ -82,7 +82,7 @@ impl Cluster {
         let requests = Arc::<Requests>::default();
         let mut admission = AdmissionPlugins::default();
         // Not a default plugin. Clusters that enable it need the permission on `finalizers`.
-        admission.enable.insert("OwnerReferencesPermissionEnforcement".to_owned());
+        admission.enable.push("OwnerReferencesPermissionEnforcement".to_owned());
         let options = Options { audit: Some(requests.clone()), admission, ..Options::default() };
         let runtime = Runtime::new().expect("a runtime");
         let listening =
