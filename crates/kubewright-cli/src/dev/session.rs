@@ -110,20 +110,20 @@ impl Session {
             Some(_) => None,
             None => Some(Page::start(cluster.client().clone(), options.page_port).await?),
         };
-        let host = if cluster.is_existing() {
-            // Nothing serves the webhooks of a run that crashed.
-            match webhooks::clean_up(cluster.client(), &metadata.name).await {
-                Ok(0) => {}
-                Ok(left) => {
-                    let what = count(left, "object");
-                    report.step("webhooks", &format!("{what} of an earlier run deleted or restored"))?;
-                }
-                // The user may lack the permission, and the operator may have no webhooks.
-                Err(error) => {
-                    let message = format!("cannot look for webhooks of an earlier run: {error:#}");
-                    report.failed("webhooks", &message)?;
-                }
+        // Nothing serves the webhooks of a run that crashed.
+        match webhooks::clean_up(cluster.client(), &metadata.name).await {
+            Ok(0) => {}
+            Ok(left) => {
+                let what = count(left, "object");
+                report.step("webhooks", &format!("{what} of an earlier run deleted or restored"))?;
             }
+            // The user may lack the permission, and the operator may have no webhooks.
+            Err(error) => {
+                let message = format!("cannot look for webhooks of an earlier run: {error:#}");
+                report.failed("webhooks", &message)?;
+            }
+        }
+        let host = if cluster.is_existing() {
             Host::of_existing(options.webhook_host.as_deref(), cluster.context())
         } else {
             Some(Host::Loopback)
