@@ -13,8 +13,7 @@ use crate::progress::Progress;
 use crate::row::Row;
 
 /// Every suite, in the order of the table.
-pub(crate) const SUITES: &[Suite] =
-    &[
+pub(crate) const SUITES: &[Suite] = &[
     facts::SUITE,
     server::SUITE,
     custom::SUITE,

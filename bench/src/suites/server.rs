@@ -69,7 +69,7 @@ fn run(bench: &Bench) -> Result<Vec<Row>> {
         say("watchers");
         watching(&threads, &mut rows)?;
         say("webhooks");
-        webhooks::measure(&runtime, &threads, &mut rows)?;
+        webhooks::measure(&runtime, &threads, webhooks::SIZES, &mut rows)?;
     }
     Ok(rows.into_vec())
 }

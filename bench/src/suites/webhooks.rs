@@ -68,7 +68,8 @@ fn reviews() -> Vec<(&'static str, Review)> {
     invalid.spec.hosts.push("localhost".to_owned());
     let mut without_protocol = valid.clone();
     without_protocol.spec.ports.iter_mut().for_each(|port| port.protocol = None);
-    let review = |path, object: &Widget, allowed| Review { path, body: admission(object).to_string().into(), allowed };
+    let review =
+        |path, object: &Widget, allowed| Review { path, body: admission(object).to_string().into(), allowed };
     vec![
         ("validations", review(VALIDATE, &valid, true)),
         ("rejections with three field errors", review(VALIDATE, &invalid, false)),

@@ -48,7 +48,10 @@ impl WebhookServer for Peer {
                         let stream = TokioIo::new(tls.accept(stream).await?);
                         let service = TowerToHyperService::new(router);
                         let builder = Builder::new(TokioExecutor::new());
-                        builder.serve_connection(stream, service).await.map_err(|error| anyhow::anyhow!(error))
+                        builder
+                            .serve_connection(stream, service)
+                            .await
+                            .map_err(|error| anyhow::anyhow!(error))
                     };
                     if let Err(error) = served.await {
                         debug!(%error, "connection failed");
@@ -91,10 +94,7 @@ async fn mutate(body: Bytes) -> Response {
     })
 }
 
-fn review(
-    body: &Bytes,
-    answer: impl FnOnce(&AdmissionRequest<Widget>) -> AdmissionResponse,
-) -> Response {
+fn review(body: &Bytes, answer: impl FnOnce(&AdmissionRequest<Widget>) -> AdmissionResponse) -> Response {
     let review: AdmissionReview<Widget> = match serde_json::from_slice(body) {
         Ok(review) => review,
         Err(error) => return (StatusCode::BAD_REQUEST, error.to_string()).into_response(),

@@ -29,10 +29,19 @@ use crate::row::{Rows, Unit};
 use crate::samples::Samples;
 use crate::suites::webhooks::conversion;
 
-/// Writes of a measurement.
-const WRITES: usize = 2_000;
-/// Writes that wait for a webhook while others are measured.
-const HANGING: usize = 100;
+/// The sizes of the measurements.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Sizes {
+    /// Writes of a measurement.
+    writes: usize,
+    /// Writes that wait for a webhook while others are measured.
+    hanging: usize,
+    /// Objects of a list.
+    objects: usize,
+}
+
+pub(super) const SIZES: Sizes = Sizes { writes: 2_000, hanging: 100, objects: OBJECTS };
+
 const CONFIGURATIONS: &str = "/apis/admissionregistration.k8s.io/v1/validatingwebhookconfigurations";
 const WIDGETS: &str = "namespaces/default/widgets";
 
@@ -60,22 +69,22 @@ impl AdmissionHandler for Hangs {
     }
 }
 
-pub(super) fn measure(runtime: &Runtime, threads: &Runtime, rows: &mut Rows) -> Result<()> {
-    runtime.block_on(in_process(rows))?;
-    over_tls(runtime, threads, rows)?;
-    threads.block_on(beside_a_hanging_webhook(rows))?;
-    runtime.block_on(with_conversion(rows))?;
-    runtime.block_on(in_protobuf(rows))
+pub(super) fn measure(runtime: &Runtime, threads: &Runtime, sizes: Sizes, rows: &mut Rows) -> Result<()> {
+    runtime.block_on(in_process(sizes, rows))?;
+    over_tls(runtime, threads, sizes, rows)?;
+    threads.block_on(beside_a_hanging_webhook(sizes, rows))?;
+    runtime.block_on(with_conversion(sizes, rows))?;
+    runtime.block_on(in_protobuf(sizes, rows))
 }
 
-async fn in_process(rows: &mut Rows) -> Result<()> {
-    let none = creates(&Endpoint::InProcess(ApiServer::new(Options::default()))).await?;
+async fn in_process(sizes: Sizes, rows: &mut Rows) -> Result<()> {
+    let none = creates(&Endpoint::InProcess(ApiServer::new(Options::default())), sizes).await?;
     let endpoint = Endpoint::InProcess(ApiServer::new(Options::default()));
     for number in 0..10 {
         let other = json!({"service": {"namespace": "default", "name": "none"}});
         configure(&endpoint, &format!("other-{number}"), &other, "secrets").await?;
     }
-    let past = creates(&endpoint).await?;
+    let past = creates(&endpoint, sizes).await?;
     let name = "create past 10 configurations that do not match, in-process";
     let row = rows.sample_beside(name, Unit::Micros, past, ("no configurations", none));
     // At most 10 % more.
@@ -87,7 +96,7 @@ async fn in_process(rows: &mut Rows) -> Result<()> {
     let endpoint = Endpoint::InProcess(server);
     let hook = json!({"service": {"namespace": "default", "name": "hook", "path": "/"}});
     configure(&endpoint, "hook", &hook, "configmaps").await?;
-    rows.sample("create through one webhook, in-process", Unit::Micros, creates(&endpoint).await?);
+    rows.sample("create through one webhook, in-process", Unit::Micros, creates(&endpoint, sizes).await?);
     Ok(())
 }
 
@@ -98,18 +107,18 @@ fn webhooks() -> Result<Webhooks> {
 }
 
 /// The webhook runs on other threads, as another process would. Wall time, because the write waits for it.
-fn over_tls(runtime: &Runtime, threads: &Runtime, rows: &mut Rows) -> Result<()> {
+fn over_tls(runtime: &Runtime, threads: &Runtime, sizes: Sizes, rows: &mut Rows) -> Result<()> {
     let webhooks = webhooks()?;
     let client = threads.block_on(serve(webhooks))?;
     runtime.block_on(async {
         let endpoint = Endpoint::InProcess(ApiServer::new(Options::default()));
         configure(&endpoint, "hook", &client, "configmaps").await?;
-        let calls = traffic::calls(&endpoint, Kind::ConfigMap, Verb::Create, WRITES);
+        let calls = traffic::calls(&endpoint, Kind::ConfigMap, Verb::Create, sizes.writes);
         let started = Instant::now();
         for call in calls {
             endpoint.call(call).await?;
         }
-        let seconds = started.elapsed().as_secs_f64() / count(WRITES);
+        let seconds = started.elapsed().as_secs_f64() / count(sizes.writes);
         rows.sample("create through one webhook, TLS", Unit::Micros, seconds);
         Ok(())
     })
@@ -133,25 +142,25 @@ async fn serve(webhooks: Webhooks) -> Result<Value> {
     Ok(json!({"url": url, "caBundle": STANDARD.encode(material.bundle())}))
 }
 
-async fn beside_a_hanging_webhook(rows: &mut Rows) -> Result<()> {
+async fn beside_a_hanging_webhook(sizes: Sizes, rows: &mut Rows) -> Result<()> {
     let server = ApiServer::new(Options::default());
     let endpoint = Endpoint::InProcess(server.clone());
-    let calm = latencies(&endpoint, "calm").await?;
+    let calm = latencies(&endpoint, "calm", sizes).await?;
     let waiting = Arc::<AtomicUsize>::default();
     let webhooks = Webhooks::new();
     webhooks.admission("/", Hangs(waiting.clone()))?;
     configure(&endpoint, "hangs", &serve(webhooks).await?, "secrets").await?;
     let mut hanging = tokio::task::JoinSet::new();
-    for number in 0..HANGING {
+    for number in 0..sizes.hanging {
         let endpoint = endpoint.clone();
         let secret = json!({"metadata": {"name": format!("secret-{number}")}});
         let call = objects::post("/api/v1/namespaces/default/secrets", &secret);
         hanging.spawn(async move { endpoint.call(call).await });
     }
-    while waiting.load(Ordering::Relaxed) < HANGING {
+    while waiting.load(Ordering::Relaxed) < sizes.hanging {
         tokio::task::yield_now().await;
     }
-    let beside = latencies(&endpoint, "beside").await?;
+    let beside = latencies(&endpoint, "beside", sizes).await?;
     ensure!(hanging.try_join_next().is_none(), "a write did not wait for the hanging webhook");
     let [beside, calm] = [beside, calm].map(|samples| samples.quantile(0.99));
     let name = "create beside 100 writes that wait for a webhook, p99";
@@ -160,9 +169,9 @@ async fn beside_a_hanging_webhook(rows: &mut Rows) -> Result<()> {
 }
 
 /// Wall times of single creates.
-async fn latencies(endpoint: &Endpoint, prefix: &str) -> Result<Samples> {
+async fn latencies(endpoint: &Endpoint, prefix: &str, sizes: Sizes) -> Result<Samples> {
     let mut samples = Samples::default();
-    for number in 0..WRITES {
+    for number in 0..sizes.writes {
         let call = objects::create(endpoint.base(), Kind::ConfigMap, &format!("{prefix}-{number}"));
         let started = Instant::now();
         endpoint.call(call).await?;
@@ -171,7 +180,7 @@ async fn latencies(endpoint: &Endpoint, prefix: &str) -> Result<Samples> {
     Ok(samples)
 }
 
-async fn with_conversion(rows: &mut Rows) -> Result<()> {
+async fn with_conversion(sizes: Sizes, rows: &mut Rows) -> Result<()> {
     let server = ApiServer::new(Options::default());
     let webhooks = Webhooks::new();
     webhooks.conversion(conversion::of_widgets())?;
@@ -196,7 +205,7 @@ async fn with_conversion(rows: &mut Rows) -> Result<()> {
     });
     endpoint.call(objects::post("/apis/apiextensions.k8s.io/v1/customresourcedefinitions", &crd)).await?;
     let collection = |version: &str| format!("/apis/bench.kubewright.dev/{version}/{WIDGETS}");
-    for number in 0..OBJECTS {
+    for number in 0..sizes.objects {
         let object = serde_json::to_value(widget(&objects::name(number), 0))?;
         endpoint.call(objects::post(&collection("v1"), &object)).await?;
     }
@@ -214,16 +223,18 @@ async fn with_conversion(rows: &mut Rows) -> Result<()> {
     Ok(())
 }
 
-async fn in_protobuf(rows: &mut Rows) -> Result<()> {
+async fn in_protobuf(sizes: Sizes, rows: &mut Rows) -> Result<()> {
     let endpoint = Endpoint::InProcess(ApiServer::new(Options::default()));
-    traffic::run(&endpoint, Kind::ConfigMap, Verb::Create, OBJECTS, 1).await?;
+    traffic::run(&endpoint, Kind::ConfigMap, Verb::Create, sizes.objects, 1).await?;
     let mut list = async |media: &str| -> Result<(f64, f64)> {
         let call = objects::read(Kind::ConfigMap.collection(), media);
         let stopwatch = endpoint.stopwatch();
         let bytes = endpoint.call(call).await?;
         Ok((stopwatch.elapsed().as_secs_f64(), count(bytes)))
     };
-    for (turn, name) in [(0, "first"), (1, "again")].into_iter().chain((2..REPEATS).map(|turn| (turn, "again"))) {
+    for (turn, name) in
+        [(0, "first"), (1, "again")].into_iter().chain((2..REPEATS).map(|turn| (turn, "again")))
+    {
         let protobuf = list("application/vnd.kubernetes.protobuf").await?;
         let json = list("application/json").await?;
         let row = format!("list of 10,000 ConfigMaps in protobuf, {name}, in-process");
@@ -237,9 +248,9 @@ async fn in_protobuf(rows: &mut Rows) -> Result<()> {
 }
 
 /// CPU time of one create in seconds.
-async fn creates(endpoint: &Endpoint) -> Result<f64> {
-    let took = traffic::run(endpoint, Kind::ConfigMap, Verb::Create, WRITES, 1).await?;
-    Ok(took.as_secs_f64() / count(WRITES))
+async fn creates(endpoint: &Endpoint, sizes: Sizes) -> Result<f64> {
+    let took = traffic::run(endpoint, Kind::ConfigMap, Verb::Create, sizes.writes, 1).await?;
+    Ok(took.as_secs_f64() / count(sizes.writes))
 }
 
 async fn configure(endpoint: &Endpoint, name: &str, client: &Value, resource: &str) -> Result<()> {
@@ -256,4 +267,22 @@ async fn configure(endpoint: &Endpoint, name: &str, client: &Value, resource: &s
 
 fn count(number: usize) -> f64 {
     f64::from(u32::try_from(number).unwrap_or(u32::MAX))
+}
+
+#[cfg(test)]
+mod tests {
+    use tokio::runtime::Builder;
+
+    use super::*;
+
+    #[test]
+    fn every_row_is_measured() {
+        let runtime = Builder::new_current_thread().enable_all().build().unwrap();
+        let threads = Builder::new_multi_thread().enable_all().build().unwrap();
+        let mut rows = Rows::default();
+        measure(&runtime, &threads, Sizes { writes: 5, hanging: 3, objects: 10 }, &mut rows).unwrap();
+        let rows = rows.into_vec();
+        assert_eq!(rows.len(), 10);
+        assert!(rows[0].target.is_some_and(|target| Some(target) > rows[0].theirs()));
+    }
 }

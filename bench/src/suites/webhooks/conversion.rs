@@ -69,8 +69,9 @@ pub(super) fn measure(runtime: &Runtime, rows: &mut Rows) -> Result<()> {
     let webhooks = Webhooks::new();
     webhooks.conversion(of_widgets())?;
     let hub = Widget::api_version(&()).into_owned();
-    let objects: Vec<Value> =
-        (0..OBJECTS).map(|turn| serde_json::to_value(widget(&format!("widget-{turn}"), turn))).collect::<Result<_, _>>()?;
+    let objects: Vec<Value> = (0..OBJECTS)
+        .map(|turn| serde_json::to_value(widget(&format!("widget-{turn}"), turn)))
+        .collect::<Result<_, _>>()?;
     let (seconds, converted) = runtime.block_on(convert(&webhooks, &objects, SPOKE))?;
     rows.sample("conversion of a widget to a spoke, in-process", Unit::Micros, seconds);
     let (seconds, back) = runtime.block_on(convert(&webhooks, &converted, &hub))?;
@@ -82,7 +83,8 @@ pub(super) fn measure(runtime: &Runtime, rows: &mut Rows) -> Result<()> {
 /// The CPU time per object in seconds, and the converted objects.
 async fn convert(webhooks: &Webhooks, objects: &[Value], version: &str) -> Result<(f64, Vec<Value>)> {
     let request = json!({"uid": "1", "desiredAPIVersion": version, "objects": objects});
-    let review = json!({"apiVersion": "apiextensions.k8s.io/v1", "kind": "ConversionReview", "request": request});
+    let review =
+        json!({"apiVersion": "apiextensions.k8s.io/v1", "kind": "ConversionReview", "request": request});
     let body = Bytes::from(review.to_string());
     let stopwatch = Stopwatch::thread();
     let mut answer = Bytes::new();

@@ -40,7 +40,12 @@ pub(super) struct Measured {
 }
 
 /// Sends a review `count` times, over several connections with one request at a time each.
-pub(super) async fn send(target: &Target, review: &Review, connections: usize, count: usize) -> Result<Measured> {
+pub(super) async fn send(
+    target: &Target,
+    review: &Review,
+    connections: usize,
+    count: usize,
+) -> Result<Measured> {
     let mut senders = Vec::new();
     for _ in 0..connections {
         senders.push(connect(target).await?);
@@ -73,7 +78,11 @@ async fn send_all(
         let status = response.status();
         let body = response.into_body().collect().await.context("read the response")?.to_bytes();
         latencies.push(started.elapsed().as_secs_f64());
-        ensure!(status.is_success(), "the webhook responded with {status}: {}", String::from_utf8_lossy(&body));
+        ensure!(
+            status.is_success(),
+            "the webhook responded with {status}: {}",
+            String::from_utf8_lossy(&body)
+        );
         // Decoding every answer would measure this client.
         if turn == 0 {
             let answer: Value = serde_json::from_slice(&body).context("the response is not JSON")?;

@@ -49,8 +49,10 @@ pub fn type_check(
             if expression.is_empty() {
                 continue;
             }
-            let found: Vec<String> =
-                checkers.iter().filter_map(|(gvk, environment)| check(*gvk, environment, expression)).collect();
+            let found: Vec<String> = checkers
+                .iter()
+                .filter_map(|(gvk, environment)| check(*gvk, environment, expression))
+                .collect();
             if !found.is_empty() {
                 let field_ref = format!("spec.validations[{index}].{field}");
                 warnings.push(ExpressionWarning { field_ref, warning: found.join("\n") });
@@ -109,9 +111,11 @@ mod tests {
 
     #[test]
     fn expressions_that_fit_the_schema_have_no_warnings() {
-        let schema = || object(json!({ "foo": { "type": "string" }, "spec": object(json!({
+        let schema = || {
+            object(json!({ "foo": { "type": "string" }, "spec": object(json!({
             "text": { "type": "string" }, "any": { "type": "object", "additionalProperties": true },
-        })) }));
+        })) }))
+        };
         for expression in [
             "object.foo == 'bar' && oldObject.foo != object.foo",
             "has(object.spec.text) && object.metadata.name == 'a' && object.kind == 'Deployment'",
@@ -120,7 +124,11 @@ mod tests {
         ] {
             assert_eq!(warnings(validation(expression), schema()), [], "{expression}");
         }
-        assert_eq!(warnings(validation("object.anything"), json!({})), [], "a schema without a type is dynamic");
+        assert_eq!(
+            warnings(validation("object.anything"), json!({})),
+            [],
+            "a schema without a type is dynamic"
+        );
     }
 
     #[test]
@@ -142,8 +150,14 @@ mod tests {
         let fields: Vec<&str> = found.iter().map(|(field, _)| field.as_str()).collect();
         let first = ["spec.validations[0].expression", "spec.validations[0].messageExpression"];
         assert_eq!(fields, [first[0], first[1], "spec.validations[1].expression"]);
-        assert!(found[0].1.contains("found no matching overload for '_==_' applied to '(string, int)'"), "{found:?}");
-        assert!(found[1].1.contains("found no matching overload for '_+_' applied to '(int, string)'"), "{found:?}");
+        assert!(
+            found[0].1.contains("found no matching overload for '_==_' applied to '(string, int)'"),
+            "{found:?}"
+        );
+        assert!(
+            found[1].1.contains("found no matching overload for '_+_' applied to '(int, string)'"),
+            "{found:?}"
+        );
         assert!(found[2].1.contains("undefined field 'nosuch'"), "{found:?}");
     }
 
@@ -155,7 +169,8 @@ mod tests {
         assert!(found[0].warning.contains("undeclared reference to 'params'"), "{found:?}");
         spec["paramKind"] = json!({ "apiVersion": "v1", "kind": "ConfigMap" });
         assert_eq!(type_check(&spec, &types, None), []);
-        let params = object(json!({ "data": { "type": "object", "additionalProperties": { "type": "string" } } }));
+        let params =
+            object(json!({ "data": { "type": "object", "additionalProperties": { "type": "string" } } }));
         let found = type_check(&spec, &types, Some(&params));
         assert!(found[0].warning.contains("undefined field 'bar'"), "{found:?}");
     }

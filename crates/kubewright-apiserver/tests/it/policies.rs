@@ -242,7 +242,8 @@ async fn a_policy_is_type_checked_against_the_kinds_that_it_matches() {
     assert_eq!(status(&server).await, json!({"observedGeneration": 2, "typeChecking": {}}));
     let (_, _, object) = send(&server, "GET", POLICY, &Value::Null).await;
     let managers = object["metadata"]["managedFields"].as_array().unwrap();
-    let ours = managers.iter().find(|it| it["manager"] == "validatingadmissionpolicy-status-controller").unwrap();
+    let ours =
+        managers.iter().find(|it| it["manager"] == "validatingadmissionpolicy-status-controller").unwrap();
     assert_eq!((&ours["operation"], &ours["subresource"]), (&json!("Apply"), &json!("status")));
 }
 

@@ -307,7 +307,11 @@ mod tests {
         webhooks.convert_here(&cluster(), &mut crds).await.unwrap();
         let url = crds[0].1["spec"]["conversion"]["webhook"]["clientConfig"]["url"].as_str().unwrap();
         assert!(url.starts_with("https://127.0.0.1:") && url.ends_with("/convert"), "{url}");
-        assert_eq!(crds[0].1["metadata"].get("annotations"), None, "an embedded cluster has nothing to restore");
+        assert_eq!(
+            crds[0].1["metadata"].get("annotations"),
+            None,
+            "an embedded cluster has nothing to restore"
+        );
         assert_eq!(crds[1], others);
     }
 

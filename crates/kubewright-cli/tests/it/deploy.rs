@@ -85,8 +85,7 @@ impl Cluster {
         admission.enable.push("OwnerReferencesPermissionEnforcement".to_owned());
         let options = Options { audit: Some(requests.clone()), admission, ..Options::default() };
         let runtime = Runtime::new().expect("a runtime");
-        let listening =
-            runtime.block_on(Listening::open(ApiServer::new(options), 0)).expect("a free port");
+        let listening = runtime.block_on(Listening::open(ApiServer::new(options), 0)).expect("a free port");
         let dir = tempfile::tempdir().expect("a folder");
         fs::write(dir.path().join("kubeconfig"), listening.kubeconfig()).expect("a file");
         let (url, ca) = (listening.url(), listening.authority().pem().to_owned());
@@ -153,7 +152,8 @@ impl Cluster {
     /// The Pod of the Deployment with the port of the operator on this machine, ready.
     #[track_caller]
     fn start_pod(&self, port: u16) {
-        let deployment = self.json(&["get", "deployment", "markdown-view-controller-manager", "-n", NAMESPACE]);
+        let deployment =
+            self.json(&["get", "deployment", "markdown-view-controller-manager", "-n", NAMESPACE]);
         let mut pod = deployment["spec"]["template"].clone();
         pod["apiVersion"] = "v1".into();
         pod["kind"] = "Pod".into();

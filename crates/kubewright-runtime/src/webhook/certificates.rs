@@ -47,10 +47,7 @@ pub struct Lifetimes {
 
 impl Default for Lifetimes {
     fn default() -> Self {
-        Self {
-            ca: SignedDuration::from_hours(10 * 365 * 24),
-            leaf: SignedDuration::from_hours(90 * 24),
-        }
+        Self { ca: SignedDuration::from_hours(10 * 365 * 24), leaf: SignedDuration::from_hours(90 * 24) }
     }
 }
 

@@ -43,7 +43,8 @@ impl Inner {
             let mut checked = json!({});
             let warnings = self.type_warnings(&registry, live.at("spec"));
             if !warnings.is_empty() {
-                let warning = |it: ExpressionWarning| json!({"fieldRef": it.field_ref, "warning": it.warning});
+                let warning =
+                    |it: ExpressionWarning| json!({"fieldRef": it.field_ref, "warning": it.warning});
                 checked["expressionWarnings"] = warnings.into_iter().map(warning).collect();
             }
             let wanted = json!({
@@ -91,7 +92,8 @@ impl Inner {
             Some(custom) => Some(self.store.get(DEFINITIONS, &custom.definition.name)?.object()),
             None => None,
         };
-        let custom: Vec<CustomVersion<'_>> = definition.iter().flat_map(CustomVersion::of_definition).collect();
+        let custom: Vec<CustomVersion<'_>> =
+            definition.iter().flat_map(CustomVersion::of_definition).collect();
         let path =
             if group.is_empty() { format!("api/{version}") } else { format!("apis/{group}/{version}") };
         openapi::resolved_schema(&openapi::v3_document(&path, &custom, &NoDescriptions)?, gvk)

@@ -108,10 +108,9 @@ async fn the_failure_policy_decides_for_every_misbehaviour() {
 
 #[tokio::test]
 async fn connections_are_reused_and_replaced_after_a_failure() {
-    let hook = Hook::start(|path, request| {
-        (path != "/hang").then(|| review(request, json!({"allowed": true})))
-    })
-    .await;
+    let hook =
+        Hook::start(|path, request| (path != "/hang").then(|| review(request, json!({"allowed": true}))))
+            .await;
     let opened = || hook.connections.swap(0, Ordering::Relaxed);
     let server = server();
     configure(&server, "Validating", "v", hook.client("/"), json!({})).await;

@@ -30,7 +30,8 @@ impl Operator {
         let deployment =
             cluster.json(&["get", "deployment", "markdown-view-controller-manager", "-n", NAMESPACE]);
         let container = &deployment["spec"]["template"]["spec"]["containers"][0];
-        let port = TcpListener::bind("127.0.0.1:0").and_then(|it| it.local_addr()).expect("a free port").port();
+        let port =
+            TcpListener::bind("127.0.0.1:0").and_then(|it| it.local_addr()).expect("a free port").port();
         let mut command = Command::new(program);
         for argument in container["args"].as_array().expect("the container has arguments") {
             let argument = argument.as_str().expect("an argument is a string");
@@ -79,13 +80,7 @@ impl Operator {
         cluster.kubectl(&["create", "serviceaccount", "prometheus"]);
         let token = cluster.kubectl(&["create", "token", "prometheus"]);
         let server = format!("https://{}", self.metrics);
-        let scrape = [
-            "--insecure-skip-tls-verify",
-            "--server",
-            server.as_str(),
-            "--token",
-            token.trim(),
-        ];
+        let scrape = ["--insecure-skip-tls-verify", "--server", server.as_str(), "--token", token.trim()];
         let denied = raw(cluster, &scrape, "/metrics");
         assert!(denied.status == 1 && denied.stderr.contains("Authorization denied"), "{denied}");
         let binding = [

@@ -85,7 +85,9 @@ spec: {policyName: team}
     );
     cluster.kubectl("create configmap plain --from-literal=a=1").result();
     let show = |name: &str| {
-        cluster.kubectl(&format!("get configmap {name} -o 'jsonpath={{.metadata.labels}} {{.data}}'")).result()
+        cluster
+            .kubectl(&format!("get configmap {name} -o 'jsonpath={{.metadata.labels}} {{.data}}'"))
+            .result()
     };
     assert_eq!(show("plain"), r#"{"team":"default"} {"a":"1","checked":"yes"}"#);
     cluster.create(

@@ -126,8 +126,7 @@ fn a_validating_webhook_shows_all_errors_and_warnings() {
     webhooks.validator("/validate", FewKeys).unwrap();
     let hooks = Hooks::serve(webhooks);
     let cluster = Cluster::with(&hooks.configuration("Validating", "/validate"));
-    let bad =
-        "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: bad}\ndata: {a: '1', b: '2', password: x}\n";
+    let bad = "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: bad}\ndata: {a: '1', b: '2', password: x}\n";
     let denied = cluster.feed("apply -f -", bad).to_string();
     for error in
         ["data: Invalid value: 3: must have at most one key", "data.password: Forbidden: use a Secret"]
@@ -234,7 +233,8 @@ fn an_object_applied_as_v1_is_read_as_v2_and_back() {
     assert_eq!(read("v1", "first"), r#"shop.example.com/v1 {"customer":"jane","discount":5}"#);
 
     // A write of v2 keeps the field that v2 lacks.
-    let patch = r#"patch orders.v2.shop.example.com first --type merge -p '{"spec":{"buyer":{"name":"joe"}}}'"#;
+    let patch =
+        r#"patch orders.v2.shop.example.com first --type merge -p '{"spec":{"buyer":{"name":"joe"}}}'"#;
     cluster.kubectl(patch).result();
     assert_eq!(read("v1", "first"), r#"shop.example.com/v1 {"customer":"joe","discount":5}"#);
 

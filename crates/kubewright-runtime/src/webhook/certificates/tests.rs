@@ -96,7 +96,9 @@ impl World {
                 }
             }
             (step, Some(material)) => {
-                self.secret = Some(material.after(step, &names(), Lifetimes::default(), self.now).expect("certificates"));
+                self.secret = Some(
+                    material.after(step, &names(), Lifetimes::default(), self.now).expect("certificates"),
+                );
             }
             (_, None) => self.secret = Some(Material::create(&names(), self.now).expect("certificates")),
         }

@@ -91,7 +91,13 @@ impl State {
     }
 
     /// Shakes hands with a manager as an API server does that sees the target late.
-    fn connect(&mut self, manager: usize, target: &str, now: Timestamp, lag: SignedDuration) -> Result<(), String> {
+    fn connect(
+        &mut self,
+        manager: usize,
+        target: &str,
+        now: Timestamp,
+        lag: SignedDuration,
+    ) -> Result<(), String> {
         let bundle = self.bundle(target, now.saturating_sub(lag).expect("a time"));
         let Some(served) = &self.managers[manager] else { return Err("the manager does not run".to_owned()) };
         let result = self.handshakes.connect(&bundle, &served.certificates(), now);
@@ -134,7 +140,8 @@ async fn simulate(seed: u64, rotations: u64) -> Report {
     });
     let client = Client::new(kube::Client::new(server.clone(), "default"));
     install(&client).await;
-    let address = WebhookAddress::Service { namespace: "system".to_owned(), name: "webhook-service".to_owned() };
+    let address =
+        WebhookAddress::Service { namespace: "system".to_owned(), name: "webhook-service".to_owned() };
     server.add_webhook_handler(address, Webhook(shared.clone()));
 
     let mut managers: Vec<Option<Manager>> =
@@ -231,7 +238,8 @@ async fn install(client: &Client) {
     client.create(&namespace).await.expect("created");
     // Before the webhooks, which nothing serves yet.
     let map: ConfigMap =
-        serde_json::from_value(json!({ "metadata": { "name": "load", "namespace": "default" } })).expect("a ConfigMap");
+        serde_json::from_value(json!({ "metadata": { "name": "load", "namespace": "default" } }))
+            .expect("a ConfigMap");
     client.create(&map).await.expect("created");
     let configuration = |kind: &str, name: &str| {
         json!({
@@ -255,7 +263,8 @@ async fn install(client: &Client) {
         serde_json::from_value(configuration("MutatingWebhookConfiguration", "m")).expect("a configuration");
     client.create(&mutating).await.expect("created");
     let validating: ValidatingWebhookConfiguration =
-        serde_json::from_value(configuration("ValidatingWebhookConfiguration", "v")).expect("a configuration");
+        serde_json::from_value(configuration("ValidatingWebhookConfiguration", "v"))
+            .expect("a configuration");
     client.create(&validating).await.expect("created");
 }
 
@@ -271,7 +280,9 @@ impl Webhook {
         let Some(&manager) = ready.get(state.rng.usize(0..ready.len().max(1))) else {
             return Err("no manager is ready".to_owned());
         };
-        let lag = SignedDuration::from_millis(state.rng.i64(0..=i64::try_from(MAX_LAG.as_millis()).expect("short")));
+        let lag = SignedDuration::from_millis(
+            state.rng.i64(0..=i64::try_from(MAX_LAG.as_millis()).expect("short")),
+        );
         let target = if path == "/m" { TARGETS[0] } else { TARGETS[1] };
         state.connect(manager, target, now, lag)?;
         Ok(json!({

@@ -38,7 +38,12 @@ impl TimeProvider for SimulatedTime {
 
 impl Handshakes {
     /// A full handshake with a server, by a client that trusts `bundle`.
-    pub(super) fn connect(&mut self, bundle: &str, served: &Certificates, now: Timestamp) -> Result<(), String> {
+    pub(super) fn connect(
+        &mut self,
+        bundle: &str,
+        served: &Certificates,
+        now: Timestamp,
+    ) -> Result<(), String> {
         self.count += 1;
         self.clock.0.store(u64::try_from(now.as_second()).expect("after 1970"), Ordering::Relaxed);
         let config = self.client(bundle)?;
