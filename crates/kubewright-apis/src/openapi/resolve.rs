@@ -16,7 +16,7 @@ pub fn resolved_schema(document: &Value, gvk: Gvk<'_>) -> Option<Value> {
     let (name, schema) = schemas.iter().find(|(_, schema)| {
         schema["x-kubernetes-group-version-kind"].as_array().is_some_and(|kinds| kinds.iter().any(is_kind))
     })?;
-    Some(resolve(schema, schemas, &mut vec![name]))
+    Some(resolve(schema, schemas, &mut vec![name.as_str()]))
 }
 
 fn resolve<'a>(schema: &'a Value, schemas: &'a Map<String, Value>, within: &mut Vec<&'a str>) -> Value {

@@ -109,7 +109,7 @@ impl Cluster {
 
     #[track_caller]
     fn json(&self, arguments: &[&str]) -> Value {
-        serde_json::from_str(&self.kubectl(&[arguments, &["-o", "json"]].concat())).expect("JSON")
+        serde_json::from_str(&self.kubectl(&[arguments, &["-o", "json"][..]].concat())).expect("JSON")
     }
 
     fn write(&self, name: &str, text: &str) -> String {

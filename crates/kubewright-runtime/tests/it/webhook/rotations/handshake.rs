@@ -50,23 +50,26 @@ impl Handshakes {
         let name = ServerName::try_from(NAME).expect("a DNS name");
         let mut client = ClientConnection::new(config, name).map_err(|error| error.to_string())?;
         let mut server = ServerConnection::new(served.server_config()).map_err(|error| error.to_string())?;
-        let mut buffer = Vec::new();
         for _ in 0..FLIGHTS {
+            let mut flight = Vec::new();
             while client.wants_write() {
-                client.write_tls(&mut buffer).expect("a buffer");
+                client.write_tls(&mut flight).expect("a buffer");
             }
-            if !buffer.is_empty() {
-                server.read_tls(&mut std::mem::take(&mut buffer).as_slice()).expect("a buffer");
+            let mut unread = flight.as_slice();
+            while !unread.is_empty() {
+                server.read_tls(&mut unread).expect("a buffer");
+                // A client that refuses the certificate sends an alert. The client's own error is clearer.
+                let _ = server.process_new_packets();
             }
-            // A client that refuses the certificate sends an alert. The client's own error is clearer.
-            let _ = server.process_new_packets();
+            let mut flight = Vec::new();
             while server.wants_write() {
-                server.write_tls(&mut buffer).expect("a buffer");
+                server.write_tls(&mut flight).expect("a buffer");
             }
-            if !buffer.is_empty() {
-                client.read_tls(&mut std::mem::take(&mut buffer).as_slice()).expect("a buffer");
+            let mut unread = flight.as_slice();
+            while !unread.is_empty() {
+                client.read_tls(&mut unread).expect("a buffer");
+                client.process_new_packets().map_err(|error| error.to_string())?;
             }
-            client.process_new_packets().map_err(|error| error.to_string())?;
             if !client.is_handshaking() && !server.is_handshaking() {
                 return Ok(());
             }
