@@ -239,7 +239,9 @@ async fn a_policy_is_type_checked_against_the_kinds_that_it_matches() {
     let (_, _, mut object) = send(&server, "GET", POLICY, &Value::Null).await;
     object["spec"]["validations"] = policy["validations"].clone();
     assert_eq!(send(&server, "PUT", POLICY, &object).await.0, 200);
-    assert_eq!(status(&server).await, json!({"observedGeneration": 2, "typeChecking": {}}));
+    let checked = status(&server).await;
+    assert_eq!(checked["observedGeneration"], 2);
+    assert_eq!(checked["typeChecking"]["expressionWarnings"], Value::Null);
     let (_, _, object) = send(&server, "GET", POLICY, &Value::Null).await;
     let managers = object["metadata"]["managedFields"].as_array().unwrap();
     let ours =
@@ -275,6 +277,13 @@ async fn a_custom_resource_is_type_checked_with_its_schema() {
             "example.com/v1, Kind=Thing: ERROR: <input>:1:18: found no matching overload for '_==_' applied to \
              '(int, string)'\n | object.spec.size == 'big'\n | .................^\n"}])
     );
+}
+
+#[tokio::test]
+async fn a_policy_without_warnings_has_an_empty_type_check() {
+    let server = server();
+    enforce(&server, json!({"validations": [{"expression": "size(object.data) > 0"}]}), json!({})).await;
+    assert_eq!(status(&server).await, json!({"observedGeneration": 1, "typeChecking": {}}));
 }
 
 #[tokio::test]

@@ -148,7 +148,8 @@ async fn simulate(seed: u64, rotations: u64) -> Report {
         (0..MANAGERS).map(|index| Some(Manager::start(index, &server, &shared))).collect();
     let mut restarts: Vec<Option<Instant>> = vec![None; MANAGERS];
     let mut writes = 0;
-    let mut map = client.get::<ConfigMap>(&Key::namespaced("default", "load")).await.expect("created");
+    let created = client.get::<ConfigMap>(&Key::namespaced("default", "load")).await.expect("created");
+    let mut map = (*created).clone();
     let mut next_write = Instant::now() + Duration::from_mins(5);
     let mut quiet_from = Instant::now();
     let mut last_rotation = (0, clock.now());
@@ -180,7 +181,7 @@ async fn simulate(seed: u64, rotations: u64) -> Report {
                 }
             }
             () = tokio::time::sleep_until(next_write) => {
-                let mut new = (*map).clone();
+                let mut new = map.clone();
                 writes += 1;
                 new.data.get_or_insert_default().insert("writes".to_owned(), writes.to_string());
                 map = client.update(&new).await.unwrap_or_else(|error| {
