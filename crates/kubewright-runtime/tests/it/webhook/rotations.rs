@@ -150,7 +150,9 @@ async fn simulate(seed: u64, rotations: u64) -> Report {
     let mut writes = 0;
     let created = client.get::<ConfigMap>(&Key::namespaced("default", "load")).await.expect("created");
     let mut map = (*created).clone();
-    let mut next_write = Instant::now() + Duration::from_mins(5);
+    // When every API server has seen the first bundle. Before that, the webhooks fail closed.
+    let load_from = Instant::now() + Duration::from_mins(5);
+    let mut next_write = load_from;
     let mut quiet_from = Instant::now();
     let mut last_rotation = (0, clock.now());
     loop {
@@ -164,7 +166,7 @@ async fn simulate(seed: u64, rotations: u64) -> Report {
                 let pause = Duration::from_millis(state.rng.u64(100..90_000));
                 restarts[index] = Some(Instant::now() + pause);
             }
-            () = shared.stepped.notified() => {
+            () = shared.stepped.notified(), if Instant::now() >= load_from => {
                 let mut state = shared.state();
                 all_connect(&mut state, clock.now());
                 // Dense load around a step.
