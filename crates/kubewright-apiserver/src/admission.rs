@@ -46,6 +46,7 @@ pub(crate) use attributes::{Attributes, Notes, Operation, OperationOptions, conn
 pub(crate) use chain::Chain;
 pub use chain::{AdmissionPlugins, UnknownPlugin};
 pub(crate) use cluster::Cluster;
+pub(crate) use policy::VALIDATING_POLICIES;
 pub(crate) use webhooks::Webhooks;
 
 /// The decision of a plugin.

@@ -3,7 +3,8 @@
 //! In a real cluster, controllers do this asynchronously. Here a commit adds its steps to an [`AfterCommit`],
 //! and the write path runs the list at its end ([`Inner::finish`]). Steps commit as well and add to the same
 //! list, so chains and cycles of owners need no recursion. The steps are implemented in `gc`,
-//! `crd_controller`, `cluster_roles`, `certificate_signing` and `registry/service_ips`.
+//! `crd_controller`, `cluster_roles`, `certificate_signing`, `registry/service_ips` and
+//! `admission/policy/type_checking`.
 
 pub(crate) mod certificate_signing;
 pub(crate) mod cluster_roles;
@@ -15,6 +16,7 @@ use std::sync::Arc;
 
 use kubewright_apimachinery::object::Fields as _;
 
+use crate::admission::VALIDATING_POLICIES;
 use crate::after_commit::gc::locate;
 use crate::endpoints::delete::{FOREGROUND, ORPHAN};
 use crate::registry::resource::Resource;
@@ -41,6 +43,8 @@ enum Step {
     AggregateRoles,
     /// A CertificateSigningRequest was written.
     SigningRequest(Arc<str>),
+    /// A ValidatingAdmissionPolicy was written.
+    TypeCheckPolicy(Arc<str>),
 }
 
 /// The pending steps.
@@ -65,6 +69,9 @@ impl AfterCommit {
         self.role_step(served);
         if *served.storage == *crate::after_commit::certificate_signing::STORAGE {
             self.steps.push_back(Step::SigningRequest(version.key.clone()));
+        }
+        if *served.storage == *VALIDATING_POLICIES {
+            self.steps.push_back(Step::TypeCheckPolicy(version.key.clone()));
         }
         if !version.attributes.owners.is_empty() {
             self.steps.push_back(Step::Dangling(served.storage.clone(), version.key.clone()));
@@ -149,6 +156,7 @@ impl Inner {
                 Step::EmptyDefinition(name) => self.empty_definition(&name, after),
                 Step::AggregateRoles => self.aggregate_roles(),
                 Step::SigningRequest(name) => self.follow_signing_request(&name),
+                Step::TypeCheckPolicy(name) => self.type_check_policy(&name),
             }
         }
     }

@@ -140,7 +140,7 @@ impl Inner {
     ) -> Result<Response<Body>, ApiError> {
         let registry = self.registry();
         let pods = registry.find("", "v1", "pods").ok_or_else(no_resource)?;
-        negotiate_without_tables(request, pods, "")?;
+        let format = negotiate_without_tables(request, pods, "")?;
         let options = WriteOptions::read(&request.query, WriteKind::Create)?;
         let ty = types::find("core.v1.Binding").ok_or_else(|| ApiError::internal("no Binding"))?;
         let decoded = request_body::decode_as(BINDING, ty.get(), request_body::media(request)?, body)?;
@@ -180,7 +180,7 @@ impl Inner {
         self.update_object(&write, &mut change, &mut notes).await?;
         let status =
             json!({"kind": "Status", "apiVersion": "v1", "metadata": {}, "status": "Success", "code": 201});
-        let mut response = response::respond_json(StatusCode::CREATED, &status);
+        let mut response = response::answer_value(StatusCode::CREATED, format.encoding, &status);
         response::warn(&mut response, &notes.warnings);
         Ok(response)
     }

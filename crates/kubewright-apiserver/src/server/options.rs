@@ -18,8 +18,8 @@ use crate::storage::Limits;
 pub enum Controllers {
     /// None, as in envtest.
     None,
-    /// Garbage collection, namespace deletion, ClusterRole aggregation, and approval and signing of
-    /// CertificateSigningRequests.
+    /// Garbage collection, namespace deletion, ClusterRole aggregation, approval and signing of
+    /// CertificateSigningRequests, and type checks of ValidatingAdmissionPolicies.
     #[default]
     Core,
 }

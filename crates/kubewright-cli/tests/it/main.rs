@@ -6,6 +6,8 @@ mod color;
 mod completion;
 mod crash;
 #[cfg(unix)]
+mod deploy;
+#[cfg(unix)]
 mod dev;
 mod help;
 #[cfg(unix)]

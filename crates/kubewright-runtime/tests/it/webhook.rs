@@ -3,6 +3,7 @@
 mod admission;
 mod certificates;
 mod conversion;
+mod rotations;
 mod serving;
 
 use bytes::Bytes;

@@ -42,7 +42,7 @@ impl Inner {
         name: &str,
         body: &Bytes,
     ) -> Result<Response<Body>, ApiError> {
-        negotiate_without_tables(request, served, "")?;
+        let format = negotiate_without_tables(request, served, "")?;
         let options = WriteOptions::read(&request.query, WriteKind::Create)?;
         let ty = types::find("policy.v1.Eviction").ok_or_else(|| ApiError::internal("no Eviction"))?;
         let media = request_body::media(request)?;
@@ -83,7 +83,7 @@ impl Inner {
         deleted?;
         let status =
             json!({"kind": "Status", "apiVersion": "v1", "metadata": {}, "status": "Success", "code": 201});
-        let mut response = response::respond_json(StatusCode::CREATED, &status);
+        let mut response = response::answer_value(StatusCode::CREATED, format.encoding, &status);
         response::warn(&mut response, &notes.warnings);
         Ok(response)
     }
