@@ -47,7 +47,8 @@
 //! # let mut map = ConfigMap::default();
 //! # map.metadata.name = Some("colours".to_owned());
 //! # Client::new(kube.clone()).namespaced("default").create(&map).await?;
-//! let cache = Cache::new(CacheOptions::default())?;
+//! let options = CacheOptions { namespaces: vec!["default".to_owned()], ..CacheOptions::default() };
+//! let cache = Cache::new(options)?;
 //! let maps = Informer::<ConfigMap>::new(&cache);
 //! let (queue, lister) = (WorkQueue::new(), maps.lister());
 //! let cancel = CancellationToken::new();

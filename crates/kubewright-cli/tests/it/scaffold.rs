@@ -1,5 +1,6 @@
 //! Scaffolding commands: their output and files.
 
+mod examples;
 mod golden;
 mod image;
 mod refusals;

@@ -25,7 +25,8 @@ use crate::{Key, List, Object};
 /// # let mut map = ConfigMap::default();
 /// # map.metadata.name = Some("colours".to_owned());
 /// # Client::new(kube.clone()).namespaced("default").create(&map).await?;
-/// # let cache = Cache::new(CacheOptions::default())?;
+/// # let options = CacheOptions { namespaces: vec!["default".to_owned()], ..CacheOptions::default() };
+/// # let cache = Cache::new(options)?;
 /// let store = Informer::<ConfigMap>::new(&cache).store();
 /// assert!(store.list().is_err()); // not listed yet
 /// # let running = tokio::spawn(cache.run(kube, Default::default()));

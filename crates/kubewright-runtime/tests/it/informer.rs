@@ -45,6 +45,11 @@ impl EventHandler<ConfigMap> for Calls {
     }
 }
 
+/// Only the namespace of the tests: the server has ConfigMaps of its own in kube-system.
+fn options() -> CacheOptions {
+    CacheOptions { namespaces: vec!["default".to_owned()], ..CacheOptions::default() }
+}
+
 async fn label(world: &World, name: &str, value: &str) -> Result<()> {
     let patch = Patch::Merge(json!({"metadata": {"labels": {"x": value}}}));
     world.api::<ConfigMap>().patch(name, &PatchParams::default(), &patch).await?;
@@ -55,7 +60,7 @@ async fn label(world: &World, name: &str, value: &str) -> Result<()> {
 async fn a_handler_gets_existing_objects_and_then_every_change() -> Result<()> {
     let world = World::new();
     world.config_maps(&["a", "b"]).await?;
-    let running = world.cache(CacheOptions::default());
+    let running = world.cache(options());
     let maps = Informer::<ConfigMap>::new(&running.cache);
     let calls = Calls::default();
     tokio::spawn(maps.add_event_handler(calls.clone()));
@@ -79,7 +84,7 @@ async fn a_handler_gets_existing_objects_and_then_every_change() -> Result<()> {
 #[tokio::test(start_paused = true)]
 async fn a_handler_misses_nothing_before_its_future_runs() -> Result<()> {
     let world = World::new();
-    let running = world.cache(CacheOptions::default());
+    let running = world.cache(options());
     let maps = Informer::<ConfigMap>::new(&running.cache);
     soon("the list", maps.synced()).await?;
     let calls = Calls::default();
@@ -96,7 +101,7 @@ async fn a_handler_misses_nothing_before_its_future_runs() -> Result<()> {
 async fn a_panic_in_a_handler_drops_one_event() -> Result<()> {
     let world = World::new();
     world.config_maps(&["a", "panics", "z"]).await?;
-    let running = world.cache(CacheOptions::default());
+    let running = world.cache(options());
     let maps = Informer::<ConfigMap>::new(&running.cache);
     let calls = Calls::default();
     tokio::spawn(maps.add_event_handler(calls.clone()));
@@ -109,7 +114,7 @@ async fn a_resync_delivers_updates_without_a_change() -> Result<()> {
     let world = World::new();
     world.config_maps(&["a"]).await?;
     let often = KindOptions::new().resync(Some(Duration::from_secs(60)));
-    let running = world.cache(CacheOptions::default().kind::<ConfigMap>(often));
+    let running = world.cache(options().kind::<ConfigMap>(often));
     let maps = Informer::<ConfigMap>::new(&running.cache);
     let calls = Calls::default();
     tokio::spawn(maps.add_event_handler(calls.clone()));
@@ -123,7 +128,7 @@ async fn a_resync_delivers_updates_without_a_change() -> Result<()> {
 async fn reads_fail_before_the_first_list_and_after_the_stop() -> Result<()> {
     let world = World::new();
     world.config_maps(&["a"]).await?;
-    let cache = kubewright_runtime::Cache::new(CacheOptions::default())?;
+    let cache = kubewright_runtime::Cache::new(options())?;
     let maps = Informer::<ConfigMap>::new(&cache);
     let (store, lister, indexer) = (maps.store(), maps.lister(), maps.indexer());
     indexer.add_index("data.keys", |map| map.data.iter().flatten().map(|(key, _)| key.clone()).collect())?;
