@@ -10,6 +10,7 @@
 //! - [`controller`] connects a reconciler to the kinds that it watches.
 //! - [`queue`] is the work queue: priorities, fairness, backoff.
 //! - [`cache`] holds watched objects, with indexes. [`client`] reads from the cache and writes to the API server.
+//! - [`informer`] and [`queue::WorkQueue`] are the parts of client-go, for a control loop without a manager.
 //! - [`Election`] elects a leader among replicas, and [`Fence`] stops writes of the others.
 //! - [`events`], [`health`], [`metrics`], [`logs`] and the [`journal`] are for observability.
 //! - [`owner`], [`finalizer`], [`condition`], [`mod@object`] and [`apply`] are helpers for reconcilers.
@@ -79,6 +80,7 @@ mod eventually;
 mod fence;
 pub mod finalizer;
 pub mod health;
+pub mod informer;
 pub mod journal;
 mod key;
 mod kind;

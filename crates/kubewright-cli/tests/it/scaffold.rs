@@ -1,6 +1,7 @@
 //! Scaffolding commands: their output and files.
 
 mod concurrent;
+mod examples;
 mod golden;
 mod image;
 mod refusals;

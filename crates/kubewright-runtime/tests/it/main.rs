@@ -24,6 +24,7 @@ mod events;
 mod faults;
 mod finalizer;
 mod health;
+mod informer;
 mod journal;
 mod manager;
 mod manager_changes;
