@@ -1,6 +1,8 @@
 //! Runs the real binary and compares its output.
 
 #[cfg(unix)]
+mod adopt;
+#[cfg(unix)]
 mod binaries;
 mod color;
 mod completion;
