@@ -68,7 +68,10 @@ impl Project {
         fs::write(folder.path().join("guide.diff"), diff(guide)).expect("a file can be written");
         let project = Self { folder, guide };
         let applied = run(project.command("git").args(["apply", "--whitespace=error-all", "guide.diff"]));
-        assert_eq!(applied.status, 0, "docs/adopt/{guide}.md does not apply to testdata/adopt/{base}: {applied}");
+        assert_eq!(
+            applied.status, 0,
+            "docs/adopt/{guide}.md does not apply to testdata/adopt/{base}: {applied}"
+        );
         project
     }
 
@@ -90,8 +93,10 @@ impl Project {
         let text = fs::read_to_string(folder.join("Cargo.toml")).expect("the manifest is there");
         let root = Path::new(ROOT).canonicalize().expect("the workspace is there");
         let text: Vec<String> = text.lines().map(|line| from_workspace(line, &root)).collect();
-        let profile = "[profile.dev]\ndebug = \"line-tables-only\"\n\n[profile.dev.package.\"*\"]\ndebug = false\n";
-        fs::write(folder.join("Cargo.toml"), format!("{}\n\n{profile}", text.join("\n"))).expect("a file can be written");
+        let profile =
+            "[profile.dev]\ndebug = \"line-tables-only\"\n\n[profile.dev.package.\"*\"]\ndebug = false\n";
+        fs::write(folder.join("Cargo.toml"), format!("{}\n\n{profile}", text.join("\n")))
+            .expect("a file can be written");
         fs::copy(root.join("Cargo.lock"), folder.join("Cargo.lock")).expect("the lock file is there");
     }
 
@@ -124,7 +129,8 @@ impl Project {
 
 /// The diffs of a guide.
 fn diff(guide: &str) -> String {
-    let page = fs::read_to_string(Path::new(GUIDES).join(format!("{guide}.md"))).expect("the guide can be read");
+    let page =
+        fs::read_to_string(Path::new(GUIDES).join(format!("{guide}.md"))).expect("the guide can be read");
     let blocks = page.split("```diff\n").skip(1).map(|rest| rest.split("```").next().unwrap_or_default());
     blocks.collect()
 }
@@ -133,7 +139,10 @@ fn diff(guide: &str) -> String {
 fn on_kube(manifest: &str, kube: Kube) -> String {
     let (version, openapi, features) = kube.versions();
     let text = manifest
-        .replace(r#"version = "0.28", features = ["latest", "schemars"]"#, &format!(r#"version = "{openapi}", features = [{features}]"#))
+        .replace(
+            r#"version = "0.28", features = ["latest", "schemars"]"#,
+            &format!(r#"version = "{openapi}", features = [{features}]"#),
+        )
         .replace(r#"kube = { version = "4""#, &format!(r#"kube = {{ version = "{version}""#));
     // The release of kubewright is the project's own here, as the guides say.
     let is_shared = matches!(kube, Kube::Five);
@@ -181,7 +190,8 @@ fn the_manifests_guide_writes_manifests_and_detects_stale_ones() {
     };
     let written = manifests("manifests --quiet");
     assert_eq!(written.status, 0, "{written}");
-    let crd = fs::read_to_string(project.path("manifests/config/crd/bases/example.com_greetings.yaml")).unwrap();
+    let crd =
+        fs::read_to_string(project.path("manifests/config/crd/bases/example.com_greetings.yaml")).unwrap();
     assert!(crd.contains("description: The name to greet."), "{crd}");
     let role = fs::read_to_string(project.path("manifests/config/rbac/role.yaml")).unwrap();
     assert!(role.contains("- configmaps\n") && role.contains("- greetings\n"), "{role}");
@@ -217,7 +227,8 @@ async fn runs(guide: &'static str, metric: &str) -> Result<()> {
     })
     .await?;
     let lease = Key::namespaced("default", &format!("greeter-{guide}"));
-    let holder = client.get::<Lease>(&lease).await?.spec.as_ref().and_then(|spec| spec.holder_identity.clone());
+    let holder =
+        client.get::<Lease>(&lease).await?.spec.as_ref().and_then(|spec| spec.holder_identity.clone());
     assert!(holder.is_some_and(|holder| !holder.is_empty()), "the Lease has no holder");
     assert_eq!(page(&probes, "/readyz"), "ok");
     let page = page(&metrics, "/metrics");
@@ -228,7 +239,8 @@ async fn runs(guide: &'static str, metric: &str) -> Result<()> {
     assert_eq!(stopped.status, 0, "{stopped}");
     let ended = operator.end();
     assert_eq!(ended.status, Some(0), "{}", ended.stderr);
-    let holder = client.get::<Lease>(&lease).await?.spec.as_ref().and_then(|spec| spec.holder_identity.clone());
+    let holder =
+        client.get::<Lease>(&lease).await?.spec.as_ref().and_then(|spec| spec.holder_identity.clone());
     assert_eq!(holder.as_deref().unwrap_or_default(), "", "the Lease was not released");
     Ok(())
 }
@@ -256,7 +268,8 @@ async fn the_manager_of_the_guide_runs_an_existing_controller() -> Result<()> {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn the_adapter_of_the_guide_runs_an_existing_reconcile_function() -> Result<()> {
-    runs("adapter", "controller_runtime_reconcile_total{controller=\"greeting\",result=\"requeue_after\"}").await
+    runs("adapter", "controller_runtime_reconcile_total{controller=\"greeting\",result=\"requeue_after\"}")
+        .await
 }
 
 #[test]

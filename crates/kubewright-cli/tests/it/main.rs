@@ -22,6 +22,7 @@ mod markdown_view;
 #[cfg(unix)]
 mod modes;
 mod output;
+mod quick_start;
 #[cfg(unix)]
 mod replay;
 mod run;

@@ -51,8 +51,7 @@ mod tests {
         manager.reconcile_once(&TeamReconciler, &Key::cluster("web")).await?;
         for name in ["web-dev", "web-prod"] {
             let namespace = env.runtime_client().get::<Namespace>(&Key::cluster(name)).await?;
-            let expected =
-                "metadata: {labels: {example.com/team: web}, ownerReferences: [{kind: Team, name: web, controller: true}]}";
+            let expected = "metadata: {labels: {example.com/team: web}, ownerReferences: [{kind: Team, name: web, controller: true}]}";
             matches_yaml(&*namespace, expected)?;
         }
         Ok(())

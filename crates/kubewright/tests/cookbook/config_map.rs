@@ -23,7 +23,9 @@ impl Settings {
         let map = client.get_opt::<ConfigMap>(&Key::namespaced(NAMESPACE, NAME)).await?;
         let hours = map.as_ref().and_then(|map| map.data.as_ref()?.get("timeToLiveHours"));
         let hours = match hours {
-            Some(hours) => hours.parse().with_context(|| format!("timeToLiveHours: {hours:?} is not a number"))?,
+            Some(hours) => {
+                hours.parse().with_context(|| format!("timeToLiveHours: {hours:?} is not a number"))?
+            }
             None => 24,
         };
         Ok(Self { time_to_live: Duration::from_hours(hours) })
@@ -87,7 +89,8 @@ mod tests {
             Ok(())
         };
         assert!(eventually(Duration::from_hours(2), deleted).await.is_err(), "deleted before its time");
-        let settings = "{apiVersion: v1, kind: ConfigMap, metadata: {name: settings}, data: {timeToLiveHours: '1'}}";
+        let settings =
+            "{apiVersion: v1, kind: ConfigMap, metadata: {name: settings}, data: {timeToLiveHours: '1'}}";
         env.apply_yaml(NAMESPACE, settings).await?;
         eventually(Duration::from_mins(1), deleted).await?;
         Ok(running.stop().await?)
@@ -98,7 +101,8 @@ mod tests {
         let env = Environment::start().await?;
         let client = env.runtime_client();
         assert_eq!(Settings::read(client).await?, Settings { time_to_live: Duration::from_hours(24) });
-        let settings = "{apiVersion: v1, kind: ConfigMap, metadata: {name: settings}, data: {timeToLiveHours: day}}";
+        let settings =
+            "{apiVersion: v1, kind: ConfigMap, metadata: {name: settings}, data: {timeToLiveHours: day}}";
         env.apply_yaml(NAMESPACE, settings).await?;
         let error = Settings::read(client).await.unwrap_err();
         assert_eq!(error.to_string(), "timeToLiveHours: \"day\" is not a number");

@@ -82,7 +82,9 @@ spec:
         register(&manager, gvks.to_vec())?;
         let running = env.run(manager);
         for (kind, gvk) in kinds.iter().zip(&gvks) {
-            let object = format!("{{apiVersion: example.com/v1, kind: {kind}, metadata: {{name: a}}, spec: {{size: big}}}}");
+            let object = format!(
+                "{{apiVersion: example.com/v1, kind: {kind}, metadata: {{name: a}}, spec: {{size: big}}}}"
+            );
             env.apply_yaml("default", &object).await?;
             eventually(Duration::from_secs(30), async || {
                 let object = env.runtime_client().get_dynamic(gvk, &Key::namespaced("default", "a")).await?;

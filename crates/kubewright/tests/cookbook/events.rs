@@ -40,7 +40,8 @@ mod tests {
         manager.controller(SizeReconciler).register()?;
         let running = env.run(manager);
         let value = "x".repeat(LIMIT + 1);
-        let map = format!("{{apiVersion: v1, kind: ConfigMap, metadata: {{name: a}}, data: {{long: {value}}}}}");
+        let map =
+            format!("{{apiVersion: v1, kind: ConfigMap, metadata: {{name: a}}, data: {{long: {value}}}}}");
         env.apply_yaml(&namespace, &map).await?;
 
         let event = eventually(Duration::from_secs(30), async || {

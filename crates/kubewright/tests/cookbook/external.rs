@@ -65,7 +65,8 @@ mod tests {
         let (changed, receiver) = mpsc::channel(1);
         register(&manager, dns.clone(), receiver)?;
         let running = env.run(manager);
-        let record = "{apiVersion: example.com/v1, kind: Record, metadata: {name: www}, spec: {address: 192.0.2.1}}";
+        let record =
+            "{apiVersion: example.com/v1, kind: Record, metadata: {name: www}, spec: {address: 192.0.2.1}}";
         env.apply_yaml("default", record).await?;
         let corrected = async || {
             let now = dns.records().get("default/www").cloned();

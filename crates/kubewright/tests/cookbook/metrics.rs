@@ -80,7 +80,9 @@ mod tests {
         assert!(running.metrics().value("pod_reconciles_total", &[]) >= Some(1.0));
 
         let key = Key::namespaced("default", "web");
-        client.delete_with(&*client.get::<Pod>(&key).await?, &kubewright::Delete::new().grace_period(0)).await?;
+        client
+            .delete_with(&*client.get::<Pod>(&key).await?, &kubewright::Delete::new().grace_period(0))
+            .await?;
         eventually(Duration::from_secs(30), async || {
             ensure!(value().is_none(), "{:?}", value());
             Ok(())

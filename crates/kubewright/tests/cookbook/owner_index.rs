@@ -33,7 +33,8 @@ impl Reconciler for BackupReconciler {
         for job in &jobs[..surplus] {
             cx.client().delete(&**job).await?;
         }
-        let old = self.by_image.list("backup:v1", &List::namespace(backup.namespace().unwrap_or_default()))?;
+        let old =
+            self.by_image.list("backup:v1", &List::namespace(backup.namespace().unwrap_or_default()))?;
         tracing::info!("{} Jobs of the namespace run backup:v1", old.len());
         Ok(Outcome::done())
     }

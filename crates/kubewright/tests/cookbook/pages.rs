@@ -31,11 +31,16 @@ fn blocks(page: &str) -> Vec<String> {
 #[test]
 fn every_page_shows_the_code_of_its_recipe() {
     let pages = stems(PAGES, &["index"]);
-    assert_eq!(pages, stems(RECIPES, &["main", "pages"]), "each page has a recipe, and each recipe has a page");
+    assert_eq!(
+        pages,
+        stems(RECIPES, &["main", "pages"]),
+        "each page has a recipe, and each recipe has a page"
+    );
     for name in pages {
         let source = Path::new(RECIPES).join(format!("{}.rs", name.replace('-', "_")));
         let source = fs::read_to_string(source).expect("the recipe can be read");
-        let page = fs::read_to_string(Path::new(PAGES).join(format!("{name}.md"))).expect("the page can be read");
+        let page =
+            fs::read_to_string(Path::new(PAGES).join(format!("{name}.md"))).expect("the page can be read");
         assert_eq!(blocks(&page), [recipe(&source)], "docs/cookbook/{name}.md");
         for heading in ["\n## What to expect\n", "\n## Reference\n"] {
             assert!(page.contains(heading), "docs/cookbook/{name}.md has no section {heading:?}");
@@ -46,7 +51,8 @@ fn every_page_shows_the_code_of_its_recipe() {
 #[test]
 fn the_index_and_the_summary_list_every_page() {
     let index = fs::read_to_string(Path::new(PAGES).join("index.md")).expect("the index can be read");
-    let summary = fs::read_to_string(Path::new(PAGES).join("../SUMMARY.md")).expect("the summary can be read");
+    let summary =
+        fs::read_to_string(Path::new(PAGES).join("../SUMMARY.md")).expect("the summary can be read");
     for name in stems(PAGES, &["index"]) {
         assert!(index.contains(&format!("({name}.md)")), "docs/cookbook/index.md lacks {name}.md");
         assert!(summary.contains(&format!("(cookbook/{name}.md)")), "docs/SUMMARY.md lacks {name}.md");

@@ -104,11 +104,17 @@ spec: {containers: [{name: web, image: nginx}]}
 
         client.modify::<Deployment>(&web, |it| _ = it.labels_mut().insert("a".into(), "b".into())).await?;
         assert_eq!(format!("{first}"), format!("{}", same_runs(&running).await?), "labels are not selected");
-        client.modify::<Deployment>(&web, |it| _ = it.annotations_mut().insert("a".into(), "b".into())).await?;
+        client
+            .modify::<Deployment>(&web, |it| _ = it.annotations_mut().insert("a".into(), "b".into()))
+            .await?;
         let annotated = more_runs(&running, first).await?;
 
         client.modify::<Pod>(&pod, |it| _ = it.labels_mut().insert("a".into(), "b".into())).await?;
-        assert_eq!(format!("{annotated}"), format!("{}", same_runs(&running).await?), "the phase is the same");
+        assert_eq!(
+            format!("{annotated}"),
+            format!("{}", same_runs(&running).await?),
+            "the phase is the same"
+        );
         let status = kubewright::serde_json::json!({ "phase": "Running" });
         client.set_status(&*client.get::<Pod>(&pod).await?, &status).await?;
         more_runs(&running, annotated).await?;

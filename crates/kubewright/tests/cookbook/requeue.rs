@@ -75,7 +75,8 @@ mod tests {
         register(&manager)?;
         let running = env.run(manager);
         env.apply_yaml("default", &map("https://unreachable.example.com")).await?;
-        let errors = || running.metrics().value("controller_runtime_reconcile_errors_total", &[]).unwrap_or(0.0);
+        let errors =
+            || running.metrics().value("controller_runtime_reconcile_errors_total", &[]).unwrap_or(0.0);
         eventually(Duration::from_hours(1), async || {
             ensure!(errors() >= 5.0, "{} errors", errors());
             Ok(())

@@ -73,7 +73,8 @@ mod tests {
         let manager = env.manager("sites")?;
         register(&manager)?;
         let running = env.run(manager);
-        let site = "{apiVersion: example.com/v1, kind: Site, metadata: {name: shop}, spec: {secretName: tls}}";
+        let site =
+            "{apiVersion: example.com/v1, kind: Site, metadata: {name: shop}, spec: {secretName: tls}}";
         env.apply_yaml("default", site).await?;
         let hash = async || {
             let site = client.get::<Site>(&Key::namespaced("default", "shop")).await?;
@@ -81,7 +82,9 @@ mod tests {
         };
         let mut seen = Vec::new();
         for value in ["one", "two"] {
-            let secret = format!("{{apiVersion: v1, kind: Secret, metadata: {{name: tls}}, stringData: {{key: {value}}}}}");
+            let secret = format!(
+                "{{apiVersion: v1, kind: Secret, metadata: {{name: tls}}, stringData: {{key: {value}}}}}"
+            );
             env.apply_yaml("default", &secret).await?;
             let now = eventually(Duration::from_secs(30), async || {
                 let now = hash().await?;

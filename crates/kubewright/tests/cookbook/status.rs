@@ -80,7 +80,10 @@ mod tests {
         client.delete(&*client.get::<Secret>(&login).await?).await?;
         manager.reconcile_once(&DatabaseReconciler, &key).await?;
         let database = client.get::<Database>(&key).await?;
-        matches_yaml(&*database, "status: {conditions: [{reason: NoUser, message: Secret default/login has no user}]}")?;
+        matches_yaml(
+            &*database,
+            "status: {conditions: [{reason: NoUser, message: Secret default/login has no user}]}",
+        )?;
         assert_eq!(database.status.clone().unwrap_or_default().user, None);
         Ok(())
     }

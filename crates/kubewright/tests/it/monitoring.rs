@@ -52,7 +52,8 @@ fn map(name: &str) -> String {
 /// Runs an operator and returns the names of its metrics and of their samples.
 async fn exported() -> Result<BTreeSet<String>> {
     let env = Environment::builder().mode(Mode::Embedded).https().as_admin().start().await?;
-    let election = ElectionOptions { namespace: Some("default".into()), ..ElectionOptions::new("monitoring") };
+    let election =
+        ElectionOptions { namespace: Some("default".into()), ..ElectionOptions::new("monitoring") };
     let options = ManagerOptions { leader_election: Some(election), ..ManagerOptions::new("monitoring") };
     let metrics = options.metrics.clone();
     let of_client = metrics.with_registry(|registry| {
@@ -109,14 +110,15 @@ fn metrics_of(expression: &str) -> BTreeSet<String> {
             _ => {}
         }
     }
-    let text = text.split_once("label_values(").map_or(text.clone(), |(_, rest)| {
-        rest.split(',').next().unwrap_or_default().to_owned()
-    });
+    let text = text
+        .split_once("label_values(")
+        .map_or(text.clone(), |(_, rest)| rest.split(',').next().unwrap_or_default().to_owned());
     let mut found = BTreeSet::new();
     let mut rest = text.as_str();
     while let Some(start) = rest.find(|it: char| it.is_ascii_alphabetic() || it == '_') {
         let word = &rest[start..];
-        let end = word.find(|it: char| !it.is_ascii_alphanumeric() && it != '_' && it != ':').unwrap_or(word.len());
+        let end =
+            word.find(|it: char| !it.is_ascii_alphanumeric() && it != '_' && it != ':').unwrap_or(word.len());
         let (word, after) = word.split_at(end);
         rest = after;
         match word {
