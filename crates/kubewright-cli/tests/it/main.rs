@@ -1,6 +1,8 @@
 //! Runs the real binary and compares its output.
 
 #[cfg(unix)]
+mod adopt;
+#[cfg(unix)]
 mod binaries;
 mod color;
 mod completion;
@@ -22,6 +24,7 @@ mod markdown_view;
 #[cfg(unix)]
 mod modes;
 mod output;
+mod quick_start;
 #[cfg(unix)]
 mod replay;
 mod run;

@@ -4,5 +4,7 @@ mod apply;
 mod declare;
 mod flags;
 mod kinds;
+mod monitoring;
 mod object;
 mod object_kinds;
+mod troubleshooting;
