@@ -25,6 +25,7 @@ mod faults;
 mod finalizer;
 mod health;
 mod journal;
+mod journal_reviews;
 mod manager;
 mod manager_changes;
 mod manager_proofs;
