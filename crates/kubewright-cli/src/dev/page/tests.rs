@@ -225,7 +225,9 @@ async fn the_journal_of_a_manager_is_shown_with_causes_and_calls() {
     manager.controller(Labeller).register().expect("one controller");
     let running = tokio::spawn(manager.run_until(std::future::pending()));
     stream.until(|batch| !entries(batch, "operator").is_empty()).await;
-    world.config_map("first", &json!({})).await;
+    // With a field manager, as kubectl creates it.
+    let path = "/api/v1/namespaces/default/configmaps?fieldManager=kubectl-create";
+    world.create(path, &json!({ "metadata": { "name": "first" }, "data": { "key": "value" } })).await;
 
     let is_relabelled = |entry: &Value| {
         let caused = entry["causes"].as_array().into_iter().flatten();
@@ -258,7 +260,7 @@ async fn the_journal_of_a_manager_is_shown_with_causes_and_calls() {
         if is_whole && steps[1].starts_with("\"reconcile\"") { Ok(steps) } else { Err(format!("{why:#}")) }
     });
     let steps = explained.await.expect("the chain goes back to the creation");
-    assert!(steps[2].starts_with(r#""write" "created""#), "{steps:?}");
+    assert_eq!(steps[2], r#""write" "created" "kubectl-create""#);
     running.abort();
 }
 

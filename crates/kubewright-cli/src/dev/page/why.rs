@@ -180,32 +180,38 @@ impl<'a> Search<'a> {
         self.history.newest().find(is_related).map_or(Next::Nothing, |before| Next::Written(before, false))
     }
 
-    /// The reconcile whose request has the resource version of the write.
+    /// The reconcile whose request has the resource version of the write. A later request that changes nothing gets the
+    /// same version, so the first one counts.
     fn sender(&self, write: &Write) -> Option<&'a Reconcile> {
-        if write.version == 0 && write.verb != Verb::Created {
+        let is_listed = write.version == 0 && write.verb == Verb::Created;
+        if write.version == 0 && !is_listed {
             return None;
         }
-        let version = write.version.to_string();
+        let is_own = write.manager.is_empty() || self.work.is_operator(&write.manager);
+        let (version, named) = (write.version.to_string(), format!("fieldManager={}", write.manager));
         let is_it = |call: &Call| {
             let ok = call.status.is_some_and(|status| (200..300).contains(&status));
-            if !ok || call.method == "GET" || !is_path_of(&call.path, write) {
+            // A request that changed nothing gets the version of another client's write.
+            let is_by = is_own || call.path.contains(&named);
+            if !ok || !is_by || call.method == "GET" || !is_path_of(&call.path, write) {
                 return false;
             }
             // A listed object was created by the request that got 201.
-            if write.version == 0 {
+            if is_listed {
                 call.status == Some(201)
             } else {
                 call.resource_version.as_ref() == Some(&version)
             }
         };
-        self.work.newest().find(|reconcile| reconcile.calls.iter().any(is_it))
+        self.work.oldest().find(|reconcile| reconcile.calls.iter().any(is_it))
     }
 
     fn role(&self, manager: &str) -> Role {
         let has = |names: &[&str]| names.iter().any(|name| manager.contains(name));
         if self.work.is_operator(manager) {
             Role::Operator
-        } else if manager.is_empty() {
+        } else if manager.is_empty() || manager == "unknown" {
+            // A client without a user agent.
             Role::Unknown
         } else if !has(USERS) && has(CONTROLLERS) {
             Role::Controller
@@ -381,6 +387,31 @@ mod tests {
                 "The operator started and listed existing objects.",
             ]
         );
+    }
+
+    #[test]
+    fn a_request_that_changed_nothing_is_not_the_cause() {
+        let mut story = Story::new();
+        let first = object("View", "sample", 1, "kubectl", "", ("spec.replicas", 1));
+        let second = object("View", "sample", 5, "view-operator", "", ("spec.replicas", 2));
+        let third = object("View", "sample", 6, "kubectl", "", ("spec.replicas", 3));
+        let patch = |id: &str, version: &str| {
+            json!({
+                "type": "request", "at": AT, "id": id, "method": "PATCH", "status": 200, "ms": 1.0,
+                "resource_version": version, "path": "/apis/example.com/v1/namespaces/default/views/sample",
+            })
+        };
+        story.write(None, &first);
+        story.started("one", AT, &cause("initial", "View", "sample", &[], 1));
+        story.record(&patch("one", "5"));
+        story.write(Some(&first), &second);
+        story.started("two", AT, &cause("modified", "View", "sample", &["spec.replicas"], 5));
+        story.record(&patch("two", "5"));
+        assert_eq!(story.steps("two")[1], "reconcile 1:one");
+        story.write(Some(&second), &third);
+        story.started("three", AT, &cause("modified", "View", "sample", &["spec.replicas"], 6));
+        story.record(&patch("three", "6"));
+        assert_eq!(story.steps("three"), ["User kubectl Modified View sample spec.replicas"]);
     }
 
     #[test]

@@ -121,6 +121,11 @@ impl Work {
         self.reconciles.get(id)
     }
 
+    /// The reconciles, oldest first.
+    pub(super) fn oldest(&self) -> impl Iterator<Item = &Reconcile> {
+        self.order.iter().filter_map(|id| self.reconciles.get(id))
+    }
+
     /// The reconciles, newest first.
     pub(super) fn newest(&self) -> impl Iterator<Item = &Reconcile> {
         self.order.iter().rev().filter_map(|id| self.reconciles.get(id))

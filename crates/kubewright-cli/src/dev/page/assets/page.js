@@ -139,7 +139,7 @@ subscribe((changed, everything) => {
     if (!everything) tree.flash(changed.object);
   }
   if (has("event")) showEvents();
-  if (has("reconcile") || (everything && has("log"))) showReconciles();
+  if (has("reconcile") || has("log")) showReconciles();
   if (has("review")) showReviews();
   if (has("log")) showLogs();
   if (has("reconcile") || has("queue") || has("operator")) showLanes();

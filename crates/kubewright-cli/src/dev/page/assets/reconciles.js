@@ -68,9 +68,9 @@ export class ReconcileList extends NewestFirst {
     return b.number - a.number;
   }
 
-  /** Whether it is expanded. */
+  /** Whether it is expanded, and its log lines, which can arrive later. */
   state(reconcile) {
-    return this.#open.has(reconcile.id);
+    return this.#open.has(reconcile.id) ? 1 + logsOfReconcile(reconcile).length : 0;
   }
 
   toggle(id, open = !this.#open.has(id)) {
@@ -89,7 +89,7 @@ function fill(item, reconcile, open, actions) {
     item.append(line);
   }
   item.dataset.level = levelOf(reconcile);
-  line.setAttribute("aria-expanded", String(open));
+  line.setAttribute("aria-expanded", String(Boolean(open)));
   const [cause, ...others] = reconcile.causes;
   const extra = others.length + reconcile.more_causes;
   const calls = reconcile.calls.length + reconcile.more;

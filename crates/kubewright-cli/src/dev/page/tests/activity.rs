@@ -188,7 +188,7 @@ async fn a_reconcile_leads_back_to_its_first_cause() {
     browse(1280, 800, async |browser: &Browser| {
         browser.open(&world.page.url()).await;
         browser.until(&format!("{STATUS} !== undefined")).await;
-        let changed = world.merge("/api/v1/namespaces/default/configmaps/pages", &json!({ "data": { "size": "large" } })).await;
+        let changed = world.merge("/api/v1/namespaces/default/configmaps/pages?fieldManager=view-operator", &json!({ "data": { "size": "large" } })).await;
         let version = &changed["metadata"]["resourceVersion"];
         assert_ne!(version, &map["metadata"]["resourceVersion"]);
         let initial = json!([{ "why": "created", "kind": "ConfigMap", "namespace": "default", "name": "pages" }]);
@@ -243,8 +243,8 @@ async fn the_graph_shows_owners_and_references() {
     browse(1280, 800, async |browser: &Browser| {
         browser.open(&world.page.url()).await;
         browser.until("document.querySelectorAll('#rows .row').length === 3").await;
-        browser.press(&["1", "Enter"]).await;
-        browser.until("!document.querySelector('#object').hidden").await;
+        browser.press(&["1", "Down", "Enter"]).await;
+        browser.until("document.querySelector('#object-title').textContent.endsWith('owner')").await;
         browser.press(&["g"]).await;
         let nodes = "[...document.querySelectorAll('.graph .node')].map((node) => node.title).sort().join()";
         browser.until(&format!("{nodes} === 'ConfigMap other,ConfigMap owner,Pod web'")).await;

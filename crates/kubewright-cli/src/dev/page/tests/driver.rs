@@ -181,7 +181,12 @@ impl Browser {
 
     /// Emulates a light or dark system theme.
     pub(super) async fn prefer(&self, scheme: &str) {
-        let features = json!([{ "name": "prefers-color-scheme", "value": scheme }]);
+        self.prefer_feature("prefers-color-scheme", scheme).await;
+    }
+
+    /// Emulates a user preference.
+    pub(super) async fn prefer_feature(&self, name: &str, value: &str) {
+        let features = json!([{ "name": name, "value": value }]);
         self.devtools("Emulation.setEmulatedMedia", &json!({ "features": features })).await;
     }
 

@@ -99,6 +99,37 @@ async fn causes_show_the_changed_field_at_1280_px() {
     .await;
 }
 
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn reduced_motion_is_respected_and_nothing_is_loaded_from_other_hosts() {
+    let world = World::start().await;
+    world.config_map("pages", &json!({ "size": "small" })).await;
+    browse(1280, 800, async |browser: &Browser| {
+        let counted = "window.animated = 0;
+            const animate = Element.prototype.animate;
+            Element.prototype.animate = function (...rest) { window.animated += 1; return animate.apply(this, rest); };";
+        browser.before_load(counted).await;
+        for (motion, animated) in [("reduce", false), ("no-preference", true)] {
+            browser.prefer_feature("prefers-reduced-motion", motion).await;
+            browser.open(&world.page.url()).await;
+            browser.until("document.querySelector('#rows .row')").await;
+            browser.click("#rows .row").await;
+            browser.until("document.querySelector('#object-yaml .code')").await;
+            let change = json!({ "data": { "size": motion } });
+            world.merge("/api/v1/namespaces/default/configmaps/pages", &change).await;
+            browser.until(&format!("document.querySelector('#object-yaml').textContent.includes('{motion}')")).await;
+            assert_eq!(browser.eval("window.animated > 0").await, animated, "{motion}");
+        }
+        let elsewhere = "performance.getEntriesByType('resource').filter((entry) => !entry.name.startsWith(location.origin)).length";
+        assert_eq!(browser.eval(elsewhere).await, 0);
+        // Every control has a name for screen readers.
+        let unnamed = "[...document.querySelectorAll('button, input, select, [role=tree], [role=tabpanel], ul.list')]
+            .filter((element) => !(element.textContent.trim() || element.ariaLabel || element.getAttribute('aria-labelledby') || element.closest('label')))
+            .map((element) => element.outerHTML)";
+        assert_eq!(browser.eval(unnamed).await, json!([]));
+    })
+    .await;
+}
+
 /// Rows are rendered for a new width with the next frames.
 async fn settle(browser: &Browser) {
     for _ in 0..2 {
