@@ -5,6 +5,7 @@ pub(crate) mod custom;
 pub(crate) mod dev;
 pub(crate) mod envtest;
 pub(crate) mod facts;
+pub(crate) mod page;
 pub(crate) mod runtime;
 pub(crate) mod server;
 pub(crate) mod webhooks;
@@ -22,6 +23,7 @@ pub(crate) const SUITES: &[Suite] = &[
     envtest::SUITE,
     cluster::SUITE,
     dev::SUITE,
+    page::SUITE,
 ];
 
 /// A set of rows that are measured together.

@@ -4,7 +4,7 @@
 //!   applied to it.
 //! - [`permissions`] runs the operator with its generated RBAC rules and reports forbidden calls.
 //! - [`webhooks`] configures the API server to call the operator's webhooks on this machine.
-//! - [`watcher`] reports saves, [`builder`] runs cargo, and [`operator`] runs the built [`program`]. Both are
+//! - [`watcher`] reports saves, [`builder`] runs cargo and [`build_output`] reads its progress, and [`operator`] runs the built [`program`]. Both are
 //!   a [`process_group`].
 //! - [`readiness`] decides whether the samples are ready, and [`readiness_watch`] when to check.
 //! - [`session`] is the loop itself, [`report`] prints its lines, and [`page`] is the web UI.
@@ -13,6 +13,7 @@
 //! ends, everything that it started is stopped, and nothing else.
 
 mod answer;
+mod build_output;
 mod builder;
 mod cluster;
 mod definitions;

@@ -77,6 +77,11 @@ impl Ui {
         let _ = AutoStream::new(io::stderr().lock(), self.color).write_all(text.as_bytes());
     }
 
+    /// Whether standard error is colored.
+    pub(crate) fn colors_errors(&self) -> bool {
+        AutoStream::new(io::stderr(), self.color).current_choice() != anstream::ColorChoice::Never
+    }
+
     /// Prints a note, unless quiet.
     pub(crate) fn note(&self, note: &str) {
         if self.verbosity > Verbosity::Quiet {

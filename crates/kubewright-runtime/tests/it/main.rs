@@ -26,6 +26,7 @@ mod finalizer;
 mod health;
 mod informer;
 mod journal;
+mod journal_reviews;
 mod manager;
 mod manager_changes;
 mod manager_proofs;

@@ -75,10 +75,12 @@ impl Session {
 
         let is_same = self.operator.is_running() && self.operator.runs(program);
         if is_same {
+            self.feed.running(false, "same binary, not restarted");
             line.push("same binary, not restarted".to_owned());
         } else {
             let began = Instant::now();
             let started = self.operator.replace(program).await?;
+            self.show_start(started, if is_first { "started" } else { "restarted" }, began);
             if is_first {
                 self.tell_start("started", started, began)?;
             }
@@ -149,6 +151,17 @@ impl Session {
         }
         made.check()?;
         Ok(made)
+    }
+
+    /// Shows the start of the operator on the page.
+    pub(super) fn show_start(&self, started: Started, what: &str, since: Instant) {
+        let took = shown(since.elapsed());
+        match started {
+            Started::Ready => self.feed.running(true, &format!("{what} in {took}")),
+            Started::Running => self.feed.running(true, &format!("{what}; caches not synced yet")),
+            // The exit is shown by the next event.
+            Started::Ended => {}
+        }
     }
 
     pub(super) fn tell_start(&self, what: &str, started: Started, since: Instant) -> Result<()> {
