@@ -2,6 +2,7 @@
 
 pub(crate) mod cluster;
 pub(crate) mod custom;
+pub(crate) mod delivery;
 pub(crate) mod dev;
 pub(crate) mod envtest;
 pub(crate) mod facts;
@@ -12,8 +13,16 @@ use crate::progress::Progress;
 use crate::row::Row;
 
 /// Every suite, in the order of the table.
-pub(crate) const SUITES: &[Suite] =
-    &[facts::SUITE, server::SUITE, custom::SUITE, runtime::SUITE, envtest::SUITE, cluster::SUITE, dev::SUITE];
+pub(crate) const SUITES: &[Suite] = &[
+    facts::SUITE,
+    server::SUITE,
+    custom::SUITE,
+    runtime::SUITE,
+    envtest::SUITE,
+    cluster::SUITE,
+    dev::SUITE,
+    delivery::SUITE,
+];
 
 /// A set of rows that are measured together.
 #[derive(Debug)]

@@ -3,4 +3,6 @@
 //! The commands in [`crate::commands`] are thin wrappers around this module. Nothing here needs a container
 //! runtime.
 
+pub(crate) mod deploy;
+pub(crate) mod image;
 pub(crate) mod rendered;

@@ -6,6 +6,8 @@ mod color;
 mod completion;
 mod crash;
 #[cfg(unix)]
+mod delivery;
+#[cfg(unix)]
 mod dev;
 mod help;
 #[cfg(unix)]
