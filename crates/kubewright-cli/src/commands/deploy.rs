@@ -29,10 +29,6 @@ const EXAMPLES: &[(&str, &str)] = &[
 ];
 
 /// Build and deploy the operator, and wait until it is available
-///
-/// Builds the image, pushes it to its registry or loads it into a local cluster, applies config/default
-/// with server-side apply, and waits for the rollout. If the operator does not become available, prints
-/// the events and the log of its Pod.
 #[derive(Debug, clap::Args)]
 #[command(after_help = examples(EXAMPLES))]
 pub(crate) struct Args {

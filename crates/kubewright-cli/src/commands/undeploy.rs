@@ -18,10 +18,7 @@ const EXAMPLES: &[(&str, &str)] = &[
     ("Also delete all custom resources", "kubewright undeploy --delete-custom-resources"),
 ];
 
-/// Remove the operator from a cluster
-///
-/// Deletes the objects of config/default. CRDs that have objects are kept, because deleting a CRD deletes
-/// its objects in all namespaces.
+/// Remove the operator from a cluster; CRDs that have objects are kept
 #[derive(Debug, clap::Args)]
 #[command(after_help = examples(EXAMPLES))]
 pub(crate) struct Args {

@@ -17,7 +17,7 @@ const EXAMPLES: &[(&str, &str)] = &[
     ("Build an OCI layout in dist/image", "kubewright image build"),
     (
         "Push an image for two platforms",
-        "kubewright image build -t registry.example.com/shop:v1 --platform linux/amd64,linux/arm64 --output push",
+        "kubewright image build -t registry.example.com/shop:v1 --platform linux/amd64,linux/arm64 -o push",
     ),
     (
         "Write an archive for `docker load` and `ctr images import`",

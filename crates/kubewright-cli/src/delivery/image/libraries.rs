@@ -28,11 +28,12 @@ pub(crate) struct Elf {
 impl Elf {
     /// Parses the headers.
     pub(crate) fn parse(data: &[u8]) -> Result<Self> {
-        let file = ElfBytes::<AnyEndian>::minimal_parse(data)
-            .map_err(|error| anyhow!("{error}"))
-            .context("not an ELF binary")?;
-        let segments = file.segments().context("the binary has no program headers")?;
+        if !data.starts_with(&abi::ELFMAGIC) {
+            bail!("not an ELF binary");
+        }
         let broken = |error: elf::ParseError| anyhow!("{error}").context("the binary is damaged");
+        let file = ElfBytes::<AnyEndian>::minimal_parse(data).map_err(broken)?;
+        let segments = file.segments().context("the binary has no program headers")?;
         let interpreter = match segments.iter().find(|segment| segment.p_type == abi::PT_INTERP) {
             None => None,
             Some(segment) => {

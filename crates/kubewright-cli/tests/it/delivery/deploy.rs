@@ -120,7 +120,7 @@ fn a_crashing_operator_is_reported_with_its_log() {
     let (folder, cluster) = (Folder::with_order(), Cluster::with_nodes(1));
     annotate(
         &folder,
-        "kubewright.dev/exit-code: \"3\"\n        kubewright.dev/run-time: 1s\n        kubewright.dev/logs: \"no lease\"",
+        "kubewright.dev/exit-code: \"3\"\n        kubewright.dev/run-time: 1s\n        kubewright.dev/ready-delay: 10m\n        kubewright.dev/logs: \"no lease\"",
     );
     let failed = deploy(&folder, &cluster, binary(), "--timeout 2m");
     assert_eq!(failed.status, 1, "{failed}");

@@ -11,7 +11,6 @@ fn a_missing_tool_is_named_with_the_archive() {
     let package = Package::new();
     // No directory in PATH has any of the tools; cargo is called by its path.
     fs::create_dir(package.path("empty")).expect("a folder");
-    let cargo = std::env::var("CARGO").unwrap_or_else(|_| "cargo".to_owned());
     for (cluster, program, arguments) in [
         ("kind --name dev", "kind", "load image-archive ARCHIVE --name dev"),
         ("minikube", "minikube", "image load ARCHIVE"),
@@ -19,7 +18,8 @@ fn a_missing_tool_is_named_with_the_archive() {
         ("containerd", "ctr", "--namespace k8s.io images import ARCHIVE"),
     ] {
         let line = format!("image load {cluster} --binary {} --sbom=false", binary().display());
-        let failed = run(package.command(&line).env("PATH", package.path("empty")).env("CARGO", &cargo));
+        let failed =
+            run(package.command(&line).env("PATH", package.path("empty")).env("CARGO", env!("CARGO")));
         let archive = package.path("dist/image.tar").canonicalize().expect("it was written");
         let said = failed.stderr.replace(&archive.display().to_string(), "ARCHIVE");
         assert_eq!(failed.status, 1, "{failed}");

@@ -57,7 +57,12 @@ fn invalid_references_are_rejected() {
     let package = Package::new();
     let binary = binary().display();
     let refused = package.run(&format!("image build --binary {binary} --tag Shop:v1"));
-    assert_snapshot!(said(&package, &refused), @"");
+    assert_snapshot!(said(&package, &refused), @"
+    exit status 1
+    error: invalid image reference Shop:v1
+      cause: invalid reference format
+      hint: use for example registry.example.com/shop:v1, in lowercase
+    ");
     let digest = format!("shop@sha256:{}", "0".repeat(64));
     let refused = package.run(&format!("image build --binary {binary} --tag {digest}"));
     assert!(refused.stderr.contains("has a digest, which the build determines"), "{refused}");
