@@ -2,6 +2,7 @@
 
 pub(crate) mod cluster;
 pub(crate) mod custom;
+pub(crate) mod delivery;
 pub(crate) mod dev;
 pub(crate) mod envtest;
 pub(crate) mod facts;
@@ -24,6 +25,7 @@ pub(crate) const SUITES: &[Suite] = &[
     cluster::SUITE,
     dev::SUITE,
     page::SUITE,
+    delivery::SUITE,
 ];
 
 /// A set of rows that are measured together.

@@ -37,6 +37,7 @@ use std::time::Duration;
 use anyhow::{Context as _, Result, bail};
 use kubewright_runtime::logs;
 
+pub(crate) use self::answer::told;
 pub(crate) use self::cluster::Where;
 use self::report::{Lines, Voice};
 use self::session::Session;

@@ -15,7 +15,7 @@ use anyhow::{Context as _, Result, anyhow};
 
 use crate::error::Hint as _;
 
-pub(crate) use build::{Programs, not_started};
+pub(crate) use build::{Build, Programs, cargo, not_started};
 pub(crate) use lock::LockedRoot;
 pub(crate) use manifests::Manifests;
 pub(crate) use metadata::{Metadata, Sources};

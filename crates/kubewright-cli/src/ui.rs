@@ -5,9 +5,11 @@
 //! ([`escape()`]), so that a file or a server cannot send control sequences to the terminal.
 
 mod escape;
+mod progress;
 pub(crate) mod style;
 
 pub(crate) use crate::ui::escape::escape;
+pub(crate) use crate::ui::progress::{Progress, megabytes};
 
 use std::fmt::{self, Display};
 use std::io::{self, ErrorKind, IsTerminal, Write};

@@ -72,16 +72,20 @@ pub(super) fn install(root: &Path, machine: Machine, missing: &[Missing]) -> Res
     for program in local {
         match program {
             Local::Kubectl => kubectl(root, &apt)?,
-            Local::Etcd => {
-                eprintln!("ci: downloading etcd from the Debian package etcd-server");
-                let folder = apt.folder("etcd")?;
-                run(apt.command(false).arg("update"))?;
-                unpack(apt.command(false).arg("download").arg("etcd-server"), &folder)?;
-                adopt(root, &folder.join("usr/bin/etcd"))?;
-            }
+            Local::Etcd => program_of(root, &apt, "etcd-server", "etcd")?,
+            Local::DockerRegistry => program_of(root, &apt, "docker-registry", "docker-registry")?,
         }
     }
     Ok(())
+}
+
+/// Unpacks one program of a Debian package.
+fn program_of(root: &Path, apt: &Apt, package: &str, program: &str) -> Result<()> {
+    eprintln!("ci: downloading {program} from the Debian package {package}");
+    let folder = apt.folder(program)?;
+    run(apt.command(false).arg("update"))?;
+    unpack(apt.command(false).arg("download").arg(package), &folder)?;
+    adopt(root, &folder.join("usr/bin").join(program))
 }
 
 /// Installs kubectl from the first Debian release whose package is new enough and runs here. A newer release

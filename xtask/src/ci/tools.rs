@@ -49,6 +49,8 @@ pub enum Local {
     Kubectl,
     /// Unpacked only, because installing the package starts a service.
     Etcd,
+    /// Unpacked only, for the same reason.
+    DockerRegistry,
 }
 
 /// A tool that is missing or too old.
@@ -101,6 +103,21 @@ pub const TOOLS: &[Tool] = &[
         name: "etcd",
         source: Source::Local(Local::Etcd),
         problem: |probe| runs(probe, "etcd", &["--version"]),
+    },
+    Tool {
+        name: "docker-registry",
+        source: Source::Local(Local::DockerRegistry),
+        problem: |probe| runs(probe, "docker-registry", &["--version"]),
+    },
+    Tool {
+        name: "skopeo",
+        source: Source::System(&["skopeo"]),
+        problem: |probe| runs(probe, "skopeo", &["--version"]),
+    },
+    Tool {
+        name: "umoci",
+        source: Source::System(&["umoci"]),
+        problem: |probe| runs(probe, "umoci", &["--version"]),
     },
 ];
 
@@ -262,8 +279,8 @@ mod tests {
     #[test]
     fn an_empty_debian_machine_installs_every_tool() {
         insta::assert_snapshot!(plan(&nothing_installed(), DEBIAN).join("\n"), @"
-        installs with apt-get: chromium chromium-driver git make procps python3 python3-pip
-        installs into target/tools: kubectl, etcd
+        installs with apt-get: chromium chromium-driver git make procps python3 python3-pip skopeo umoci
+        installs into target/tools: kubectl, etcd, docker-registry
         installs with rustup: rustfmt clippy
         ");
     }
@@ -274,7 +291,7 @@ mod tests {
         assert_eq!(
             plan(&nothing_installed(), machine),
             [
-                "tools are missing; run as root: apt-get install chromium chromium-driver git make procps python3 python3-pip"
+                "tools are missing; run as root: apt-get install chromium chromium-driver git make procps python3 python3-pip skopeo umoci"
             ]
         );
     }
@@ -292,7 +309,7 @@ mod tests {
         let machine = Machine { apt: false, root: true, rustup: false };
         insta::assert_snapshot!(plan(&nothing_installed(), machine).join("\n"), @"
         tools are missing; install with your Rust toolchain: rustfmt, clippy
-        tools are missing; install (kubectl 1.32 or newer): git, make, ps, python3 with pip, Chromium with ChromeDriver, kubectl, etcd
+        tools are missing; install (kubectl 1.32 or newer): git, make, ps, python3 with pip, Chromium with ChromeDriver, kubectl, etcd, docker-registry, skopeo, umoci
         ");
     }
 

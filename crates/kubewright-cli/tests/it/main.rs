@@ -8,6 +8,8 @@ mod color;
 mod completion;
 mod crash;
 #[cfg(unix)]
+mod delivery;
+#[cfg(unix)]
 mod deploy;
 #[cfg(unix)]
 mod dev;

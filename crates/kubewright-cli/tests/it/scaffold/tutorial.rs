@@ -11,7 +11,7 @@ use crate::kubectl::cluster::Cluster;
 use crate::run::target;
 
 /// Uses this workspace's dependency versions: they are built already, and need no network.
-pub(super) fn lock(folder: &Path) {
+pub(crate) fn lock(folder: &Path) {
     let lock = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../Cargo.lock");
     fs::copy(lock, folder.join("Cargo.lock")).expect("the workspace is locked");
 }
