@@ -1,0 +1,6 @@
+//! Delivery of an operator: container images, rendered manifests and deployments.
+//!
+//! The commands in [`crate::commands`] are thin wrappers around this module. Nothing here needs a container
+//! runtime.
+
+pub(crate) mod rendered;
