@@ -13,8 +13,8 @@ use clap::{ArgAction, Args, ColorChoice, CommandFactory, Parser, Subcommand, Val
 
 use crate::cli::examples::examples;
 use crate::commands::{
-    apiserver, completion, create, delete, dev, edit, envtest, help, init, manifests, migrate, update,
-    version,
+    apiserver, bundle, chart, completion, create, delete, dev, edit, envtest, help, init, manifests, migrate,
+    scorecard, update, version,
 };
 use crate::ui::{Verbosity, style};
 
@@ -51,6 +51,8 @@ pub(crate) struct Cli {
 #[derive(Debug, Subcommand)]
 pub(crate) enum Command {
     Apiserver(apiserver::Args),
+    Bundle(bundle::Args),
+    Chart(chart::Args),
     Completion(completion::Args),
     Create(create::Args),
     Delete(delete::Args),
@@ -60,6 +62,7 @@ pub(crate) enum Command {
     Init(init::Args),
     Manifests(manifests::Args),
     Migrate(migrate::Args),
+    Scorecard(scorecard::Args),
     Update(update::Args),
     Version(version::Args),
     Help(help::Args),

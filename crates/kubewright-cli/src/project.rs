@@ -14,10 +14,10 @@ use anyhow::{Context as _, Result, anyhow};
 
 use crate::error::Hint as _;
 
-pub(crate) use build::{Programs, not_started};
+pub(crate) use build::{Programs, cargo, not_started};
 pub(crate) use manifests::Manifests;
 pub(crate) use metadata::{Metadata, Sources};
-pub(crate) use writes::Writes;
+pub(crate) use writes::{Writes, read, write};
 
 /// A cargo package that contains an operator.
 #[derive(Clone, Debug)]

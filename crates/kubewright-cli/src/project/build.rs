@@ -151,7 +151,7 @@ fn is_of_another_cargo(name: &str) -> bool {
 }
 
 /// The cargo executable.
-pub(super) fn cargo() -> OsString {
+pub(crate) fn cargo() -> OsString {
     std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into())
 }
 

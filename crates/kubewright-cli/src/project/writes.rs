@@ -123,6 +123,27 @@ impl Drop for Writes {
     }
 }
 
+/// Writes or removes files: all or none.
+pub(crate) fn write(root: &Path, steps: &[(String, Option<String>)]) -> Result<()> {
+    let mut writes = Writes::new(root);
+    for (path, text) in steps {
+        match text {
+            Some(text) => writes.write(path, text)?,
+            None => writes.remove(path),
+        }
+    }
+    writes.commit()
+}
+
+/// Reads a project file, if it exists.
+pub(crate) fn read(root: &Path, path: &str) -> Result<Option<String>> {
+    match fs::read(root.join(path)) {
+        Ok(bytes) => Ok(Some(String::from_utf8_lossy(&bytes).into_owned())),
+        Err(error) if error.kind() == ErrorKind::NotFound => Ok(None),
+        Err(error) => Err(error).with_context(|| format!("cannot read {path}")),
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

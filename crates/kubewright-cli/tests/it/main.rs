@@ -2,6 +2,8 @@
 
 #[cfg(unix)]
 mod binaries;
+#[cfg(unix)]
+mod chart;
 mod color;
 mod completion;
 mod crash;

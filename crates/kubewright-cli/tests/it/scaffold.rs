@@ -1,6 +1,6 @@
 //! Scaffolding commands: their output and files.
 
-mod golden;
+pub(crate) mod golden;
 mod image;
 mod refusals;
 mod seeds;
