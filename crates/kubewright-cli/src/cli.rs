@@ -13,8 +13,8 @@ use clap::{ArgAction, Args, ColorChoice, CommandFactory, Parser, Subcommand, Val
 
 use crate::cli::examples::examples;
 use crate::commands::{
-    apiserver, build_installer, completion, create, delete, deploy, dev, edit, envtest, help, image, init,
-    manifests, migrate, undeploy, update, version,
+    apiserver, build_installer, bundle, chart, completion, create, delete, deploy, dev, edit, envtest, help, image,
+    init, manifests, migrate, scorecard, undeploy, update, version,
 };
 use crate::ui::{Verbosity, style};
 
@@ -53,6 +53,8 @@ pub(crate) struct Cli {
 pub(crate) enum Command {
     Apiserver(apiserver::Args),
     BuildInstaller(build_installer::Args),
+    Bundle(bundle::Args),
+    Chart(chart::Args),
     Completion(completion::Args),
     Create(create::Args),
     Delete(delete::Args),
@@ -64,6 +66,7 @@ pub(crate) enum Command {
     Init(init::Args),
     Manifests(manifests::Args),
     Migrate(migrate::Args),
+    Scorecard(scorecard::Args),
     Undeploy(undeploy::Args),
     Update(update::Args),
     Version(version::Args),

@@ -5,7 +5,9 @@
 
 pub(crate) mod apiserver;
 pub(crate) mod build_installer;
+pub(crate) mod bundle;
 mod change;
+pub(crate) mod chart;
 pub(crate) mod completion;
 pub(crate) mod create;
 pub(crate) mod delete;
@@ -19,6 +21,7 @@ pub(crate) mod init;
 mod kubebuilder;
 pub(crate) mod manifests;
 pub(crate) mod migrate;
+pub(crate) mod scorecard;
 pub(crate) mod undeploy;
 pub(crate) mod update;
 pub(crate) mod version;
@@ -32,6 +35,8 @@ pub(crate) fn run(command: Command, ui: &Ui) -> Result<()> {
     match command {
         Command::Apiserver(args) => apiserver::run(&args, ui),
         Command::BuildInstaller(args) => build_installer::run(&args, ui),
+        Command::Bundle(args) => bundle::run(&args, ui),
+        Command::Chart(args) => chart::run(&args, ui),
         Command::Completion(args) => completion::run(&args, ui),
         Command::Create(args) => create::run(&args, ui),
         Command::Delete(args) => delete::run(&args, ui),
@@ -43,6 +48,7 @@ pub(crate) fn run(command: Command, ui: &Ui) -> Result<()> {
         Command::Init(args) => init::run(&args, ui),
         Command::Manifests(args) => manifests::run(&args, ui),
         Command::Migrate(args) => migrate::run(&args, ui),
+        Command::Scorecard(args) => scorecard::run(&args, ui),
         Command::Undeploy(args) => undeploy::run(&args, ui),
         Command::Update(args) => update::run(&args, ui),
         Command::Version(args) => version::run(&args, ui),

@@ -25,7 +25,7 @@ mod program;
 mod readiness;
 mod readiness_watch;
 mod report;
-mod samples;
+pub(crate) mod samples;
 mod session;
 mod state_dir;
 mod watcher;

@@ -19,7 +19,7 @@ pub(crate) use build::{Build, Programs, cargo, not_started};
 pub(crate) use lock::LockedRoot;
 pub(crate) use manifests::Manifests;
 pub(crate) use metadata::{Metadata, Sources};
-pub(crate) use writes::Writes;
+pub(crate) use writes::{Writes, read, write};
 
 /// A cargo package that contains an operator.
 #[derive(Clone, Debug)]

@@ -2,8 +2,7 @@
 //! files on disk.
 
 use std::fmt::Write as _;
-use std::fs;
-use std::io::{self, BufRead as _, ErrorKind, IsTerminal as _};
+use std::io::{self, BufRead as _, IsTerminal as _};
 use std::path::Path;
 
 use anyhow::{Context as _, Result, anyhow};
@@ -17,6 +16,8 @@ use crate::scaffold::add::Changed;
 use crate::scaffold::base::{self, Base};
 use crate::scaffold::{self, Options, Plan, Rendered, Rendering, diff, render};
 use crate::ui::Ui;
+
+pub(crate) use crate::project::{read, write};
 
 /// How to apply a change.
 #[derive(Clone, Copy, Debug, clap::Args)]
@@ -132,32 +133,6 @@ fn carry_out(root: &Path, before: &Rendering, after: &Rendering, how: How, ui: &
     }
     ui.print(told.as_bytes())?;
     Ok(true)
-}
-
-/// Writes or removes files: all or none.
-pub(crate) fn write(root: &Path, steps: &[(String, Option<String>)]) -> Result<()> {
-    let mut writes = Writes::new(root);
-    for (path, text) in steps {
-        match text {
-            Some(text) => writes.write(path, text)?,
-            None => writes.remove(path),
-        }
-    }
-    writes.commit()
-}
-
-/// Reads a project file, if it exists.
-pub(crate) fn read(root: &Path, path: &str) -> Result<Option<String>> {
-    let place = root.join(path);
-    // A FIFO would block.
-    if fs::metadata(&place).is_ok_and(|found| !found.is_file()) {
-        return Err(anyhow!("{path} is not a regular file")).hint("move it away");
-    }
-    match fs::read(place) {
-        Ok(bytes) => Ok(Some(String::from_utf8_lossy(&bytes).into_owned())),
-        Err(error) if error.kind() == ErrorKind::NotFound => Ok(None),
-        Err(error) => Err(error).with_context(|| format!("cannot read {path}")),
-    }
 }
 
 /// Returns the value of a flag, or prompts for it on a terminal.

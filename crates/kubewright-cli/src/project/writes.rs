@@ -8,7 +8,7 @@ use std::fs::{self, File};
 use std::io::{ErrorKind, Write as _};
 use std::path::{Path, PathBuf};
 
-use anyhow::{Context as _, Result};
+use anyhow::{Context as _, Result, anyhow};
 
 use crate::error::Hint as _;
 
@@ -134,6 +134,32 @@ impl Drop for Writes {
                 let _ = fs::remove_dir(folder);
             }
         }
+    }
+}
+
+/// Writes or removes files: all or none.
+pub(crate) fn write(root: &Path, steps: &[(String, Option<String>)]) -> Result<()> {
+    let mut writes = Writes::new(root);
+    for (path, text) in steps {
+        match text {
+            Some(text) => writes.write(path, text)?,
+            None => writes.remove(path),
+        }
+    }
+    writes.commit()
+}
+
+/// Reads a project file, if it exists.
+pub(crate) fn read(root: &Path, path: &str) -> Result<Option<String>> {
+    let place = root.join(path);
+    // A FIFO would block.
+    if fs::metadata(&place).is_ok_and(|found| !found.is_file()) {
+        return Err(anyhow!("{path} is not a regular file")).hint("move it away");
+    }
+    match fs::read(place) {
+        Ok(bytes) => Ok(Some(String::from_utf8_lossy(&bytes).into_owned())),
+        Err(error) if error.kind() == ErrorKind::NotFound => Ok(None),
+        Err(error) => Err(error).with_context(|| format!("cannot read {path}")),
     }
 }
 

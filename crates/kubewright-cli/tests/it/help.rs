@@ -16,6 +16,8 @@ fn help_of_kubewright() {
     Commands:
       apiserver        Run the Kubernetes API server in the foreground
       build-installer  Generate dist/install.yaml with the CRDs and the deployment
+      bundle           Generate an OLM bundle in bundle/
+      chart            Generate a Helm chart in dist/chart
       completion       Print a shell completion script
       create           Scaffold a Kubernetes API or webhook
       delete           Delete a Kubernetes API or webhook
@@ -27,6 +29,7 @@ fn help_of_kubewright() {
       init             Initialize a new project
       manifests        Generate CRDs, RBAC rules and webhook configurations
       migrate          Migrate stored custom resources to the storage version
+      scorecard        Check an OLM bundle with Operator SDK's tests, without a cluster
       undeploy         Remove the operator from a cluster; CRDs that have objects are kept
       update           Update the project to the current scaffold with a three-way merge
       version          Print the kubewright version and the embedded Kubernetes API version

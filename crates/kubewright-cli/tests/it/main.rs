@@ -4,6 +4,8 @@
 mod adopt;
 #[cfg(unix)]
 mod binaries;
+#[cfg(unix)]
+mod chart;
 mod color;
 mod completion;
 mod crash;

@@ -2,7 +2,7 @@
 
 mod concurrent;
 mod examples;
-mod golden;
+pub(crate) mod golden;
 mod image;
 mod refusals;
 mod seeds;
