@@ -10,6 +10,8 @@ use kubewright::prelude::*;
 
 const NAMESPACE: &str = "default";
 const NAME: &str = "settings";
+/// The label of preview namespaces.
+const PREVIEW: &str = "preview";
 
 /// The content of the ConfigMap `settings`.
 #[derive(Debug, PartialEq)]
@@ -18,7 +20,7 @@ pub struct Settings {
 }
 
 impl Settings {
-    /// Reads the settings from the cache. Without the ConfigMap, the defaults apply.
+    /// Reads the settings. Without the ConfigMap, the defaults apply.
     async fn read(client: &Client) -> Result<Self> {
         let map = client.get_opt::<ConfigMap>(&Key::namespaced(NAMESPACE, NAME)).await?;
         let hours = map.as_ref().and_then(|map| map.data.as_ref()?.get("timeToLiveHours"));
@@ -40,6 +42,9 @@ impl Reconciler for PreviewReconciler {
     type Object = Namespace;
 
     async fn reconcile(&self, namespace: &Namespace, cx: &Context) -> Result<Outcome> {
+        if namespace.labels().get(PREVIEW).is_none_or(|preview| preview != "true") {
+            return Ok(Outcome::done());
+        }
         let settings = Settings::read(cx.client()).await?;
         let Some(created) = namespace.creation_timestamp() else { return Ok(Outcome::done()) };
         let age = Duration::try_from(cx.now().duration_since(created.0)).unwrap_or_default();
@@ -55,16 +60,14 @@ impl Reconciler for PreviewReconciler {
 
 /// A change of the settings reconciles every preview namespace.
 fn all_previews(_: &ConfigMap, cache: &Cache) -> Vec<Key> {
-    let previews = cache.list::<Namespace>(&List::all().labels("preview=true")).unwrap_or_default();
+    let previews =
+        cache.list::<Namespace>(&List::all().labels(format!("{PREVIEW}=true"))).unwrap_or_default();
     previews.iter().map(|namespace| Key::of(&**namespace)).collect()
 }
 
 pub fn register(manager: &Manager) -> Result<()> {
     let settings = Watch::new().fields(format!("metadata.name={NAME},metadata.namespace={NAMESPACE}"));
-    manager
-        .controller_of(PreviewReconciler, Watch::new().labels("preview=true"))
-        .watches_with(settings, all_previews)
-        .register()?;
+    manager.controller(PreviewReconciler).watches_with(settings, all_previews).register()?;
     Ok(())
 }
 

@@ -8,8 +8,7 @@ use kubewright::connect::{self, ClientMetrics, Source};
 use kubewright::k8s_openapi::api::core::v1::{ConfigMap, Secret};
 use kubewright::prelude::*;
 use kubewright::serde_json::{self, Value};
-use kubewright::webhook::certificates::RotatorMetrics;
-use kubewright::webhook::{Rejection, Validation, Validator};
+use kubewright::webhook::{Rejection, Validation, Validator, WebhookOptions};
 use kubewright::{ElectionOptions, ManagerOptions, terminal, tokio};
 use kubewright_envtest::{Effect, Environment, Mode, eventually, objects};
 
@@ -49,23 +48,34 @@ fn map(name: &str) -> String {
     format!("{{apiVersion: v1, kind: ConfigMap, metadata: {{name: {name}}}}}")
 }
 
+/// An address without a server, for requests that are retried.
+fn unused_address() -> Result<std::net::SocketAddr> {
+    Ok(std::net::TcpListener::bind("127.0.0.1:0")?.local_addr()?)
+}
+
 /// Runs an operator and returns the names of its metrics and of their samples.
 async fn exported() -> Result<BTreeSet<String>> {
     let env = Environment::builder().mode(Mode::Embedded).https().as_admin().start().await?;
     let election =
         ElectionOptions { namespace: Some("default".into()), ..ElectionOptions::new("monitoring") };
-    let options = ManagerOptions { leader_election: Some(election), ..ManagerOptions::new("monitoring") };
-    let metrics = options.metrics.clone();
-    let of_client = metrics.with_registry(|registry| {
-        RotatorMetrics::register(registry);
-        ClientMetrics::register(registry)
-    });
+    let webhooks = WebhookOptions {
+        bind_address: "127.0.0.1:0".parse()?,
+        service_namespace: Some("default".into()),
+        ..WebhookOptions::default()
+    };
+    let options =
+        ManagerOptions { leader_election: Some(election), webhooks, ..ManagerOptions::new("monitoring") };
+    let of_client = options.metrics.with_registry(ClientMetrics::register);
     let source = Source { kubeconfig: env.kubeconfig(), ..Source::default() };
-    let connection = connect::Options { metrics: Some(of_client), ..connect::Options::default() };
-    Client::new(connect::client(connect::infer(&source).await?, connection)?)
-        .get::<Secret>(&Key::namespaced("default", "missing"))
-        .await
-        .expect_err("there is no Secret");
+    let config = connect::infer(&source).await?;
+    let mut closed = config.clone();
+    closed.cluster_url = format!("https://{}", unused_address()?).parse()?;
+    for config in [config, closed] {
+        let connection = connect::Options { metrics: Some(of_client.clone()), ..connect::Options::default() };
+        let client = Client::new(connect::client(config, connection)?);
+        let missing = client.get::<Secret>(&Key::namespaced("default", "missing")).await;
+        assert!(missing.is_err(), "there is no Secret, or no server");
+    }
 
     let manager = env.manager_with(options)?;
     manager.cache().index::<ConfigMap>("panics", |map| {
@@ -83,8 +93,10 @@ async fn exported() -> Result<BTreeSet<String>> {
     env.apply_yaml("default", &secret("fine")).await?;
     assert!(env.apply_yaml("default", &secret("panic")).await.is_err(), "the webhook panics");
     eventually(Duration::from_secs(30), async || {
-        for name in ["errors", "panics", "timeouts"] {
-            let name = format!("controller_runtime_reconcile_{name}_total");
+        let of_reconciles =
+            ["errors", "panics", "timeouts"].map(|it| format!("controller_runtime_reconcile_{it}_total"));
+        let of_certificates = "kubewright_webhook_certificate_steps_total".to_owned();
+        for name in of_reconciles.into_iter().chain([of_certificates]) {
             ensure!(running.metrics().value(&name, &[]) > Some(0.0), "{name} is 0");
         }
         Ok(())
