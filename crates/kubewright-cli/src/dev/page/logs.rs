@@ -4,6 +4,7 @@
 //! as panics, belong to no reconcile. The newest [`LINES`] are kept.
 
 use std::collections::VecDeque;
+use std::fmt::Write as _;
 
 use serde::Serialize;
 use serde_json::Value;
@@ -138,7 +139,8 @@ fn json(line: &str) -> Option<Line> {
     let get = |name: &str| fields.get(name).and_then(Value::as_str).unwrap_or_default().to_owned();
     let mut text = fields.get("msg")?.as_str()?.to_owned();
     for (name, value) in fields.iter().filter(|(name, _)| !OWN.contains(&name.as_str())) {
-        text.push_str(&format!(" {name}={value}"));
+        // Writing to a String cannot fail.
+        let _ = write!(text, " {name}={value}");
     }
     Some(Line {
         level: get("level").to_uppercase(),
