@@ -86,7 +86,7 @@ pub(crate) struct Args {
     dry_run: bool,
 
     #[command(flatten)]
-    image_args: ImageArgs,
+    options: ImageArgs,
 }
 
 /// How nodes get the image.
@@ -107,16 +107,7 @@ pub(crate) fn run(args: &Args, ui: &Ui) -> Result<()> {
     if args.dry_run {
         let image = match &args.image {
             Some(image) => checked(image)?,
-            None => {
-                let built = args.image_args.build(&project, &args.platform, ui)?;
-                let reference = args.image_args.reference()?;
-                let pushed = args.push || registry::names_registry(&args.image_args.tag);
-                if pushed {
-                    by_digest(&reference, &built)
-                } else {
-                    layout::familiar(&by_content(&reference, &built))
-                }
-            }
+            None => args.planned(&project, ui)?,
         };
         rendered.set_image(&image)?;
         return ui.print(rendered.to_yaml().as_bytes());
@@ -138,11 +129,21 @@ pub(crate) fn run(args: &Args, ui: &Ui) -> Result<()> {
 }
 
 impl Args {
+    /// Builds the image, and returns the name that it would have in the Deployment.
+    fn planned(&self, project: &Project, ui: &Ui) -> Result<String> {
+        let reference = self.options.reference()?;
+        let built = self.options.build(project, &self.platform, ui)?;
+        if self.push || registry::names_registry(&self.options.tag) {
+            return Ok(by_digest(&reference, &built));
+        }
+        Ok(layout::familiar(&by_content(&reference, &built)))
+    }
+
     /// Builds the image and brings it to the nodes. Returns its name in the Deployment.
     fn deliver(&self, project: &Project, target: &Target, ui: &Ui) -> Result<String> {
-        let reference = self.image_args.reference()?;
+        let reference = self.options.reference()?;
         let delivery = self.delivery(target)?;
-        let built = self.image_args.build(project, &self.platform, ui)?;
+        let built = self.options.build(project, &self.platform, ui)?;
         if let Delivery::Push = delivery {
             return image::push(&built, &reference, self.insecure_registry, ui);
         }
@@ -170,14 +171,14 @@ impl Args {
         if target.is_embedded() {
             return Ok(Delivery::Archive);
         }
-        if registry::names_registry(&self.image_args.tag) {
+        if registry::names_registry(&self.options.tag) {
             return Ok(Delivery::Push);
         }
         let local = target.context.as_deref().and_then(Cluster::of_context);
         if let Some((cluster, name)) = local {
             return Ok(Delivery::Load(cluster, name));
         }
-        Err(anyhow!("the image {} has no registry from which the cluster can pull it", self.image_args.tag)).hint(
+        Err(anyhow!("the image {} has no registry from which the cluster can pull it", self.options.tag)).hint(
             "push it to a registry: --tag registry.example.com/NAME:TAG; or load it: --load kind|minikube|k3d|containerd",
         )
     }

@@ -73,11 +73,9 @@ impl Progress {
 
 /// A size in MB (millions of bytes), or in kB.
 pub(crate) fn megabytes(bytes: u64) -> String {
-    if bytes < 1_000_000 {
-        format!("{:.1} kB", bytes as f64 / 1e3)
-    } else {
-        format!("{:.1} MB", bytes as f64 / 1e6)
-    }
+    let (unit, name) = if bytes < 1_000_000 { (1_000, "kB") } else { (1_000_000, "MB") };
+    let tenths = bytes * 10 / unit;
+    format!("{}.{} {name}", tenths / 10, tenths % 10)
 }
 
 #[cfg(test)]

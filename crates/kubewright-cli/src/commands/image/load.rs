@@ -49,15 +49,20 @@ pub(crate) struct Args {
 pub(super) fn run(args: &Args, ui: &Ui) -> Result<()> {
     let archive = match &args.archive {
         Some(archive) => archive.clone(),
-        None => {
-            let project = Project::find(&args.project)?;
-            let reference = args.image.reference()?;
-            let image = args.image.build(&project, args.platform.as_slice(), ui)?;
-            let archive = project.root().join("dist/image.tar");
-            layout::write_archive(&image, &reference, &archive)?;
-            archive
-        }
+        None => args.build(ui)?,
     };
     args.cluster.load(&archive, args.name.as_deref(), ui)?;
     ui.print(format!("loaded {}\n", archive.display()).as_bytes())
+}
+
+impl Args {
+    /// Builds the image, and returns the path of its archive.
+    fn build(&self, ui: &Ui) -> Result<PathBuf> {
+        let project = Project::find(&self.project)?;
+        let reference = self.image.reference()?;
+        let image = self.image.build(&project, self.platform.as_slice(), ui)?;
+        let archive = project.root().join("dist/image.tar");
+        layout::write_archive(&image, &reference, &archive)?;
+        Ok(archive)
+    }
 }

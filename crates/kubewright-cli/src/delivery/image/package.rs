@@ -12,7 +12,7 @@ use crate::project::{Project, cargo, not_started};
 
 /// The output of `cargo metadata`.
 #[derive(Debug, Deserialize)]
-pub(crate) struct Packages {
+pub(crate) struct DependencyGraph {
     packages: Vec<Package>,
     /// Absent without dependencies.
     resolve: Option<Resolve>,
@@ -61,7 +61,7 @@ struct EdgeKind {
 
 impl Project {
     /// The packages of the project; with `target` also all dependencies for that target.
-    pub(crate) fn packages(&self, target: Option<&str>) -> Result<Packages> {
+    pub(crate) fn packages(&self, target: Option<&str>) -> Result<DependencyGraph> {
         let mut command = Command::new(cargo());
         command.current_dir(self.root()).args(["metadata", "--format-version", "1"]);
         match target {
@@ -78,7 +78,7 @@ impl Project {
     }
 }
 
-impl Packages {
+impl DependencyGraph {
     /// The package of the project.
     pub(crate) fn operator(&self, project: &Project) -> Result<&Package> {
         let manifest = project.root().join("Cargo.toml");
@@ -167,7 +167,7 @@ mod tests {
 
     #[test]
     fn only_linked_packages_are_listed() {
-        let packages: Packages = serde_json::from_str(
+        let packages: DependencyGraph = serde_json::from_str(
             r#"{"workspace_root": "/w", "packages": [
                 {"id": "op", "name": "op", "version": "1.0.0", "manifest_path": "/w/Cargo.toml"},
                 {"id": "a", "name": "a", "version": "1.0.0", "manifest_path": "/a"},

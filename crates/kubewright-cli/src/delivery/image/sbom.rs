@@ -11,7 +11,7 @@ use serde::Deserialize;
 use serde_json::{Value, json};
 
 use super::blob::Blob;
-use super::package::{Package, Packages, license};
+use super::package::{DependencyGraph, Package, license};
 
 /// The media type of the document, and the type of the artifact in a registry.
 pub(crate) const MEDIA_TYPE: &str = "application/vnd.cyclonedx+json";
@@ -33,7 +33,7 @@ struct Locked {
 }
 
 /// Writes the SBOM of an operator.
-pub(crate) fn of(packages: &Packages, operator: &Package) -> Result<Blob> {
+pub(crate) fn of(packages: &DependencyGraph, operator: &Package) -> Result<Blob> {
     let file = packages.lock_file();
     let text = fs::read_to_string(&file).with_context(|| format!("cannot read {}", file.display()))?;
     let lock: Lock = toml::from_str(&text)
@@ -48,7 +48,7 @@ pub(crate) fn of(packages: &Packages, operator: &Package) -> Result<Blob> {
 }
 
 fn document(
-    packages: &Packages,
+    packages: &DependencyGraph,
     operator: &Package,
     checksums: &BTreeMap<(String, String), String>,
 ) -> Value {
@@ -117,7 +117,7 @@ mod tests {
 
     #[test]
     fn the_document_has_checksums_licenses_and_dependencies() {
-        let packages: Packages = serde_json::from_str(
+        let packages: DependencyGraph = serde_json::from_str(
             r#"{"workspace_root": "/w", "packages": [
                 {"id": "op", "name": "op", "version": "1.0.0", "manifest_path": "/w/Cargo.toml"},
                 {"id": "a", "name": "a", "version": "2.0.0+1", "manifest_path": "/a", "license": "MIT/Apache-2.0",

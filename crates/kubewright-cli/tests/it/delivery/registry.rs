@@ -1,5 +1,6 @@
 //! A real registry: Debian's docker-registry on a free port of this machine.
 
+use std::fmt::Write as _;
 use std::fs::{self, File};
 use std::path::PathBuf;
 use std::process::{Child, Command, Stdio};
@@ -39,7 +40,8 @@ impl Registry {
         );
         if login {
             fs::write(folder.path().join("htpasswd"), HTPASSWD).expect("a file");
-            config.push_str(&format!("auth: {{htpasswd: {{realm: test, path: {root}/htpasswd}}}}\n"));
+            writeln!(config, "auth: {{htpasswd: {{realm: test, path: {root}/htpasswd}}}}")
+                .expect("a String takes all text");
         }
         fs::write(folder.path().join("config.yml"), config).expect("a file");
         let log = File::create(folder.path().join("log")).expect("a file");
