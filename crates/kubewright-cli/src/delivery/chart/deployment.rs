@@ -260,12 +260,22 @@ fn arguments(arguments: &Value, features: Features) -> Arguments {
         Arguments { items: Vec::new(), values: json!([]), metrics_port: None, leader_election: false };
     let mut values = Vec::new();
     let data = |argument: &str| Item::Node(Node::Data(argument.into()));
+    let election = || Item::If(when::LEADER_ELECTION.into(), vec![data("--leader-elect")]);
+    let metrics = || {
+        let address =
+            vec![Part::Data("--metrics-bind-address=:".into()), Part::Action(".Values.metrics.port".into())];
+        Item::If(when::METRICS.into(), vec![Item::Node(Node::Text(address))])
+    };
     for argument in arguments.as_array().into_iter().flatten().filter_map(Value::as_str) {
         let (name, value) = argument.split_once('=').unwrap_or((argument, ""));
         match name {
-            "--leader-elect" => found.leader_election = value != "false",
+            "--leader-elect" => {
+                found.leader_election = value != "false";
+                found.items.push(election());
+            }
             "--metrics-bind-address" => {
                 found.metrics_port = value.rsplit_once(':').and_then(|(_, port)| port.parse().ok());
+                found.items.push(metrics());
             }
             "--webhook-cert-path" if features.switches_certificates => {}
             "--webhook-cert-path" if features.webhooks => {
@@ -278,10 +288,12 @@ fn arguments(arguments: &Value, features: Features) -> Arguments {
             _ => values.push(Value::from(argument)),
         }
     }
-    found.items.insert(0, Item::If(when::LEADER_ELECTION.into(), vec![data("--leader-elect")]));
-    let address =
-        vec![Part::Data("--metrics-bind-address=:".into()), Part::Action(".Values.metrics.port".into())];
-    found.items.push(Item::If(when::METRICS.into(), vec![Item::Node(Node::Text(address))]));
+    // The switches work even if config/ does not use them.
+    for item in [election(), metrics()] {
+        if !found.items.contains(&item) {
+            found.items.push(item);
+        }
+    }
     if features.switches_certificates {
         let path = data(&format!("--webhook-cert-path={CERTIFICATES}"));
         found.items.push(Item::If(when::CERTIFICATES.into(), vec![path]));

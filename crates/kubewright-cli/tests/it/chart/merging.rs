@@ -17,14 +17,14 @@ fn user_changes_are_merged() {
     assert_eq!(folder.run("chart --check").status, 0, "own changes are not stale");
 
     // A new kind and an optional part change the chart.
-    folder.done("create api --group stock --version v1 --kind Item");
+    folder.done("create api --group sales --version v1 --kind Item");
     folder.done("edit --prometheus");
     let stale = folder.run("chart --check");
     assert_eq!(stale.status, 1);
-    assert!(stale.stdout.contains("+++ b/dist/chart/templates/crd/items.stock.example.com.yaml"), "{stale}");
+    assert!(stale.stdout.contains("+++ b/dist/chart/templates/crd/items.sales.example.com.yaml"), "{stale}");
     assert!(stale.stderr.contains("hint: run `kubewright chart` and commit the result"), "{stale}");
     let preview = folder.done("chart --dry-run");
-    assert!(preview.contains("+++ b/dist/chart/templates/crd/items.stock.example.com.yaml"), "{preview}");
+    assert!(preview.contains("+++ b/dist/chart/templates/crd/items.sales.example.com.yaml"), "{preview}");
     let wrote = folder.done("chart");
     assert!(wrote.contains("merged dist/chart/values.yaml\n"), "{wrote}");
     let values = folder.read("dist/chart/values.yaml");
@@ -35,10 +35,10 @@ fn user_changes_are_merged() {
     helm(&folder.path(), &["lint", "--strict", "dist/chart"]);
 
     // Removed kinds take their templates along.
-    let removed = folder.done("delete api --group stock --version v1 --kind Item");
+    let removed = folder.done("delete api --group sales --version v1 --kind Item");
     assert!(removed.contains("removed "), "{removed}");
     let wrote = folder.done("chart");
-    assert!(wrote.contains("removed dist/chart/templates/crd/items.stock.example.com.yaml\n"), "{wrote}");
+    assert!(wrote.contains("removed dist/chart/templates/crd/items.sales.example.com.yaml\n"), "{wrote}");
 
     folder.done("chart --force");
     assert!(folder.read("dist/chart/values.yaml").contains("  replicas: 1\n"));
