@@ -1,5 +1,7 @@
 //! Scaffolding commands: their output and files.
 
+mod cert_manager;
+mod examples;
 mod golden;
 mod image;
 mod refusals;
