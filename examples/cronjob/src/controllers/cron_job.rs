@@ -44,7 +44,7 @@ impl Reconciler for CronJobReconciler {
         let mut jobs = Jobs::new(cx.owned()?);
         let mut status = cron_job.status.clone().unwrap_or_default();
         // Jobs can be deleted, and the status can be behind.
-        let mut last = status.last_schedule_time.map(|time| time.0).max(jobs.last_scheduled());
+        let mut last = status.last_schedule_time.as_ref().map(|time| time.0).max(jobs.last_scheduled());
         let plan = Plan::new(cron_job, last, cx.now());
         if let Plan::Follow(Starts { due: Some(due), .. }) = plan
             && start(cron_job, &mut jobs, due, cx).await?

@@ -15,8 +15,9 @@ const START: &str = "2026-01-01T00:00:00Z";
 
 #[tokio::test(start_paused = true)]
 async fn a_start_missed_while_the_operator_was_down_is_made_up_for_once() -> Result<()> {
-    let mut world = World::start().await?;
-    world.create_short("hourly", json!({ "schedule": "0 * * * *" })).await?;
+    let mut world = World::without_operator().await?;
+    world.start_operator()?;
+    world.create("hourly", json!({ "schedule": "0 * * * *" })).await?;
     world.wait_until(1, 0, 30).await;
     world.stop_operator().await?;
     world.wait_until(4, 30, 0).await;
@@ -31,8 +32,8 @@ async fn a_start_missed_while_the_operator_was_down_is_made_up_for_once() -> Res
 async fn a_start_is_not_made_up_for_after_its_deadline() -> Result<()> {
     let mut world = World::without_operator().await?;
     let hourly = |deadline: u64| json!({ "schedule": "0 * * * *", "startingDeadlineSeconds": deadline });
-    world.create_short("late", hourly(20 * 60)).await?;
-    world.create_short("in-time", hourly(40 * 60)).await?;
+    world.create("late", hourly(20 * 60)).await?;
+    world.create("in-time", hourly(40 * 60)).await?;
     world.wait_until(1, 30, 0).await;
     world.start_operator()?;
     world.wait_until(1, 31, 0).await;
@@ -47,9 +48,10 @@ async fn a_start_is_not_made_up_for_after_its_deadline() -> Result<()> {
 
 #[tokio::test(start_paused = true)]
 async fn a_suspended_start_is_not_made_up_for_after_its_deadline() -> Result<()> {
-    let world = World::start().await?;
+    let mut world = World::without_operator().await?;
+    world.start_operator()?;
     let spec = json!({ "schedule": "*/5 * * * *", "suspend": true, "startingDeadlineSeconds": 30 });
-    world.create_short("suspended", spec).await?;
+    world.create("suspended", spec).await?;
     world.wait_until(0, 7, 0).await;
     world.change("suspended", |it| it.spec.suspend = Some(false)).await?;
     world.wait_until(0, 9, 0).await;
@@ -62,7 +64,7 @@ async fn a_suspended_start_is_not_made_up_for_after_its_deadline() -> Result<()>
 #[tokio::test(start_paused = true)]
 async fn too_many_missed_starts_are_reported_and_a_deadline_ends_them() -> Result<()> {
     let mut world = World::without_operator().await?;
-    world.create_short("minutely", json!({ "schedule": "* * * * *" })).await?;
+    world.create("minutely", json!({ "schedule": "* * * * *" })).await?;
     world.wait_until(2, 0, 0).await;
     world.start_operator()?;
     world.wait_until(2, 5, 30).await;
@@ -106,7 +108,7 @@ async fn with_wall_clock() -> Result<(World, Arc<WallClock>)> {
 #[tokio::test(start_paused = true)]
 async fn a_clock_that_is_set_forward_starts_the_latest_missed_job() -> Result<()> {
     let (world, clock) = with_wall_clock().await?;
-    world.create_short("hourly", json!({ "schedule": "0 * * * *" })).await?;
+    world.create("hourly", json!({ "schedule": "0 * * * *" })).await?;
     world.wait_until(1, 0, 30).await;
     assert_eq!(world.times("hourly").await?, ["01:00:00"]);
     // 03:45 on the wall clock.
@@ -122,7 +124,7 @@ async fn a_clock_that_is_set_forward_starts_the_latest_missed_job() -> Result<()
 #[tokio::test(start_paused = true)]
 async fn a_clock_that_is_set_back_starts_no_job_twice() -> Result<()> {
     let (world, clock) = with_wall_clock().await?;
-    world.create_short("hourly", json!({ "schedule": "0 * * * *" })).await?;
+    world.create("hourly", json!({ "schedule": "0 * * * *" })).await?;
     world.wait_until(2, 0, 30).await;
     assert_eq!(world.times("hourly").await?, ["01:00:00", "02:00:00"]);
     // The wall clock passes 01:00 and 02:00 again.

@@ -10,7 +10,7 @@ use cronjob::api::v1::{CronJob, CronJobStatus};
 use cronjob::{api, controllers};
 use k8s_openapi::api::batch::v1::Job;
 use kubewright::prelude::*;
-use kubewright_envtest::{Environment, Mode, Running};
+use kubewright_envtest::{Builder, Environment, Mode, Running};
 use serde_json::{Value, json};
 use tokio::time::Instant;
 
@@ -24,18 +24,22 @@ pub(crate) struct World {
 }
 
 impl World {
-    /// Starts the control plane and the operator.
+    /// Starts the control plane, with controllers that run Jobs, and the operator.
     pub(crate) async fn start() -> Result<Self> {
-        let mut world = Self::without_operator().await?;
+        let mut world = Self::build(Environment::builder().with_cluster()).await?;
         world.start_operator()?;
         Ok(world)
     }
 
-    /// Starts the control plane.
+    /// Starts the control plane only. No controller runs, so Jobs never finish, and hours pass faster.
     pub(crate) async fn without_operator() -> Result<Self> {
+        Self::build(Environment::builder()).await
+    }
+
+    async fn build(builder: Builder) -> Result<Self> {
         let midnight = Instant::now();
-        let builder = Environment::builder().mode(Mode::Embedded).seed(1).with_cluster();
-        let env = builder.crd::<CronJob>().crd::<api::v2::CronJob>().start().await?;
+        let builder = builder.mode(Mode::Embedded).seed(1).crd::<CronJob>().crd::<api::v2::CronJob>();
+        let env = builder.start().await?;
         let namespace = env.namespace().await?;
         Ok(Self { running: None, midnight, namespace, env })
     }
@@ -68,44 +72,35 @@ impl World {
         tokio::time::sleep_until(self.midnight + time).await;
     }
 
-    /// Creates a CronJob. Its Jobs run for `run_time`; their Pods exit with `exit_code`.
-    pub(crate) async fn create(
-        &self,
-        name: &str,
-        spec: Value,
-        run_time: &str,
-        exit_code: &str,
-    ) -> Result<()> {
-        let annotations =
-            json!({ "kubewright.dev/run-time": run_time, "kubewright.dev/exit-code": exit_code });
+    /// Creates a CronJob whose Jobs succeed after a second.
+    pub(crate) async fn create(&self, name: &str, spec: Value) -> Result<()> {
         let containers = json!([{ "name": "hello", "image": "busybox" }]);
-        let mut object = json!({
+        let template = json!({ "spec": { "restartPolicy": "Never", "containers": containers } });
+        self.create_with(name, spec, json!({ "template": template })).await
+    }
+
+    /// Creates a CronJob whose Jobs run for some seconds and fail: no node fits their Pods.
+    pub(crate) async fn create_slow(&self, name: &str, spec: Value, seconds: u32) -> Result<()> {
+        let containers = json!([{ "name": "hello", "image": "busybox" }]);
+        let pod = json!({
+            "restartPolicy": "Never", "nodeSelector": { "none": "such" }, "containers": containers,
+        });
+        let job = json!({ "activeDeadlineSeconds": seconds, "template": { "spec": pod } });
+        self.create_with(name, spec, job).await
+    }
+
+    async fn create_with(&self, name: &str, mut spec: Value, job: Value) -> Result<()> {
+        if spec["jobTemplate"].is_null() {
+            spec["jobTemplate"] = json!({ "spec": job });
+        }
+        let object = json!({
             "apiVersion": "batch.tutorial.kubebuilder.io/v1",
             "kind": "CronJob",
             "metadata": { "name": name },
-            "spec": {
-                "jobTemplate": {
-                    "metadata": { "labels": { "cron-job": name }, "annotations": { "team": "docs" } },
-                    "spec": {
-                        "backoffLimit": 0,
-                        "template": {
-                            "metadata": { "annotations": annotations },
-                            "spec": { "restartPolicy": "Never", "containers": containers },
-                        },
-                    },
-                },
-            },
+            "spec": spec,
         });
-        if let (Some(into), Value::Object(from)) = (object["spec"].as_object_mut(), spec) {
-            into.extend(from);
-        }
         self.env.apply_yaml(&self.namespace, &object.to_string()).await?;
         Ok(())
-    }
-
-    /// Creates a CronJob whose Jobs succeed after a second.
-    pub(crate) async fn create_short(&self, name: &str, spec: Value) -> Result<()> {
-        self.create(name, spec, "1s", "0").await
     }
 
     pub(crate) async fn change(&self, name: &str, change: impl Fn(&mut CronJob)) -> Result<()> {
@@ -124,8 +119,8 @@ impl World {
 
     /// The Jobs of a CronJob, oldest first.
     pub(crate) async fn jobs(&self, name: &str) -> Result<Vec<Arc<Job>>> {
-        let list = List::namespace(&self.namespace).labels(&format!("cron-job={name}"));
-        let mut jobs = self.env.runtime_client().list::<Job>(&list).await?;
+        let mut jobs = self.env.runtime_client().list::<Job>(&List::namespace(&self.namespace)).await?;
+        jobs.retain(|job| job.owner_references().iter().any(|owner| owner.name == name));
         jobs.sort_by_key(|job| job.name_any());
         Ok(jobs)
     }
@@ -136,7 +131,7 @@ impl World {
         let times = jobs.iter().map(|job| {
             let time = job.annotations().get(SCHEDULED_AT).context("no scheduled time")?;
             let time = time.strip_prefix("2026-01-01T").context("another day")?;
-            Ok(time.trim_end_matches('Z').to_owned())
+            anyhow::Ok(time.trim_end_matches('Z').to_owned())
         });
         times.collect()
     }

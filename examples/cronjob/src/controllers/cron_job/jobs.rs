@@ -47,8 +47,8 @@ impl Jobs {
 /// The condition with which a Job finished.
 fn finished(job: &Job) -> Option<&str> {
     let conditions = job.status.as_ref()?.conditions.as_ref()?;
-    let types = conditions.iter().filter(|it| it.status == "True").map(|it| it.type_.as_str());
-    types.into_iter().find(|type_| matches!(*type_, "Complete" | "Failed"))
+    let mut types = conditions.iter().filter(|it| it.status == "True").map(|it| it.type_.as_str());
+    types.find(|type_| matches!(*type_, "Complete" | "Failed"))
 }
 
 fn scheduled_at(job: &Job) -> Option<Timestamp> {
