@@ -1,6 +1,8 @@
 //! Scaffolding commands: their output and files.
 
+mod cert_manager;
 mod concurrent;
+mod cronjob;
 mod examples;
 pub(crate) mod golden;
 mod image;
