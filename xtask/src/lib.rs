@@ -8,6 +8,7 @@ use std::process::Command;
 
 use anyhow::{Context as _, Result};
 
+pub mod api;
 pub mod bench;
 pub mod ci;
 pub mod facts;

@@ -3,7 +3,7 @@
 use std::process::ExitCode;
 
 use clap::{Parser, Subcommand};
-use xtask::{bench, ci, facts, prose, screenshots, soak, tidy};
+use xtask::{api, bench, ci, facts, prose, screenshots, soak, tidy};
 
 /// Development tasks of the kubewright repository
 #[derive(Parser)]
@@ -15,6 +15,7 @@ use xtask::{bench, ci, facts, prose, screenshots, soak, tidy};
 Examples:
   cargo xtask ci                         all checks that must pass before a merge
   cargo xtask ci --only clippy           a single step
+  cargo xtask api                        list the public API of the facade
   cargo xtask tidy                       repository rules that no other tool checks
   cargo xtask bench --json rows.json     all benchmarks, also as JSON
   cargo xtask soak --hours 8             randomized tests on all cores
@@ -29,6 +30,8 @@ struct Cli {
 enum Chore {
     /// Run every check: format, lints, tidy, docs and all tests
     Ci(ci::CiArgs),
+    /// List the public API of the facade in crates/kubewright/public-api.txt
+    Api(api::ApiArgs),
     /// Check dependency edges, file headers, links and forbidden text
     Tidy(tidy::TidyArgs),
     /// Run the benchmarks against comparable projects
@@ -50,6 +53,7 @@ Examples:
 fn main() -> ExitCode {
     let done = match Cli::parse().chore {
         Chore::Ci(args) => ci::run(&args),
+        Chore::Api(args) => api::run(&args),
         Chore::Tidy(args) => tidy::run(&args),
         Chore::Bench(args) => bench::run(&args),
         Chore::Soak(args) => soak::run(&args),

@@ -20,6 +20,7 @@ mod links;
 mod lock;
 mod manifests;
 mod order;
+mod packages;
 mod places;
 mod rust;
 mod workspace;
@@ -35,6 +36,8 @@ Checks that
   - Cargo.lock contains no crate that deny.toml bans
   - the API server and the runtime do not use channels that wake tasks in random order
   - every crate inherits its version, lints and dependencies from the workspace
+  - every published crate has a description, a README, keywords and categories
+  - README and scaffold name the Rust version of the workspace
 
 Examples:
   cargo xtask tidy                       this checkout
@@ -88,6 +91,7 @@ pub fn check(root: &Path) -> Result<Vec<Violation>> {
     let mut violations = Vec::new();
     edges::check(&workspace, &files, &mut violations);
     manifests::check(&workspace, &files, &mut violations);
+    packages::check(&workspace, &files, &mut violations);
     rust::check(&files, &mut violations);
     links::check(&files, &mut violations);
     lock::check(&files, &mut violations);

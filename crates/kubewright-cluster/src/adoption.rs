@@ -11,7 +11,7 @@ use k8s_openapi::apimachinery::pkg::apis::meta::v1::LabelSelector as Selector;
 use kubewright_runtime::client::{self, ignore_not_found};
 use kubewright_runtime::owner::{controller_of, remove_owner_reference, set_controller_reference};
 use kubewright_runtime::{
-    Cache, Client, Key, LabelSelector, List, Manager, Object, Patch, RegisterError, Result,
+    Cache, Client, Key, LabelSelector, ListOptions, Manager, Object, Patch, RegisterError, Result,
 };
 
 /// Index of objects by the UID of their controller.
@@ -51,7 +51,7 @@ pub(crate) fn selecting<K: Object>(
     let meta = object.meta();
     let labels = meta.labels.clone().unwrap_or_default();
     let namespace = meta.namespace.clone().unwrap_or_default();
-    let all = cache.list::<K>(&List::namespace(namespace)).unwrap_or_default();
+    let all = cache.list::<K>(&ListOptions::namespace(namespace)).unwrap_or_default();
     let selects = |other: &&Arc<K>| selector(other).is_some_and(|selector| selector.matches(&labels));
     all.iter().filter(selects).map(|other| Key::of(&**other)).collect()
 }
@@ -71,7 +71,7 @@ pub(crate) async fn controlled<K: Object>(
     namespace: &str,
     uid: &str,
 ) -> Result<Vec<Arc<K>>, client::Error> {
-    client.list::<K>(&List::namespace(namespace).field(CONTROLLER, uid)).await
+    client.list::<K>(&ListOptions::namespace(namespace).field(CONTROLLER, uid)).await
 }
 
 /// Adopts and releases objects; returns those controlled by `owner`.

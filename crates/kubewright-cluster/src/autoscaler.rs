@@ -21,7 +21,7 @@ use k8s_openapi::api::autoscaling::v2::{
 use k8s_openapi::api::core::v1::Pod;
 use kubewright_runtime::client::ignore_not_found;
 use kubewright_runtime::controller::{Predicate, Watch};
-use kubewright_runtime::{Context, Key, List, Manager, Outcome, Reconciler, RegisterError, Result};
+use kubewright_runtime::{Context, Key, ListOptions, Manager, Outcome, Reconciler, RegisterError, Result};
 
 use self::behaviour::{Bounds, History};
 use crate::node::whole;
@@ -43,7 +43,7 @@ pub fn register(manager: &Manager) -> Result<(), RegisterError> {
         _ => true,
     });
     manager
-        .controller_of(Autoscalers::default(), Watch::new().filter(asked))
+        .controller_with(Autoscalers::default(), Watch::new().filter(asked))
         .named("horizontalpodautoscaler")
         .register()
 }
@@ -195,7 +195,7 @@ async fn measure(
         metrics::Measured::new()
     });
     let namespace = cx.key().namespace().unwrap_or_default();
-    let pods = cx.client().list::<Pod>(&List::namespace(namespace).labels(selector)).await?;
+    let pods = cx.client().list::<Pod>(&ListOptions::namespace(namespace).labels(selector)).await?;
     let wanted = scale.spec.as_ref().and_then(|spec| spec.replicas).unwrap_or_default();
     let there = scale.status.as_ref().map_or(0, |status| status.replicas);
     let target = metrics::Target { wanted, there, pods: &pods, namespace, now: cx.now() };

@@ -16,7 +16,7 @@ use k8s_openapi::api::core::v1::{Node, Pod};
 use kubewright_runtime::client::{self, ignore_not_found};
 use kubewright_runtime::controller::{Predicate, Watch};
 use kubewright_runtime::{
-    Context, Key, LabelSelector, List, Manager, Outcome, Reconciler, RegisterError, Result,
+    Context, Key, LabelSelector, ListOptions, Manager, Outcome, Reconciler, RegisterError, Result,
 };
 
 use self::plan::{Plan, View};
@@ -45,7 +45,7 @@ pub fn register(manager: &Manager) -> Result<(), RegisterError> {
         .owns::<ControllerRevision>()
         .watches::<Pod>(|pod, cache| adoption::adopters::<DaemonSet>(pod, cache, selector))
         .watches_with::<Node>(Watch::new().filter(moved), |_, cache| {
-            let sets = cache.list::<DaemonSet>(&List::all()).unwrap_or_default();
+            let sets = cache.list::<DaemonSet>(&ListOptions::all()).unwrap_or_default();
             sets.iter().map(|set| Key::of(&**set)).collect()
         })
         .concurrency(2)
@@ -77,7 +77,7 @@ impl Reconciler for DaemonSets {
         let Some(history) = history::follow(set, &subject, cx).await? else { return Ok(Outcome::done()) };
         let hash = history::label(&*history.current, REVISION).unwrap_or_default();
         let daemon = target::daemon(set, hash);
-        let nodes = cx.client().list::<Node>(&List::all()).await?;
+        let nodes = cx.client().list::<Node>(&ListOptions::all()).await?;
         let standings = nodes
             .iter()
             .filter_map(|node| Some((node.metadata.name.as_deref()?, target::eligibility(&daemon, node))))

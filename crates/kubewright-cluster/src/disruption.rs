@@ -16,7 +16,7 @@ use k8s_openapi::apimachinery::pkg::apis::meta::v1::OwnerReference;
 use kubewright_runtime::client::ignore_not_found;
 use kubewright_runtime::owner::controller_of;
 use kubewright_runtime::{
-    Context, Key, LabelSelector, List, Manager, Outcome, Patch, Reconciler, RegisterError, Result,
+    Context, Key, LabelSelector, ListOptions, Manager, Outcome, Patch, Reconciler, RegisterError, Result,
 };
 
 use crate::adoption;
@@ -46,7 +46,7 @@ impl Reconciler for Budgets {
         let namespace = cx.key().namespace().unwrap_or_default();
         let pods = match selector(budget) {
             Some(selector) => {
-                cx.client().list::<Pod>(&List::namespace(namespace).matching(&selector)).await?
+                cx.client().list::<Pod>(&ListOptions::namespace(namespace).matching(&selector)).await?
             }
             None => Vec::new(),
         };

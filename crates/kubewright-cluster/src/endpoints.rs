@@ -14,8 +14,8 @@ use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 use kubewright_runtime::client::{self, ignore_not_found};
 use kubewright_runtime::owner::{is_controlled_by, set_controller_reference};
 use kubewright_runtime::{
-    Context, Delete, Key, LabelSelector, List, Manager, Object, Outcome, Patch, Reconciler, RegisterError,
-    Result,
+    Context, Delete, Key, LabelSelector, ListOptions, Manager, Object, Outcome, Patch, Reconciler,
+    RegisterError, Result,
 };
 use serde_json::json;
 
@@ -58,7 +58,7 @@ impl Reconciler for Services {
             return Ok(Outcome::done());
         };
         let namespace = service.metadata.namespace.clone().unwrap_or_default();
-        let pods = cx.client().list::<Pod>(&List::namespace(&namespace).matching(&selector)).await?;
+        let pods = cx.client().list::<Pod>(&ListOptions::namespace(&namespace).matching(&selector)).await?;
         let mut zones = BTreeMap::new();
         for name in pods.iter().filter_map(|pod| kubelet::node_name(pod)) {
             if !zones.contains_key(name) {
@@ -99,7 +99,8 @@ async fn write_slices<O: Object>(
     let (namespace, name) = (cx.key().namespace().unwrap_or_default(), cx.key().name());
     let label = |name: &str| metadata.labels.as_ref().and_then(|labels| labels.get(name));
     let manager = label(MANAGED_BY).map(String::as_str).unwrap_or_default();
-    let list = List::namespace(namespace).labels(format!("{SERVICE_NAME}={name},{MANAGED_BY}={manager}"));
+    let list =
+        ListOptions::namespace(namespace).labels(format!("{SERVICE_NAME}={name},{MANAGED_BY}={manager}"));
     let mut existing = cx.client().list::<EndpointSlice>(&list).await?;
     existing.retain(|slice| is_controlled_by(&**slice, owner));
     let mut missing = Vec::new();

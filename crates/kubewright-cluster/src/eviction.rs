@@ -13,7 +13,7 @@ use k8s_openapi::api::core::v1::{Node, Pod, PodCondition, Taint};
 use kubewright_runtime::client::ignore_not_found;
 use kubewright_runtime::controller::{Predicate, Watch};
 use kubewright_runtime::{
-    Context, Delete, Key, List, Manager, Outcome, Patch, Reconciler, RegisterError, Result,
+    Context, Delete, Key, ListOptions, Manager, Outcome, Patch, Reconciler, RegisterError, Result,
 };
 use serde_json::json;
 
@@ -35,7 +35,7 @@ pub fn register(manager: &Manager) -> Result<(), RegisterError> {
         (_, new) => new.is_some(),
     });
     manager
-        .controller_of(Evictions::default(), Watch::new().filter(tainted))
+        .controller_with(Evictions::default(), Watch::new().filter(tainted))
         .named("taint-eviction")
         .watches_with::<Pod>(Watch::new().filter(moved), |pod, cache| {
             let Some(name) = kubelet::node_name(pod) else { return Vec::new() };
@@ -77,7 +77,7 @@ impl Reconciler for Evictions {
         if taints.is_empty() && !self.knows(name) {
             return Ok(Outcome::done());
         }
-        let pods = cx.client().list::<Pod>(&List::all().field(kubelet::NODE_NAME, name)).await?;
+        let pods = cx.client().list::<Pod>(&ListOptions::all().field(kubelet::NODE_NAME, name)).await?;
         let mut before = self.take(name);
         let (mut since, mut wake, mut doomed) = (Since::new(), None::<Duration>, Vec::new());
         for pod in pods.iter().filter(|pod| !pod::is_terminating(pod)) {

@@ -14,7 +14,7 @@ use k8s_openapi::api::core::v1::{Node, Pod};
 use kubewright_runtime::client::ignore_not_found;
 use kubewright_runtime::controller::{Predicate, Watch};
 use kubewright_runtime::{
-    Context, Delete, Key, List, Manager, Outcome, Patch, Reconciler, RegisterError, Result,
+    Context, Delete, Key, ListOptions, Manager, Outcome, Patch, Reconciler, RegisterError, Result,
 };
 
 use self::behaviour::Behaviour;
@@ -56,7 +56,7 @@ pub fn register(manager: &Manager) -> Result<(), RegisterError> {
         .named("kubelet")
         .watches_with::<Node>(Watch::new().filter(switched), |node, cache| {
             let name = node.metadata.name.as_deref().unwrap_or_default();
-            let pods = cache.list::<Pod>(&List::all().field(NODE_NAME, name)).unwrap_or_default();
+            let pods = cache.list::<Pod>(&ListOptions::all().field(NODE_NAME, name)).unwrap_or_default();
             pods.iter().map(|pod| Key::of(&**pod)).collect()
         })
         .concurrency(4)
@@ -122,8 +122,10 @@ impl Kubelet {
             return own.to_owned();
         }
         let is_free = |address: &str| {
-            let users =
-                cx.client().cache().map(|cache| cache.list::<Pod>(&List::all().field(POD_IP, address)));
+            let users = cx
+                .client()
+                .cache()
+                .map(|cache| cache.list::<Pod>(&ListOptions::all().field(POD_IP, address)));
             users.and_then(Result::ok).unwrap_or_default().is_empty()
         };
         let uid = pod.metadata.uid.as_deref().unwrap_or_default();

@@ -18,7 +18,7 @@ use k8s_openapi::apimachinery::pkg::apis::meta::v1::{MicroTime, ObjectMeta, Time
 use kubewright_runtime::client::ignore_not_found;
 use kubewright_runtime::owner::{OwnerOptions, set_owner_reference};
 use kubewright_runtime::{
-    Context, Delete, Key, List, Manager, Outcome, Patch, Reconciler, RegisterError, Result,
+    Context, Delete, Key, ListOptions, Manager, Outcome, Patch, Reconciler, RegisterError, Result,
 };
 use serde_json::json;
 use tokio::sync::mpsc;
@@ -164,7 +164,7 @@ impl Reconciler for Machines {
             return Ok(Outcome::done());
         }
         // A removed machine has no kubelet that could end its pods.
-        for pod in cx.client().list::<Pod>(&List::all().field(kubelet::NODE_NAME, name)).await? {
+        for pod in cx.client().list::<Pod>(&ListOptions::all().field(kubelet::NODE_NAME, name)).await? {
             let how = Delete::new().grace_period(0).uid(pod.metadata.uid.clone().unwrap_or_default());
             ignore_not_found(cx.client().delete_with(&*pod, &how).await)?;
         }
@@ -293,7 +293,7 @@ fn taints(node: &Node, health: Health, now: Timestamp) -> Option<Vec<Taint>> {
 
 /// Marks pods on unreachable nodes NotReady. The kubelet restores them when it is back.
 async fn mark_pods_not_ready(node: &str, cx: &Context) -> Result<()> {
-    for pod in cx.client().list::<Pod>(&List::all().field(kubelet::NODE_NAME, node)).await? {
+    for pod in cx.client().list::<Pod>(&ListOptions::all().field(kubelet::NODE_NAME, node)).await? {
         let Some(ready) = pod::condition(&pod, "Ready").filter(|ready| ready.status == "True") else {
             continue;
         };

@@ -13,7 +13,8 @@ use k8s_openapi::api::core::v1::{Node, Pod};
 use kubewright_runtime::client::ignore_not_found;
 use kubewright_runtime::controller::{Predicate, Watch};
 use kubewright_runtime::{
-    Context, Delete, Key, KeyReconciler, List, Manager, Outcome, Patch, Reconciler, RegisterError, Result,
+    Context, Delete, Key, KeyReconciler, ListOptions, Manager, Outcome, Patch, Reconciler, RegisterError,
+    Result,
 };
 use serde_json::json;
 
@@ -44,7 +45,7 @@ pub fn register(manager: &Manager) -> Result<(), RegisterError> {
         (_, new) => new.is_some(),
     });
     manager
-        .controller_of(Orphans::default(), Watch::new().filter(tainted))
+        .controller_with(Orphans::default(), Watch::new().filter(tainted))
         .named("pod-garbage-collector")
         .watches_with::<Pod>(Watch::new().filter(moved), |pod, cache| {
             let Some(name) = kubelet::node_name(pod) else { return Vec::new() };
@@ -116,7 +117,7 @@ impl Reconciler for Orphans {
 
 /// The pods of the reconciled node.
 async fn pods_of(cx: &Context) -> Result<Vec<Arc<Pod>>> {
-    Ok(cx.client().list::<Pod>(&List::all().field(kubelet::NODE_NAME, cx.key().name())).await?)
+    Ok(cx.client().list::<Pod>(&ListOptions::all().field(kubelet::NODE_NAME, cx.key().name())).await?)
 }
 
 fn is_out_of_service(node: &Node) -> bool {
@@ -149,7 +150,7 @@ struct Ended;
 
 impl KeyReconciler for Ended {
     async fn reconcile(&self, _: &Key, cx: &Context) -> Result<Outcome> {
-        let ended = cx.client().list::<Pod>(&List::all().field(ENDED, YES)).await?;
+        let ended = cx.client().list::<Pod>(&ListOptions::all().field(ENDED, YES)).await?;
         for pod in excess(&ended, ENDED_KEPT) {
             delete(pod, cx).await?;
         }

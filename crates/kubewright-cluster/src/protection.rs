@@ -7,7 +7,7 @@ use k8s_openapi::api::core::v1::{PersistentVolume, PersistentVolumeClaim, Pod};
 use kubewright_runtime::client::ignore_not_found;
 use kubewright_runtime::controller::{Predicate, Watch};
 use kubewright_runtime::{
-    Context, Key, List, Manager, Object, Outcome, Patch, Reconciler, RegisterError, Result,
+    Context, Key, ListOptions, Manager, Object, Outcome, Patch, Reconciler, RegisterError, Result,
 };
 use serde_json::json;
 
@@ -25,11 +25,11 @@ pub fn register(manager: &Manager) -> Result<(), RegisterError> {
         event.is_delete() || event.new_object().is_some_and(|pod| pod::is_terminal(&pod))
     });
     manager
-        .controller_of(Claims, Watch::new().filter(deleted()))
+        .controller_with(Claims, Watch::new().filter(deleted()))
         .named("pvc-protection")
         .watches_with::<Pod>(Watch::new().filter(ended), |pod, _| claims(pod))
         .register()?;
-    manager.controller_of(Volumes, Watch::new().filter(deleted())).named("pv-protection").register()
+    manager.controller_with(Volumes, Watch::new().filter(deleted())).named("pv-protection").register()
 }
 
 /// Only objects that are being deleted.
@@ -56,7 +56,7 @@ impl Reconciler for Claims {
     type Object = PersistentVolumeClaim;
 
     async fn reconcile(&self, claim: &PersistentVolumeClaim, cx: &Context) -> Result<Outcome> {
-        let pods = cx.client().list::<Pod>(&List::all().field(CLAIMS, cx.key().to_string())).await?;
+        let pods = cx.client().list::<Pod>(&ListOptions::all().field(CLAIMS, cx.key().to_string())).await?;
         if !pods.iter().any(|pod| uses(pod)) {
             release(claim, CLAIM, cx).await?;
         }

@@ -20,8 +20,8 @@ use kubewright_apimachinery::quantity::{Notation, Quantity};
 use kubewright_apis::quota::{self, Amounts};
 use kubewright_runtime::controller::{Predicate, Watch};
 use kubewright_runtime::{
-    Cache, Context, Gvk, Key, List, Manager, Object, Outcome, Patch, Reconciler, RegisterError, Result,
-    client,
+    Cache, Context, Gvk, Key, ListOptions, Manager, Object, Outcome, Patch, Reconciler, RegisterError,
+    Result, client,
 };
 
 use crate::pod;
@@ -77,7 +77,7 @@ fn ends() -> Predicate<Pod> {
 /// The quotas in the namespace of an object.
 fn in_namespace<K: Object>(object: &K, cache: &Cache) -> Vec<Key> {
     let namespace = object.meta().namespace.clone().unwrap_or_default();
-    let quotas = cache.list::<ResourceQuota>(&List::namespace(namespace)).unwrap_or_default();
+    let quotas = cache.list::<ResourceQuota>(&ListOptions::namespace(namespace)).unwrap_or_default();
     quotas.iter().map(|quota| Key::of(&**quota)).collect()
 }
 
@@ -144,7 +144,7 @@ async fn write(
 async fn list(kind: &str, cx: &Context) -> Result<Option<Vec<Arc<DynamicObject>>>> {
     let Some(gvk) = served(kind, cx).await? else { return Ok(None) };
     let namespace = cx.key().namespace().unwrap_or_default();
-    Ok(Some(cx.client().uncached().list_dynamic(&gvk, &List::namespace(namespace)).await?))
+    Ok(Some(cx.client().uncached().list_dynamic(&gvk, &ListOptions::namespace(namespace)).await?))
 }
 
 /// The kind of a resource such as `deployments.apps`.

@@ -45,7 +45,7 @@ impl Target {
         let name =
             if group.is_empty() { resource.plural.clone() } else { format!("{}.{group}", resource.plural) };
         let namespace = key.namespace().unwrap_or_default();
-        let api = Api::namespaced_with(client.kube().clone(), namespace, &resource);
+        let api = Api::namespaced_with(client.kube(), namespace, &resource);
         Ok(Self { api, gvk, key: key.clone(), resource: name })
     }
 

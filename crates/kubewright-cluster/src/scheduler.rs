@@ -21,7 +21,7 @@ use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 use kube::core::Status;
 use kubewright_runtime::client::ignore_not_found;
 use kubewright_runtime::{
-    Context, Delete, Key, List, Manager, Outcome, Patch, Reconciler, RegisterError, Result,
+    Context, Delete, Key, ListOptions, Manager, Outcome, Patch, Reconciler, RegisterError, Result,
 };
 use serde_json::json;
 use tokio::sync::mpsc;
@@ -128,8 +128,8 @@ impl Pods {
         if self.0.state().is_loaded() {
             return Ok(());
         }
-        let nodes = cx.client().list::<Node>(&List::all()).await?;
-        let pods = cx.client().list::<Pod>(&List::all()).await?;
+        let nodes = cx.client().list::<Node>(&ListOptions::all()).await?;
+        let pods = cx.client().list::<Pod>(&ListOptions::all()).await?;
         self.0.state().load(&nodes, &pods);
         Ok(())
     }

@@ -83,7 +83,7 @@ impl Reconciler for StatefulSets {
     }
 }
 
-fn is_namespace_terminating(error: &kubewright_runtime::Error) -> bool {
+fn is_namespace_terminating(error: &kubewright_runtime::ReconcileError) -> bool {
     error.downcast_ref::<client::Error>().is_some_and(client::Error::is_namespace_terminating)
 }
 

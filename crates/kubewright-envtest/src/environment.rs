@@ -1,8 +1,8 @@
 //! The test environment: a control plane, and helpers for tests.
 
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
 
 use k8s_openapi::api::core::v1::Namespace;
 use k8s_openapi::api::events::v1::Event;
@@ -17,7 +17,8 @@ use kubewright_manifests::declare::{Item, Kind};
 use kubewright_manifests::lint::Level;
 use kubewright_manifests::rbac::Unused;
 use kubewright_runtime::{
-    Client, Key, List, Manager, ManagerError, ManagerOptions, Object, Outcome, Reconciler, client,
+    Cache, Client, Key, ListOptions, Manager, ManagerError, ManagerOptions, Object, Outcome, Reconciler,
+    client,
 };
 use schemars::JsonSchema;
 
@@ -28,7 +29,7 @@ use crate::mode::{Mode, ModeError};
 use crate::operator::{Operator, Operators};
 use crate::plane::Plane;
 use crate::running::Running;
-use crate::user::Rights;
+use crate::user::Permissions;
 use crate::webhooks::{Route, Servers};
 use crate::yaml::{self, FixtureError};
 
@@ -261,6 +262,7 @@ impl Builder {
             namespaces: AtomicU64::new(0),
             kinds: self.kinds,
             operators: Operators::default(),
+            caches: Mutex::default(),
             webhook_servers: Servers::default(),
             as_admin: self.as_admin || matches!(plane, Plane::Existing),
             plane,
@@ -311,6 +313,8 @@ pub struct Environment {
     /// The types whose CRDs are installed.
     kinds: Vec<Kind>,
     operators: Operators,
+    /// The caches of all managers, for [`Environment::reconcile_once`].
+    caches: Mutex<Vec<Cache>>,
     webhook_servers: Servers,
     as_admin: bool,
     plane: Plane,
@@ -448,10 +452,10 @@ impl Environment {
         Ok(applied)
     }
 
-    /// kube's client for another user, by impersonation. RBAC decides what the user may do: `rights`, and the
+    /// kube's client for another user, by impersonation. RBAC decides what the user may do: `permissions`, and the
     /// permissions of all authenticated users.
-    pub async fn user(&self, name: &str, rights: Rights) -> Result<kube::Client, client::Error> {
-        rights.grant(&self.client, name).await?;
+    pub async fn user(&self, name: &str, permissions: Permissions) -> Result<kube::Client, client::Error> {
+        permissions.grant(&self.client, name).await?;
         let user = http::HeaderValue::from_str(name).map_err(|error| client::Error::Build(error.into()))?;
         let connection = self.faults.connection(self.target.clone());
         Ok(kube::Client::new(crate::user::As::new(connection, user), "default"))
@@ -480,6 +484,9 @@ impl Environment {
         operator.elects_in(options.leader_election.as_ref().and_then(|election| election.namespace.clone()));
         let connection = self.faults.operator_connection(self.target.clone(), operator.clone());
         let manager = Manager::new(kube::Client::new(connection, "default"), options)?;
+        if !is_single {
+            self.caches.lock().unwrap_or_else(PoisonError::into_inner).push(manager.cache().clone());
+        }
         // Faults of the test do not affect this setup.
         let direct = kube::Client::new(Faults::default().connection(self.target.clone()), "default");
         let (as_admin, route, webhooks) = (self.as_admin, self.webhook_route(), manager.webhooks().clone());
@@ -529,23 +536,25 @@ impl Environment {
 
     /// Runs a reconciler once for a key, like a controller, and returns its outcome.
     ///
-    /// It may read everything, and write what `#[rbac]` declares, its status and its finalizers. A reconciler that uses
-    /// indexes needs the manager with which they are registered: [`Manager::reconcile_once`].
+    /// It may read everything, and write what `#[rbac]` declares, its status and its finalizers. It can use the indexes
+    /// that are registered with any manager of this environment, by handle or by name. A reconciler that reads what its
+    /// controller owns or caches needs the registration: [`Manager::reconcile_once`].
     pub async fn reconcile_once<R: Reconciler<Object: Object>>(
         &self,
         reconciler: &R,
         key: &Key,
-    ) -> Result<Outcome, kubewright_runtime::Error> {
-        let manager = self.manager(SINGLE).map_err(kubewright_runtime::Error::new)?;
+    ) -> Result<Outcome, kubewright_runtime::ReconcileError> {
+        let manager = self.manager(SINGLE).map_err(kubewright_runtime::ReconcileError::new)?;
         if let Some(operator) = self.operators.find(SINGLE) {
             operator.declare_single(&kubewright_runtime::Kind::of::<R::Object>());
         }
-        manager.reconcile_once(reconciler, key).await
+        let caches = self.caches.lock().unwrap_or_else(PoisonError::into_inner).clone();
+        manager.reconcile_once_with(reconciler, key, &caches).await
     }
 
     /// The Events of a namespace, oldest first.
     pub async fn events(&self, namespace: &str) -> Result<Vec<Arc<Event>>, client::Error> {
-        let mut events = self.client.list::<Event>(&List::namespace(namespace)).await?;
+        let mut events = self.client.list::<Event>(&ListOptions::namespace(namespace)).await?;
         events.sort_by_key(|event| event.event_time.clone().map(|time| time.0));
         Ok(events)
     }

@@ -4,8 +4,8 @@
 //! their response after they took effect. Open watches can be cut, ended, stalled or expired. Reads can be stale.
 //! Without rules it changes nothing, and random faults follow a seed.
 
-mod asked;
 mod body;
+mod request;
 
 use std::io;
 use std::pin::Pin;
@@ -19,8 +19,8 @@ use kubewright_apiserver::ApiServer;
 use serde_json::json;
 use tower_service::Service;
 
-pub use self::asked::Asked;
-use self::body::{Answer, Fate, Source, Valve};
+use self::body::{Answer, Source, StreamFault, Valve};
+pub use self::request::RecordedRequest;
 use crate::operator::Operator;
 
 /// The effect on a request.
@@ -34,7 +34,7 @@ pub enum Effect {
     /// The connection fails; the server does not receive the request.
     Refuse,
     /// The server executes the request, but the connection breaks before the response.
-    LoseAnswer,
+    LoseResponse,
     /// There is no response; the server does not receive the request.
     Hang,
 }
@@ -60,13 +60,13 @@ impl Effect {
             Self::Delay(_) => "delayed",
             Self::Status(..) => "error injected",
             Self::Refuse => "refused",
-            Self::LoseAnswer => "response lost",
+            Self::LoseResponse => "response lost",
             Self::Hang => "hung",
         }
     }
 }
 
-type Matcher = Box<dyn Fn(&Asked) -> bool + Send>;
+type Matcher = Box<dyn Fn(&RecordedRequest) -> bool + Send>;
 
 struct Rule {
     matches: Matcher,
@@ -82,7 +82,7 @@ enum When {
 
 #[derive(Default)]
 struct State {
-    asked: Vec<Asked>,
+    requests: Vec<RecordedRequest>,
     rules: Vec<Rule>,
     watches: Vec<Weak<Valve>>,
     /// The server for stale reads, if enabled.
@@ -98,7 +98,7 @@ struct State {
 /// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
 /// # use kubewright_envtest::{Effect, Environment};
 /// let env = Environment::start().await?;
-/// env.faults().operator().next(1, Effect::conflict(), |asked| asked.is_of("configmaps") && asked.is_write());
+/// env.faults().operator().next(1, Effect::conflict(), |request| request.is_of("configmaps") && request.is_write());
 /// # Ok(())
 /// # }
 /// ```
@@ -111,11 +111,11 @@ struct State {
 /// use kubewright_envtest::{Effect, Environment};
 ///
 /// let env = Environment::start().await?;
-/// env.faults().next(1, Effect::internal_error(), |asked| asked.is_of("configmaps") && asked.is_write());
+/// env.faults().next(1, Effect::internal_error(), |request| request.is_of("configmaps") && request.is_write());
 /// # let map = kubewright_envtest::objects("{apiVersion: v1, kind: ConfigMap, metadata: {name: a}}")?.remove(0);
 /// assert!(env.apply(map.clone()).await.is_err());
 /// assert!(env.apply(map).await.is_ok());
-/// assert_eq!(env.faults().asked().iter().filter(|asked| asked.verb == "patch").count(), 2);
+/// assert_eq!(env.faults().requests().iter().filter(|request| request.verb == "patch").count(), 2);
 /// # Ok(())
 /// # }
 /// ```
@@ -144,8 +144,8 @@ impl Faults {
         Self { is_of_operator: true, ..self.clone() }
     }
 
-    fn concerns(&self, asked: &Asked) -> bool {
-        !self.is_of_operator || asked.is_operator
+    fn concerns(&self, request: &RecordedRequest) -> bool {
+        !self.is_of_operator || request.is_operator
     }
 
     fn state(&self) -> MutexGuard<'_, State> {
@@ -153,27 +153,32 @@ impl Faults {
     }
 
     /// All requests so far, in order.
-    pub fn asked(&self) -> Vec<Asked> {
-        self.state().asked.iter().filter(|asked| self.concerns(asked)).cloned().collect()
+    pub fn requests(&self) -> Vec<RecordedRequest> {
+        self.state().requests.iter().filter(|request| self.concerns(request)).cloned().collect()
     }
 
     /// The number of matching requests.
-    pub fn count(&self, matches: impl Fn(&Asked) -> bool) -> usize {
-        self.state().asked.iter().filter(|asked| self.concerns(asked) && matches(asked)).count()
+    pub fn count(&self, matches: impl Fn(&RecordedRequest) -> bool) -> usize {
+        self.state().requests.iter().filter(|request| self.concerns(request) && matches(request)).count()
     }
 
     /// Clears the recorded requests.
     pub fn forget(&self) {
-        self.state().asked.clear();
+        self.state().requests.clear();
     }
 
     /// Applies `effect` to the next `times` matching requests. The first matching rule wins.
-    pub fn next(&self, times: usize, effect: Effect, matches: impl Fn(&Asked) -> bool + Send + 'static) {
+    pub fn next(
+        &self,
+        times: usize,
+        effect: Effect,
+        matches: impl Fn(&RecordedRequest) -> bool + Send + 'static,
+    ) {
         self.rule(When::Next(times), effect, matches);
     }
 
     /// Applies `effect` to every matching request until [`Faults::heal`].
-    pub fn every(&self, effect: Effect, matches: impl Fn(&Asked) -> bool + Send + 'static) {
+    pub fn every(&self, effect: Effect, matches: impl Fn(&RecordedRequest) -> bool + Send + 'static) {
         self.next(usize::MAX, effect, matches);
     }
 
@@ -183,14 +188,15 @@ impl Faults {
         seed: u64,
         one_in: u32,
         effect: Effect,
-        matches: impl Fn(&Asked) -> bool + Send + 'static,
+        matches: impl Fn(&RecordedRequest) -> bool + Send + 'static,
     ) {
         self.rule(When::Sometimes(fastrand::Rng::with_seed(seed), one_in.max(1)), effect, matches);
     }
 
-    fn rule(&self, when: When, effect: Effect, matches: impl Fn(&Asked) -> bool + Send + 'static) {
+    fn rule(&self, when: When, effect: Effect, matches: impl Fn(&RecordedRequest) -> bool + Send + 'static) {
         let is_of_operator = self.is_of_operator;
-        let matches = move |asked: &Asked| (!is_of_operator || asked.is_operator) && matches(asked);
+        let matches =
+            move |request: &RecordedRequest| (!is_of_operator || request.is_operator) && matches(request);
         self.state().rules.push(Rule { matches: Box::new(matches), when, effect });
     }
 
@@ -210,28 +216,28 @@ impl Faults {
     }
 
     /// Breaks matching watches. Returns their number.
-    pub fn cut(&self, matches: impl Fn(&Asked) -> bool) -> usize {
-        self.meet(Some(Fate::Cut), matches)
+    pub fn cut(&self, matches: impl Fn(&RecordedRequest) -> bool) -> usize {
+        self.meet(Some(StreamFault::Cut), matches)
     }
 
     /// Ends matching watches like a server does. Returns their number.
-    pub fn end(&self, matches: impl Fn(&Asked) -> bool) -> usize {
-        self.meet(Some(Fate::End), matches)
+    pub fn end(&self, matches: impl Fn(&RecordedRequest) -> bool) -> usize {
+        self.meet(Some(StreamFault::End), matches)
     }
 
     /// Expires matching watches (410 Gone). Returns their number.
-    pub fn expire(&self, matches: impl Fn(&Asked) -> bool) -> usize {
-        self.meet(Some(Fate::Expire), matches)
+    pub fn expire(&self, matches: impl Fn(&RecordedRequest) -> bool) -> usize {
+        self.meet(Some(StreamFault::Expire), matches)
     }
 
     /// Stops delivering events to matching watches without ending them. Returns their number.
-    pub fn stall(&self, matches: impl Fn(&Asked) -> bool) -> usize {
-        self.meet(Some(Fate::Stall), matches)
+    pub fn stall(&self, matches: impl Fn(&RecordedRequest) -> bool) -> usize {
+        self.meet(Some(StreamFault::Stall), matches)
     }
 
     /// The number of matching open watches.
-    pub fn watches(&self, matches: impl Fn(&Asked) -> bool) -> usize {
-        self.open().iter().filter(|valve| self.concerns(&valve.asked) && matches(&valve.asked)).count()
+    pub fn watches(&self, matches: impl Fn(&RecordedRequest) -> bool) -> usize {
+        self.open().iter().filter(|valve| self.concerns(&valve.request) && matches(&valve.request)).count()
     }
 
     /// Serves every get and list from `past` until [`Faults::heal`].
@@ -245,16 +251,16 @@ impl Faults {
         state.watches.iter().filter_map(Weak::upgrade).collect()
     }
 
-    fn meet(&self, fate: Option<Fate>, matches: impl Fn(&Asked) -> bool) -> usize {
+    fn meet(&self, fate: Option<StreamFault>, matches: impl Fn(&RecordedRequest) -> bool) -> usize {
         let valves = self.open();
-        let hit = valves.iter().filter(|valve| self.concerns(&valve.asked) && matches(&valve.asked));
+        let hit = valves.iter().filter(|valve| self.concerns(&valve.request) && matches(&valve.request));
         hit.map(|valve| valve.meet(fate)).count()
     }
 
     /// Records a request and returns its effect.
-    fn note(&self, asked: &Asked) -> (usize, Option<Effect>, Option<ApiServer>) {
+    fn note(&self, request: &RecordedRequest) -> (usize, Option<Effect>, Option<ApiServer>) {
         let mut state = self.state();
-        let effect = state.rules.iter_mut().filter(|rule| (rule.matches)(asked)).find_map(|rule| {
+        let effect = state.rules.iter_mut().filter(|rule| (rule.matches)(request)).find_map(|rule| {
             let hit = match &mut rule.when {
                 When::Next(0) => false,
                 When::Next(left) => {
@@ -265,15 +271,15 @@ impl Faults {
             };
             hit.then(|| rule.effect.clone())
         });
-        let past = state.past.clone().filter(|_| matches!(asked.verb, "get" | "list"));
-        let number = state.asked.len();
-        state.asked.push(Asked { fault: effect.as_ref().map(Effect::name), ..asked.clone() });
+        let past = state.past.clone().filter(|_| matches!(request.verb, "get" | "list"));
+        let number = state.requests.len();
+        state.requests.push(RecordedRequest { fault: effect.as_ref().map(Effect::name), ..request.clone() });
         (number, effect, past)
     }
 
     fn answered(&self, number: usize, code: u16) {
-        if let Some(asked) = self.state().asked.get_mut(number) {
-            asked.code = Some(code);
+        if let Some(request) = self.state().requests.get_mut(number) {
+            request.code = Some(code);
         }
     }
 }
@@ -322,8 +328,8 @@ impl Service<Request<Body>> for Connection {
         if let Some(user) = operator.as_ref().and_then(|operator| operator.user()) {
             request.headers_mut().insert("impersonate-user", user.clone());
         }
-        let asked = Asked { is_operator, ..Asked::new(&request) };
-        let (number, effect, past) = faults.note(&asked);
+        let recorded = RecordedRequest { is_operator, ..RecordedRequest::new(&request) };
+        let (number, effect, past) = faults.note(&recorded);
         Box::pin(async move {
             match effect {
                 None => {}
@@ -334,10 +340,10 @@ impl Service<Request<Body>> for Connection {
                 Some(Effect::Refuse) => return Err(io::ErrorKind::ConnectionRefused.into()),
                 Some(Effect::Hang) => std::future::pending().await,
                 Some(Effect::Delay(time)) => tokio::time::sleep(time).await,
-                Some(Effect::LoseAnswer) => {
+                Some(Effect::LoseResponse) => {
                     let response = target.ask(request).await?;
                     if let Some(operator) = operator {
-                        operator.note(&asked, response.status().as_u16());
+                        operator.note(&recorded, response.status().as_u16());
                     }
                     return Err(io::ErrorKind::ConnectionReset.into());
                 }
@@ -346,9 +352,9 @@ impl Service<Request<Body>> for Connection {
             let response = target.ask(request).await?;
             faults.answered(number, response.status().as_u16());
             if let Some(operator) = operator {
-                operator.note(&asked, response.status().as_u16());
+                operator.note(&recorded, response.status().as_u16());
             }
-            let valve = asked.is_watch().then(|| Arc::new(Valve::new(asked)));
+            let valve = recorded.is_watch().then(|| Arc::new(Valve::new(recorded)));
             if let Some(valve) = &valve {
                 faults.state().watches.push(Arc::downgrade(valve));
             }

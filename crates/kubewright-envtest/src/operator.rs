@@ -17,7 +17,7 @@ use kubewright_manifests::declare::{self, Declared, Rule};
 use kubewright_manifests::rbac::{Account, Call, Unused, Usage, bound};
 use kubewright_runtime::{Client, ControllerManifest, Kind, ManagerManifest, Scope};
 
-use crate::faults::Asked;
+use crate::faults::RecordedRequest;
 use crate::install::{self, InstallError};
 
 /// One operator of an environment. Managers of the same name are replicas of one operator.
@@ -108,18 +108,18 @@ impl Operator {
     }
 
     /// Records a call that the operator made as its ServiceAccount.
-    pub(crate) fn note(&self, asked: &Asked, code: u16) {
-        let resource = match asked.subresource.as_str() {
-            "" => asked.resource.clone(),
-            subresource => format!("{}/{subresource}", asked.resource),
+    pub(crate) fn note(&self, request: &RecordedRequest, code: u16) {
+        let resource = match request.subresource.as_str() {
+            "" => request.resource.clone(),
+            subresource => format!("{}/{subresource}", request.resource),
         };
         self.state().calls.insert(Call {
-            verb: asked.verb.to_owned(),
-            group: asked.group.clone(),
+            verb: request.verb.to_owned(),
+            group: request.group.clone(),
             resource,
-            namespace: asked.namespace.clone().unwrap_or_default(),
-            name: asked.name.clone().unwrap_or_default(),
-            applies: asked.content_type.contains("apply-patch"),
+            namespace: request.namespace.clone().unwrap_or_default(),
+            name: request.name.clone().unwrap_or_default(),
+            applies: request.content_type.contains("apply-patch"),
             code: Some(code),
         });
     }

@@ -7,14 +7,14 @@ use kubewright_runtime::{Client, client};
 /// The permissions of a user, in all namespaces.
 ///
 /// ```
-/// use kubewright_envtest::Rights;
+/// use kubewright_envtest::Permissions;
 ///
-/// let rights = Rights::none().allow("get, list, watch", "", "pods").allow("*", "apps", "deployments, deployments/scale");
+/// let permissions = Permissions::none().allow("get, list, watch", "", "pods").allow("*", "apps", "deployments, deployments/scale");
 /// ```
 #[derive(Debug, Clone, Default)]
-pub struct Rights(Vec<PolicyRule>);
+pub struct Permissions(Vec<PolicyRule>);
 
-impl Rights {
+impl Permissions {
     /// No permissions besides those of all authenticated users.
     pub fn none() -> Self {
         Self::default()

@@ -10,10 +10,10 @@ use kube::api::{Api, DynamicObject, Patch, PatchParams};
 use kubewright_apiserver::{ApiServer, WebhookAddress};
 use kubewright_manifests::rbac::Account;
 use kubewright_manifests::webhook::{Endpoint, SERVICE, configurations_at, conversion};
-use kubewright_runtime::certs::Certificates;
-use kubewright_runtime::serve::{BindAddress, Handler, Server};
+use kubewright_runtime::internal::certificates::Material;
+use kubewright_runtime::internal::certs::Certificates;
+use kubewright_runtime::internal::serve::{BindAddress, Handler, Server};
 use kubewright_runtime::webhook::Webhooks;
-use kubewright_runtime::webhook::certificates::Material;
 use kubewright_runtime::{Client, Clock as _, ManagerManifest, SystemClock};
 use serde_json::json;
 use tokio::task::JoinSet;
@@ -40,11 +40,11 @@ pub(crate) enum Route {
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum WebhookError {
     #[error("failed to create the webhook certificate")]
-    Issue(#[from] kubewright_runtime::webhook::certificates::IssueError),
+    Issue(#[from] kubewright_runtime::internal::certificates::IssueError),
     #[error("failed to load the webhook certificate")]
-    Certificate(#[from] kubewright_runtime::certs::CertificateError),
+    Certificate(#[from] kubewright_runtime::internal::certs::CertificateError),
     #[error("failed to serve webhooks")]
-    Bind(#[from] kubewright_runtime::serve::BindError),
+    Bind(#[from] kubewright_runtime::internal::serve::BindError),
     #[error("failed to install a webhook configuration")]
     Install(#[from] InstallError),
     #[error("failed to set the conversion of {0}")]

@@ -53,7 +53,7 @@ use self::reflector::Selection;
 pub use self::store::{Change, Occasion, Removal};
 use crate::client::Error;
 use crate::error::panic_message;
-use crate::{Gvk, Key, Kind, List, Object};
+use crate::{Gvk, Key, Kind, ListOptions, Object};
 
 /// The shared cache. Cheap to clone.
 #[derive(Clone)]
@@ -70,6 +70,8 @@ struct Inner {
     starts: mpsc::UnboundedSender<Running>,
     /// Informers to start. [`Cache::run`] takes the queue.
     queue: Mutex<Option<Queue>>,
+    /// The caches whose reads this one serves in a single reconcile.
+    replaced: Mutex<Vec<Arc<Common>>>,
 }
 
 type Queue = mpsc::UnboundedReceiver<Running>;
@@ -99,6 +101,7 @@ impl Cache {
             initial: OnceLock::new(),
             starts,
             queue: Mutex::new(Some(queue)),
+            replaced: Mutex::default(),
         };
         Ok(Self { inner: Arc::new(inner) })
     }
@@ -174,6 +177,9 @@ impl Cache {
 
     /// The informer that serves reads of a type. Fails if there is none.
     fn read<K: Object>(&self) -> Result<Arc<Informer>, Error> {
+        if let Some(cache) = self.replacement() {
+            return cache.read::<K>();
+        }
         let kind = Kind::of::<K>();
         self.watching(&kind, K::metadata_api()).ok_or_else(|| {
             let kind = kind.gvk().to_string();
@@ -220,7 +226,7 @@ impl Cache {
 
     /// Lists the objects of a type. Never waits: fails if the type is not watched, its first list is not complete, or
     /// its informer has stopped.
-    pub fn list<K: Object>(&self, list: &List) -> Result<Vec<Arc<K>>, Error> {
+    pub fn list<K: Object>(&self, list: &ListOptions) -> Result<Vec<Arc<K>>, Error> {
         let informer = self.read::<K>()?;
         informer.entries(list)?.iter().map(|entry| informer.decode(entry)).collect()
     }

@@ -90,12 +90,12 @@ impl CertificateMetrics {
 ///
 /// ```
 /// use kubewright_runtime::SystemClock;
-/// use kubewright_runtime::certs::Certificates;
+/// use kubewright_runtime::internal::certs::Certificates;
 ///
 /// let certificates = Certificates::self_signed(&["localhost", "127.0.0.1"], &SystemClock)?;
 /// let tls = certificates.server_config();
 /// assert_eq!(tls.alpn_protocols, [b"http/1.1".to_vec()]);
-/// # Ok::<(), kubewright_runtime::certs::CertificateError>(())
+/// # Ok::<(), kubewright_runtime::internal::certs::CertificateError>(())
 /// ```
 #[derive(Clone)]
 pub struct Certificates {

@@ -1,11 +1,12 @@
 //! The client: reads watched kinds from the cache and everything else from the server, and writes to the server.
 //!
 //! Reconcilers use [`Client`]. Only its methods are generic: internally a request is a kind, a key and JSON. It uses
-//! kube's types, and [`Client::kube`] returns the underlying client.
+//! kube's types, and [`Client::kube`] returns a kube client that is fenced and tracked in the same way.
 
 mod applied;
 mod delete;
 mod error;
+mod kube_client;
 mod mapper;
 mod patch;
 mod retry;
@@ -44,7 +45,7 @@ use crate::fence::Fence;
 use crate::journal::Trail;
 use crate::owner::{KindOf, Referable};
 use crate::query::{self, Query};
-use crate::{Gvk, Key, Kind, List, Object, Scope, traces, wire};
+use crate::{Gvk, Key, Kind, ListOptions, Object, Scope, traces, wire};
 
 const PAGE: usize = 500;
 
@@ -146,14 +147,23 @@ impl Client {
         }
     }
 
+    /// Returns a client that sends writes on every replica, not only on the leader.
+    ///
+    /// Use it for objects that each replica has for itself. Two replicas that write the same object overwrite each
+    /// other.
+    #[must_use]
+    pub fn unfenced(&self) -> Self {
+        self.fenced(Fence::open())
+    }
+
     /// Returns a client that sends writes only while this fence is open.
     #[must_use]
-    pub fn fenced(&self, fence: Fence) -> Self {
+    pub(crate) fn fenced(&self, fence: Fence) -> Self {
         Self { fence: Some(fence), ..self.clone() }
     }
 
-    /// The underlying kube client.
-    pub fn kube(&self) -> &kube::Client {
+    /// The underlying kube client, for reads: it is neither fenced nor tracked.
+    pub(crate) fn raw(&self) -> &kube::Client {
         &self.shared.kube
     }
 
@@ -233,15 +243,20 @@ impl Client {
         own.unwrap_or_else(|| self.shared.fence.clone())
     }
 
-    /// Sends a request and reads the whole response. All requests of a client go through here.
+    /// The trail of the running reconcile, if the journal is enabled.
+    fn trail(&self) -> Option<Arc<Trail>> {
+        self.of_reconcile(|running| running.trail.clone()).or_else(|| self.trail.clone())
+    }
+
+    /// Sends a request and reads the whole response. All requests of a client, but those of [`Client::kube`], go
+    /// through here.
     pub(crate) fn send(
         &self,
         mut request: Request<Vec<u8>>,
     ) -> impl Future<Output = Result<Bytes, Error>> + '_ {
         let kube = &self.shared.kube;
         let span = traces::request(&mut request);
-        let trail = self.of_reconcile(|running| running.trail.clone()).or_else(|| self.trail.clone());
-        let sent = match &trail {
+        let sent = match &self.trail() {
             None => Either::Left(wire::send(kube, request)),
             // Boxed, because few requests are recorded and every future would reserve space for it.
             Some(trail) => {
@@ -273,7 +288,7 @@ impl Client {
     }
 
     /// Lists objects of a type, from the cache if it watches the type, otherwise from the server.
-    pub async fn list<K: Object>(&self, list: &List) -> Result<Vec<Arc<K>>, Error> {
+    pub async fn list<K: Object>(&self, list: &ListOptions) -> Result<Vec<Arc<K>>, Error> {
         let kind = Kind::of::<K>();
         let list = self.list_in_namespace(&kind, list)?;
         if let Some(informer) = self.watched(&kind, K::metadata_api(), list.namespace.as_deref()) {
@@ -306,7 +321,11 @@ impl Client {
     }
 
     /// Lists objects of a kind that is known only at run time.
-    pub async fn list_dynamic(&self, gvk: &Gvk, list: &List) -> Result<Vec<Arc<DynamicObject>>, Error> {
+    pub async fn list_dynamic(
+        &self,
+        gvk: &Gvk,
+        list: &ListOptions,
+    ) -> Result<Vec<Arc<DynamicObject>>, Error> {
         let kind = self.kind(gvk).await?;
         let list = self.list_in_namespace(&kind, list)?;
         if let Some(informer) = self.watched(&kind, false, list.namespace.as_deref()) {
@@ -338,6 +357,8 @@ impl Client {
         namespace: Option<&str>,
     ) -> Option<Arc<crate::cache::Informer>> {
         let cache = self.shared.cache.as_ref().filter(|_| !self.settings.uncached)?;
+        let replacement = cache.replacement();
+        let cache = replacement.as_ref().unwrap_or(cache);
         let informer = cache.watching(kind, metadata_only).filter(|informer| !informer.is_missing())?;
         // A cache of some namespaces cannot answer for others. Listing all namespaces lists all that are watched.
         (namespace.is_none() || informer.covers(namespace)).then_some(informer)
@@ -352,7 +373,7 @@ impl Client {
     async fn fetch_all<T>(
         &self,
         kind: &Kind,
-        list: &List,
+        list: &ListOptions,
         metadata_only: bool,
         read: impl Fn(&RawValue) -> Result<T, Error>,
     ) -> Result<Vec<T>, Error> {
@@ -416,7 +437,7 @@ impl Client {
     }
 
     /// The list in the namespace of this client.
-    fn list_in_namespace(&self, kind: &Kind, list: &List) -> Result<List, Error> {
+    fn list_in_namespace(&self, kind: &Kind, list: &ListOptions) -> Result<ListOptions, Error> {
         let wanted = list.namespace.as_deref().filter(|namespace| !namespace.is_empty());
         let namespace = match (kind.scope(), wanted, self.settings.namespace.as_deref()) {
             (Scope::Cluster, _, _) => None,
@@ -430,7 +451,7 @@ impl Client {
             }
             (_, wanted, client) => wanted.or(client).map(str::to_owned),
         };
-        Ok(List { namespace, ..list.clone() })
+        Ok(ListOptions { namespace, ..list.clone() })
     }
 }
 
@@ -462,7 +483,7 @@ fn path(kind: &Kind, key: &Key, subresource: Option<&str>) -> String {
 }
 
 /// The path and query of a list.
-fn selection(kind: &Kind, list: &List) -> Result<Query, Error> {
+fn selection(kind: &Kind, list: &ListOptions) -> Result<Query, Error> {
     let mut query = Query::new(kind.path(list.namespace.as_deref()));
     let labels = list.label_selector()?;
     if !labels.is_empty() {

@@ -56,7 +56,9 @@ pub use agent::user_agent;
 pub use auth::{AuthError, PluginError};
 pub use infer::{InferError, Source, infer};
 pub use kubeconfig::KubeconfigError;
-pub use observe::{ClientMetrics, Observe, ObserveLayer};
+pub use observe::ClientMetrics;
+#[doc(hidden)]
+pub use observe::{Observe, ObserveLayer};
 pub use tls::TlsError;
 
 use auth::{Authorize, Credentials};
@@ -132,6 +134,7 @@ impl Options {
 
 /// A client could not be created.
 #[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
 pub enum ConnectError {
     /// The user agent is not a valid header.
     #[error("the user agent {0:?} is not a valid header; use printable ASCII")]

@@ -31,6 +31,7 @@ mod requests;
 mod runner;
 mod source;
 
+use std::marker::PhantomData;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -120,9 +121,30 @@ pub enum ControllerError {
     },
 }
 
-/// Builds a controller. It takes effect with [`ControllerBuilder::register`].
+/// A controller of objects: it is built with [`Manager::controller`].
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Objects {}
+
+/// A controller of keys: it is built with [`Manager::key_controller`]. It has no objects, so it owns nothing:
+///
+/// ```compile_fail,E0599
+/// # use k8s_openapi::api::core::v1::ConfigMap;
+/// # use kubewright_runtime::{KeyReconciler, Manager};
+/// fn register(manager: &Manager, reconciler: impl KeyReconciler) {
+///     manager.key_controller("nightly", reconciler).owns::<ConfigMap>();
+/// }
+/// ```
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Keys {}
+
+/// Builds a controller of [`Objects`] or of [`Keys`]. It takes effect with [`ControllerBuilder::register`].
 #[must_use = "a controller runs only after register()"]
-pub struct ControllerBuilder {
+pub struct ControllerBuilder<C = Objects> {
+    parts: Parts,
+    of: PhantomData<C>,
+}
+
+struct Parts {
     manager: Manager,
     name: Option<String>,
     kind: Option<Kind>,
@@ -138,7 +160,7 @@ pub struct ControllerBuilder {
 impl Manager {
     /// Builds a controller that reconciles each object of the reconciler's type when it changes.
     pub fn controller<R: Reconciler<Object: Object>>(&self, reconciler: R) -> ControllerBuilder {
-        self.controller_of(reconciler, Watch::new())
+        self.controller_with(reconciler, Watch::new())
     }
 
     /// Builds a controller for a kind that is known only at run time. [`Client::kind`](crate::Client::kind) finds a
@@ -171,61 +193,77 @@ impl Manager {
         kind: Kind,
         reconciler: R,
     ) -> ControllerBuilder {
-        ControllerBuilder {
-            sources: vec![KindSource::object(kind.clone(), false, Watch::<DynamicObject>::new())],
-            kind: Some(kind),
-            ..ControllerBuilder::new(self.clone(), Arc::new(ByObject(reconciler)))
-        }
+        let source = KindSource::object(kind, false, Watch::<DynamicObject>::new());
+        ControllerBuilder::for_kind(self.clone(), source, reconciler)
     }
 
     /// Like [`Manager::controller`], for a selection of objects or events.
-    pub fn controller_of<R: Reconciler<Object: Object>>(
+    pub fn controller_with<R: Reconciler<Object: Object>>(
         &self,
         reconciler: R,
         watch: Watch<R::Object>,
     ) -> ControllerBuilder {
-        let kind = Kind::of::<R::Object>();
-        let source = KindSource::object(kind.clone(), R::Object::metadata_api(), watch);
-        ControllerBuilder {
-            sources: vec![source],
-            kind: Some(kind),
-            ..ControllerBuilder::new(self.clone(), Arc::new(ByObject(reconciler)))
-        }
-    }
-
-    /// Runs a reconciler once, for tests. The object is read from the server, and nothing is queued.
-    ///
-    /// The reconciler reads from a temporary cache with the registered kinds and indexes. Without any, it reads from
-    /// the server.
-    pub async fn reconcile_once<R: Reconciler<Object: Object>>(
-        &self,
-        reconciler: &R,
-        key: &Key,
-    ) -> Result<Outcome, Error> {
-        self.once(key, async |cx| {
-            let object = cx.client().uncached().get_opt::<R::Object>(key).await?;
-            match object {
-                Some(object) => {
-                    cx.set_object(object.clone());
-                    reconciler.reconcile(&object, cx).await
-                }
-                None => reconciler.deleted(key, cx).await,
-            }
-        })
-        .await
+        let source = KindSource::object(Kind::of::<R::Object>(), R::Object::metadata_api(), watch);
+        ControllerBuilder::for_kind(self.clone(), source, reconciler)
     }
 
     /// Builds a controller without objects. Its keys come from [`ControllerBuilder::watches`] and
     /// [`ControllerBuilder::channel`].
-    pub fn key_controller<R: KeyReconciler>(&self, name: &str, reconciler: R) -> ControllerBuilder {
+    pub fn key_controller<R: KeyReconciler>(&self, name: &str, reconciler: R) -> ControllerBuilder<Keys> {
         ControllerBuilder::new(self.clone(), Arc::new(ByKey(reconciler))).named(name)
     }
 }
 
-impl ControllerBuilder {
+impl ControllerBuilder<Objects> {
+    fn for_kind<R: Reconciler>(manager: Manager, source: KindSource, reconciler: R) -> Self {
+        let mut builder = Self::new(manager, Arc::new(ByObject(reconciler)));
+        builder.parts.kind = Some(source.kind.clone());
+        builder.parts.sources.push(source);
+        builder
+    }
+
+    /// The reconciled kind.
+    fn kind(&self) -> Kind {
+        self.parts.kind.clone().expect("for_kind() sets the kind")
+    }
+
+    /// Reconciles an object when an object that it controls changes.
+    pub fn owns<K: Object>(self) -> Self {
+        self.owns_with::<K>(Watch::new())
+    }
+
+    /// Like [`ControllerBuilder::owns`], for a selection of objects or events.
+    pub fn owns_with<K: Object>(mut self, watch: Watch<K>) -> Self {
+        let owner = self.kind();
+        self.parts.sources.push(KindSource::owner(Kind::of::<K>(), K::metadata_api(), watch, owner));
+        self
+    }
+
+    /// Like [`ControllerBuilder::owns_with`], for a kind that is known only at run time.
+    pub fn owns_kind(mut self, kind: Kind, watch: Watch<DynamicObject>) -> Self {
+        let owner = self.kind();
+        self.parts.sources.push(KindSource::owner(kind, false, watch, owner));
+        self
+    }
+
+    /// Declares a finalizer that the reconciler adds to its objects, with [`finalizer::run`](crate::finalizer::run) or
+    /// otherwise. The generated RBAC rules then allow to patch them.
+    pub fn finalizer(mut self, name: impl Into<String>) -> Self {
+        self.parts.finalizers.push(name.into());
+        self
+    }
+
+    /// Declares that the reconciler does not write the status of its objects. The generated RBAC rules omit it.
+    pub fn without_status(mut self) -> Self {
+        self.parts.without_status = true;
+        self
+    }
+}
+
+impl<C> ControllerBuilder<C> {
     fn new(manager: Manager, reconciler: Arc<dyn Reconcile>) -> Self {
         let options = manager.options().controllers.clone();
-        Self {
+        let parts = Parts {
             manager,
             name: None,
             kind: None,
@@ -236,39 +274,13 @@ impl ControllerBuilder {
             finalizers: Vec::new(),
             without_status: false,
             options,
-        }
+        };
+        Self { parts, of: PhantomData }
     }
 
     /// The name in metrics and logs, the lowercase kind by default. It must be unique.
     pub fn named(mut self, name: impl Into<String>) -> Self {
-        self.name = Some(name.into());
-        self
-    }
-
-    /// Reconciles an object when an object that it controls changes.
-    pub fn owns<K: Object>(self) -> Self {
-        self.owns_with::<K>(Watch::new())
-    }
-
-    /// Like [`ControllerBuilder::owns`], for a selection of objects or events.
-    ///
-    /// # Panics
-    ///
-    /// If the controller was built with [`Manager::key_controller`]: keys own nothing.
-    pub fn owns_with<K: Object>(mut self, watch: Watch<K>) -> Self {
-        let owner = self.kind.clone().expect("a key controller owns no objects; use watches()");
-        self.sources.push(KindSource::owner(Kind::of::<K>(), K::metadata_api(), watch, owner));
-        self
-    }
-
-    /// Like [`ControllerBuilder::owns_with`], for a kind that is known only at run time.
-    ///
-    /// # Panics
-    ///
-    /// If the controller was built with [`Manager::key_controller`]: keys own nothing.
-    pub fn owns_kind(mut self, kind: Kind, watch: Watch<DynamicObject>) -> Self {
-        let owner = self.kind.clone().expect("a key controller owns no objects; use watches_kind()");
-        self.sources.push(KindSource::owner(kind, false, watch, owner));
+        self.parts.name = Some(name.into());
         self
     }
 
@@ -287,7 +299,7 @@ impl ControllerBuilder {
         watch: Watch<K>,
         map: impl Fn(&K, &Cache) -> Vec<Key> + Send + Sync + 'static,
     ) -> Self {
-        self.sources.push(KindSource::mapped(Kind::of::<K>(), K::metadata_api(), watch, map));
+        self.parts.sources.push(KindSource::mapped(Kind::of::<K>(), K::metadata_api(), watch, map));
         self
     }
 
@@ -298,7 +310,7 @@ impl ControllerBuilder {
         watch: Watch<DynamicObject>,
         map: impl Fn(&DynamicObject, &Cache) -> Vec<Key> + Send + Sync + 'static,
     ) -> Self {
-        self.sources.push(KindSource::mapped(kind, false, watch, map));
+        self.parts.sources.push(KindSource::mapped(kind, false, watch, map));
         self
     }
 
@@ -311,7 +323,7 @@ impl ControllerBuilder {
         map: impl Fn(&K, &Cache) -> Vec<Key> + Send + Sync + 'static,
     ) -> Self {
         let source = KindSource::mapped(Kind::of::<K>(), K::metadata_api(), watch, map);
-        self.sources.push(source.in_cache(cluster.cache().clone()));
+        self.parts.sources.push(source.in_cache(cluster.cache().clone()));
         self
     }
 
@@ -320,20 +332,7 @@ impl ControllerBuilder {
     /// The controller starts after the type is listed, and the generated RBAC rules allow to get, list and watch it.
     /// Reading a type from [`Cache::get`] or [`Cache::list`] that is neither declared here nor watched is an error.
     pub fn reads<K: Object>(mut self) -> Self {
-        self.sources.push(KindSource::read::<K>());
-        self
-    }
-
-    /// Declares a finalizer that the reconciler adds to its objects, with [`finalizer::run`](crate::finalizer::run) or
-    /// otherwise. The generated RBAC rules then allow to patch them.
-    pub fn finalizer(mut self, name: impl Into<String>) -> Self {
-        self.finalizers.push(name.into());
-        self
-    }
-
-    /// Declares that the reconciler does not write the status of its objects. The generated RBAC rules omit it.
-    pub fn without_status(mut self) -> Self {
-        self.without_status = true;
+        self.parts.sources.push(KindSource::read::<K>());
         self
     }
 
@@ -342,74 +341,74 @@ impl ControllerBuilder {
     /// The object is a [`DynamicObject`], because the types differ; [`Watch::filter`] has typed predicates. Filters
     /// also apply to watches that are added to a running controller, but not to channels.
     pub fn filter(mut self, predicate: Predicate<DynamicObject>) -> Self {
-        self.filters.push(predicate);
+        self.parts.filters.push(predicate);
         self
     }
 
     /// Reconciles the keys that are sent to a channel.
     pub fn channel(mut self, keys: mpsc::Receiver<Key>) -> Self {
-        self.channels.push(keys);
+        self.parts.channels.push(keys);
         self
     }
 
     /// The maximum number of concurrent reconciles; 1 by default.
     pub fn concurrency(mut self, workers: usize) -> Self {
-        self.options.concurrency = workers;
+        self.parts.options.concurrency = workers;
         self
     }
 
     /// The timeout of a reconcile. The future of the reconcile is dropped at its current await point.
     pub fn timeout(mut self, timeout: Duration) -> Self {
-        self.options.timeout = Some(timeout);
+        self.parts.options.timeout = Some(timeout);
         self
     }
 
     /// The timeout of the first lists, after which the manager fails; two minutes by default. The controller waits for
     /// all types that are cached when the manager starts, including those of other controllers.
     pub fn sync_timeout(mut self, timeout: Duration) -> Self {
-        self.options.sync_timeout = timeout;
+        self.parts.options.sync_timeout = timeout;
         self
     }
 
     /// Limits the retries per second, over all keys.
     pub fn rate_limit(mut self, limit: queue::RateLimit) -> Self {
-        self.options.queue.rate_limit = Some(limit);
+        self.parts.options.queue.rate_limit = Some(limit);
         self
     }
 
     /// The delay of a retry by the number of failures; 5 ms to 1000 s by default.
     pub fn backoff(mut self, backoff: queue::Backoff) -> Self {
-        self.options.queue.backoff = backoff;
+        self.parts.options.queue.backoff = backoff;
         self
     }
 
     /// Computes the delay of retries, instead of [`backoff`](Self::backoff) and [`rate_limit`](Self::rate_limit).
     pub fn rate_limiter(mut self, limiter: impl queue::RateLimiter + Clone + Sync) -> Self {
-        self.options.queue.rate_limiter = Some(queue::Limiter::new(limiter));
+        self.parts.options.queue.rate_limiter = Some(queue::Limiter::new(limiter));
         self
     }
 
     /// Adds up to this fraction to the delay of each retry; 0 by default.
     pub fn backoff_jitter(mut self, fraction: f64) -> Self {
-        self.options.queue.jitter = fraction;
+        self.parts.options.queue.jitter = fraction;
         self
     }
 
     /// Adds up to this fraction to the delay of [`Outcome::requeue_after`]; 0 by default.
     pub fn requeue_jitter(mut self, fraction: f64) -> Self {
-        self.options.requeue_jitter = fraction;
+        self.parts.options.requeue_jitter = fraction;
         self
     }
 
     /// Starts the sources before this replica becomes the leader; see [`ControllerOptions::warmup`].
     pub fn warmup(mut self) -> Self {
-        self.options.warmup = true;
+        self.parts.options.warmup = true;
         self
     }
 
     /// Runs on every replica, not only on the leader.
     pub fn without_leader(mut self) -> Self {
-        self.options.needs_leader = false;
+        self.parts.options.needs_leader = false;
         self
     }
 
@@ -419,8 +418,8 @@ impl ControllerBuilder {
     }
 
     /// Like [`ControllerBuilder::register`], and returns a handle that changes or removes the controller.
-    pub fn build(self) -> Result<ControllerHandle, RegisterError> {
-        let Self {
+    pub fn build(self) -> Result<ControllerHandle<C>, RegisterError> {
+        let Parts {
             manager,
             name,
             kind,
@@ -431,7 +430,7 @@ impl ControllerBuilder {
             finalizers,
             without_status,
             options,
-        } = self;
+        } = self.parts;
         let name = name.or_else(|| kind.as_ref().map(|kind| kind.name().to_lowercase())).unwrap_or_default();
         let (added, later) = mpsc::unbounded_channel();
         let (name, handled) = (name.into(), kind.clone());
@@ -449,7 +448,7 @@ impl ControllerBuilder {
             options,
         };
         let handle = manager.add_controller(controller)?;
-        Ok(ControllerHandle { handle, kind: handled, sources: added })
+        Ok(ControllerHandle::new(handle, handled, added))
     }
 }
 

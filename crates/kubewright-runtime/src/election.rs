@@ -24,11 +24,11 @@ use tokio::time::{Instant, sleep_until, timeout_at};
 pub use self::metrics::ElectionMetrics;
 use self::metrics::LeaseMetrics;
 pub(crate) use self::options::pod_namespace;
-pub use self::options::{ElectionOptions, ElectionOptionsError};
+pub use self::options::{LeaderElectionOptions, LeaderElectionOptionsError};
 pub use self::state::ElectionEnd;
 use self::state::{Contender, Event, Moment, Request, Step};
-use crate::fence::Gate;
-use crate::{Clock, Fence};
+use crate::Clock;
+use crate::fence::{Fence, Gate};
 
 /// The leadership state of a replica.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -54,15 +54,16 @@ pub enum Leadership {
 ///
 /// ```
 /// use std::sync::Arc;
-/// use kubewright_runtime::{Election, ElectionEnd, ElectionOptions, Fenced, Leadership, SystemClock};
+/// use kubewright_runtime::internal::{Election, ElectionEnd, Fenced, Leadership};
+/// use kubewright_runtime::{LeaderElectionOptions, SystemClock};
 ///
 /// # #[tokio::main(flavor = "current_thread")]
 /// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
 /// # let server = kubewright_apiserver::ApiServer::new(kubewright_apiserver::Options::default());
 /// # let client = kube::Client::new(server, "default");
-/// let options = ElectionOptions {
+/// let options = LeaderElectionOptions {
 ///     namespace: Some("default".to_owned()), // in a pod, its own namespace is the default
-///     ..ElectionOptions::new("guestbook.example.com")
+///     ..LeaderElectionOptions::new("guestbook.example.com")
 /// };
 /// let election = Election::new(client, options, Arc::new(SystemClock), fastrand::Rng::new())?;
 ///
@@ -106,10 +107,10 @@ impl Election {
     /// if the options have none. Replicas need different seeds.
     pub fn new(
         client: kube::Client,
-        options: ElectionOptions,
+        options: LeaderElectionOptions,
         clock: Arc<dyn Clock>,
         mut rng: fastrand::Rng,
-    ) -> Result<Self, ElectionOptionsError> {
+    ) -> Result<Self, LeaderElectionOptionsError> {
         let settings = options.settle(&mut rng)?;
         let (gate, fence) = Fence::closed(clock.clone());
         Ok(Self {

@@ -49,7 +49,7 @@ fn clock_is_paused() -> bool {
 
 /// Polls until `check` returns `Ok`, for at most `limit`.
 ///
-/// An error of `check` describes the current state; the last one is part of [`NeverError`].
+/// An error of `check` describes the current state; the last one is part of [`EventuallyError`].
 ///
 /// ```
 /// # #[tokio::main(flavor = "current_thread", start_paused = true)] async fn main() {
@@ -67,7 +67,7 @@ fn clock_is_paused() -> bool {
 pub async fn eventually<T, E: fmt::Display>(
     limit: Duration,
     mut check: impl AsyncFnMut() -> Result<T, E>,
-) -> Result<T, NeverError> {
+) -> Result<T, EventuallyError> {
     let start = Instant::now();
     let deadline = start + limit;
     let mut pauses = Pauses::new(start);
@@ -78,11 +78,13 @@ pub async fn eventually<T, E: fmt::Display>(
         match timeout_at(deadline, check()).await {
             Ok(Ok(value)) => return Ok(value),
             Ok(Err(seen)) => last_seen = Some(seen.to_string()),
-            Err(_) => return Err(NeverError { waited: start.elapsed(), tries, last_seen, unanswered: true }),
+            Err(_) => {
+                return Err(EventuallyError { waited: start.elapsed(), tries, last_seen, unanswered: true });
+            }
         }
         let now = Instant::now();
         if now >= deadline {
-            return Err(NeverError { waited: now - start, tries, last_seen, unanswered: false });
+            return Err(EventuallyError { waited: now - start, tries, last_seen, unanswered: false });
         }
         // The last try is at the deadline itself.
         sleep(pauses.next().min(deadline - now)).await;
@@ -108,7 +110,7 @@ pub async fn eventually<T, E: fmt::Display>(
 pub async fn consistently<T, E: fmt::Display>(
     duration: Duration,
     mut check: impl AsyncFnMut() -> Result<T, E>,
-) -> Result<T, NotConsistentError> {
+) -> Result<T, ConsistentlyError> {
     let start = Instant::now();
     let deadline = start + duration;
     let mut pauses = Pauses::new(start);
@@ -118,7 +120,7 @@ pub async fn consistently<T, E: fmt::Display>(
         let value = match check().await {
             Ok(value) => value,
             Err(seen) => {
-                return Err(NotConsistentError {
+                return Err(ConsistentlyError {
                     held: start.elapsed(),
                     duration,
                     tries,
@@ -138,7 +140,7 @@ pub async fn consistently<T, E: fmt::Display>(
 ///
 /// `Debug` is the same as `Display`, so that `unwrap` prints a readable message.
 #[derive(Clone, PartialEq, Eq, thiserror::Error)]
-pub struct NeverError {
+pub struct EventuallyError {
     /// The time waited.
     pub waited: Duration,
     /// The number of polls.
@@ -149,7 +151,7 @@ pub struct NeverError {
     pub unanswered: bool,
 }
 
-impl fmt::Display for NeverError {
+impl fmt::Display for EventuallyError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "timed out after {:?} and {}", self.waited, Tries(self.tries))?;
         if self.unanswered {
@@ -162,7 +164,7 @@ impl fmt::Display for NeverError {
     }
 }
 
-impl fmt::Debug for NeverError {
+impl fmt::Debug for EventuallyError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         fmt::Display::fmt(self, f)
     }
@@ -172,7 +174,7 @@ impl fmt::Debug for NeverError {
 ///
 /// `Debug` is the same as `Display`, so that `unwrap` prints a readable message.
 #[derive(Clone, PartialEq, Eq, thiserror::Error)]
-pub struct NotConsistentError {
+pub struct ConsistentlyError {
     /// How long the check passed.
     pub held: Duration,
     /// How long it should have passed.
@@ -183,14 +185,14 @@ pub struct NotConsistentError {
     pub seen: String,
 }
 
-impl fmt::Display for NotConsistentError {
+impl fmt::Display for ConsistentlyError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Self { held, duration, tries, seen } = self;
         write!(f, "failed after {held:?} of {duration:?} and {}: {seen}", Tries(*tries))
     }
 }
 
-impl fmt::Debug for NotConsistentError {
+impl fmt::Debug for ConsistentlyError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         fmt::Display::fmt(self, f)
     }

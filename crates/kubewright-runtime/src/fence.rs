@@ -1,6 +1,6 @@
 //! The fence: the deadline until which this process may send writes.
 //!
-//! An [`Election`](crate::Election) extends the deadline of its fence with every renewal, and every write to the API
+//! An [`Election`](crate::election::Election) extends the deadline of its fence with every renewal, and every write to the API
 //! server checks the fence first. The invariant: **the fences of two contenders for one Lease are never open at the
 //! same time**. This module sends no requests and does not decide who leads.
 //!
@@ -16,12 +16,12 @@
 //!    later fails itself. So the record that was replaced is the leader's last successful write or a later one, and
 //!    the other fence opens at `sent + D` or later.
 //! 3. Clocks are never compared, only durations. If each clock drifts by at most the fraction `p`, then `R` takes the
-//!    leader at most `R / (1 - p)`, and `D` takes the other at least `D / (1 + p)`. [`ElectionOptions`] require
+//!    leader at most `R / (1 - p)`, and `D` takes the other at least `D / (1 + p)`. [`LeaderElectionOptions`] require
 //!    `R <= 0.98 D`, which is safe for `p` = 1 %; the defaults (10 s of 15 s) are safe for 20 %.
 //!
 //! A leader that releases the Lease closes its fence before it sends the release.
 //!
-//! [`ElectionOptions`]: crate::ElectionOptions
+//! [`LeaderElectionOptions`]: crate::LeaderElectionOptions
 
 use std::fmt;
 use std::future::poll_fn;
@@ -41,7 +41,7 @@ use crate::Clock;
 ///
 /// ```
 /// # tokio::runtime::Builder::new_current_thread().build().unwrap().block_on(async {
-/// use kubewright_runtime::Fence;
+/// use kubewright_runtime::internal::Fence;
 ///
 /// // Without leader election, every write is allowed.
 /// let fence = Fence::open();
@@ -51,7 +51,7 @@ use crate::Clock;
 /// # });
 /// ```
 ///
-/// [`Election::fence`](crate::Election::fence) returns the fence of an election. It is closed until the election is
+/// [`Election::fence`](crate::election::Election::fence) returns the fence of an election. It is closed until the election is
 /// won. It closes again when the renew deadline has passed since the last renewal was *sent*, which is before any other
 /// contender may consider the Lease expired.
 ///

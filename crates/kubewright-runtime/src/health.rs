@@ -79,7 +79,7 @@ impl Checks {
     /// Responds for one check, or for all checks if `name` is empty.
     pub async fn answer(&self, name: &str, query: Option<&str>) -> Response {
         if name.is_empty() {
-            return self.all(&Asked::read(query.unwrap_or_default())).await;
+            return self.all(&ProbeQuery::read(query.unwrap_or_default())).await;
         }
         let Some(check) = self.snapshot().remove(name) else { return not_found() };
         match check().await {
@@ -90,16 +90,16 @@ impl Checks {
         }
     }
 
-    async fn all(&self, asked: &Asked) -> Response {
+    async fn all(&self, query: &ProbeQuery) -> Response {
         let checks = self.snapshot();
         let results = join_all(checks.iter().map(async |(name, check)| {
-            if asked.exclude.contains(name) {
+            if query.exclude.contains(name) {
                 return (name, None);
             }
             (name, Some(check().await))
         }))
         .await;
-        let (status, body, failures) = report(self.endpoint, asked, &results);
+        let (status, body, failures) = report(self.endpoint, query, &results);
         if !failures.is_empty() {
             tracing::info!(failures, "{} check failed", self.endpoint);
         }
@@ -131,25 +131,25 @@ pub fn handler(healthz: Checks, readyz: Checks) -> Handler {
 
 /// The query parameters of a probe.
 #[derive(Debug, Default, PartialEq, Eq)]
-struct Asked {
+struct ProbeQuery {
     verbose: bool,
     exclude: BTreeSet<String>,
 }
 
-impl Asked {
+impl ProbeQuery {
     fn read(query: &str) -> Self {
-        let mut asked = Self::default();
+        let mut parsed = Self::default();
         for pair in query.split('&') {
             let (key, value) = pair.split_once('=').unwrap_or((pair, ""));
             match key {
-                "verbose" => asked.verbose = true,
+                "verbose" => parsed.verbose = true,
                 "exclude" => {
-                    asked.exclude.insert(unescape(value));
+                    parsed.exclude.insert(unescape(value));
                 }
                 _ => {}
             }
         }
-        asked
+        parsed
     }
 }
 
@@ -179,7 +179,7 @@ fn hex(digit: u8) -> Option<u8> {
 /// The status, the body and the failures for the log. A check without a result was excluded.
 fn report(
     endpoint: &str,
-    asked: &Asked,
+    query: &ProbeQuery,
     results: &[(&String, Option<Result<(), String>>)],
 ) -> (StatusCode, String, String) {
     let (mut list, mut failures) = (String::new(), String::new());
@@ -195,7 +195,7 @@ fn report(
             }
         };
     }
-    let unknown: Vec<String> = asked
+    let unknown: Vec<String> = query
         .exclude
         .iter()
         .filter(|excluded| results.iter().all(|(name, _)| name != excluded))
@@ -211,7 +211,7 @@ fn report(
     if !failures.is_empty() {
         return (StatusCode::INTERNAL_SERVER_ERROR, format!("{list}{endpoint} check failed\n"), failures);
     }
-    let body = if asked.verbose { format!("{list}{endpoint} check passed\n") } else { "ok".to_owned() };
+    let body = if query.verbose { format!("{list}{endpoint} check passed\n") } else { "ok".to_owned() };
     (StatusCode::OK, body, failures)
 }
 
@@ -287,7 +287,7 @@ mod tests {
     #[test]
     fn a_query_is_decoded_as_a_form() {
         assert_eq!(unescape("a%2Fb+c%zz%4"), "a/b c%zz%4");
-        assert_eq!(Asked::read("verbose"), Asked { verbose: true, exclude: BTreeSet::new() });
-        assert_eq!(Asked::read(""), Asked::default());
+        assert_eq!(ProbeQuery::read("verbose"), ProbeQuery { verbose: true, exclude: BTreeSet::new() });
+        assert_eq!(ProbeQuery::read(""), ProbeQuery::default());
     }
 }

@@ -397,7 +397,7 @@ mod tests {
     #[test]
     fn the_format_of_a_record_is_stable() {
         let cause = Cause {
-            why: Trigger::Changed,
+            why: Trigger::Modified,
             kind: Some("Deployment".to_owned()),
             namespace: Some("default".to_owned()),
             name: Some("x".to_owned()),

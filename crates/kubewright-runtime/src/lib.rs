@@ -6,16 +6,17 @@
 //!
 //! - [`Manager`] owns all other components and starts and stops them in order.
 //! - [`Reconciler`] is the trait that an operator implements: it receives an object and a [`Context`], and returns an
-//!   [`Outcome`] or an [`Error`]. [`reconcile_fn`] turns an async function into a reconciler.
+//!   [`Outcome`] or a [`ReconcileError`]. [`reconcile_fn`] turns an async function into a reconciler.
 //! - [`controller`] connects a reconciler to the kinds that it watches.
 //! - [`queue`] is the work queue: priorities, fairness, backoff.
 //! - [`cache`] holds watched objects, with indexes. [`client`] reads from the cache and writes to the API server.
 //! - [`informer`] and [`queue::WorkQueue`] are the parts of client-go, for a control loop without a manager.
-//! - [`Election`] elects a leader among replicas, and [`Fence`] stops writes of the others.
-//! - [`events`], [`health`], [`metrics`], [`logs`] and the [`journal`] are for observability.
+//! - [`LeaderElectionOptions`] enable leader election. Replicas that do not lead cannot write: [`Client`] checks the
+//!   deadline of the Lease before every write.
+//! - [`events`], [`health`], [`metrics`] and [`logs`] are for observability.
 //! - [`owner`], [`finalizer`], [`condition`], [`mod@object`] and [`apply`] are helpers for reconcilers.
 //! - [`webhook`] serves admission and conversion webhooks.
-//! - [`connect`] is the HTTP client, [`serve`] the HTTP server.
+//! - [`connect`] creates the HTTP client from a kubeconfig or a service account.
 //!
 //! # An operator
 //!
@@ -66,7 +67,7 @@
 
 pub mod apply;
 pub mod cache;
-pub mod certs;
+mod certs;
 pub mod client;
 mod clock;
 pub mod condition;
@@ -81,7 +82,8 @@ mod fence;
 pub mod finalizer;
 pub mod health;
 pub mod informer;
-pub mod journal;
+pub mod internal;
+mod journal;
 mod key;
 mod kind;
 mod list;
@@ -90,7 +92,7 @@ mod manager;
 pub mod metrics;
 pub mod object;
 pub mod owner;
-pub mod profiling;
+mod profiling;
 mod query;
 pub mod queue;
 mod reconcile;
@@ -99,30 +101,26 @@ mod reconcile;
 #[path = "../tests/it/seeds.rs"]
 mod seeds;
 pub mod selector;
-pub mod serve;
-pub mod traces;
+mod serve;
+mod traces;
 pub mod webhook;
 mod wire;
 
-pub use cache::{Cache, CacheOptions, KindOptions};
+pub use cache::{Cache, CacheOptions, CacheOptionsError, KindOptions};
 pub use client::{Client, Delete, Patch, Upsert};
 pub use clock::{Clock, SystemClock, TokioClock};
-pub use election::{
-    Election, ElectionEnd, ElectionMetrics, ElectionOptions, ElectionOptionsError, Leadership,
-};
-pub use eventually::{NeverError, NotConsistentError, consistently, eventually};
-pub use fence::{Deadline, Fence, Fenced};
+pub use election::{LeaderElectionOptions, LeaderElectionOptionsError};
+pub use eventually::{ConsistentlyError, EventuallyError, consistently, eventually};
 pub use key::Key;
 pub use kind::{Gvk, Kind, Object, Scope};
-pub use kubewright_sync::ordered_watch;
-pub use list::List;
+pub use list::ListOptions;
 pub use manager::{
-    Addresses, Cluster, ControllerManifest, ConversionManifest, Handle, Manager, ManagerError,
-    ManagerManifest, ManagerOptions, RegisterError, TaskContext,
+    Addresses, Cluster, Handle, Manager, ManagerError, ManagerOptions, RegisterError, TaskContext,
 };
 pub use object::object;
 pub use reconcile::{
-    Context, Error, FunctionReconciler, KeyReconciler, Outcome, ReconcileFunction, ReconcileId, Reconciler,
-    Result, Terminal, is_terminal, reconcile_fn, terminal,
+    Context, Error as ReconcileError, FunctionReconciler, KeyReconciler, Outcome, ReconcileFunction,
+    ReconcileId, Reconciler, Result, Terminal, is_terminal, reconcile_fn, terminal,
 };
 pub use selector::LabelSelector;
+pub use serve::{AddressError, BindAddress};

@@ -5,19 +5,19 @@ use crate::selector::{LabelSelector, ParseError};
 /// Selects the objects to list or to delete.
 ///
 /// ```
-/// use kubewright_runtime::List;
+/// use kubewright_runtime::ListOptions;
 ///
-/// let list = List::namespace("default").labels("app=web").field("spec.nodeName", "node-1");
+/// let list = ListOptions::namespace("default").labels("app=web").field("spec.nodeName", "node-1");
 /// ```
 #[derive(Debug, Clone, Default)]
-pub struct List {
+pub struct ListOptions {
     pub(crate) namespace: Option<String>,
     pub(crate) labels: String,
     pub(crate) fields: Vec<(String, String)>,
     pub(crate) limit: Option<usize>,
 }
 
-impl List {
+impl ListOptions {
     /// All objects in all namespaces.
     pub fn all() -> Self {
         Self::default()

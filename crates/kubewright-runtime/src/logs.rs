@@ -166,12 +166,12 @@ fn lines<S>(options: &Options) -> Result<impl Layer<S> + Send + Sync + use<S>, L
 where
     S: tracing::Subscriber + for<'a> tracing_subscriber::registry::LookupSpan<'a>,
 {
-    let surroundings = Surroundings {
+    let environment = Environment {
         terminal: std::io::stderr().is_terminal(),
         rust_log: std::env::var("RUST_LOG").ok(),
         no_color: std::env::var_os("NO_COLOR").is_some_and(|value| !value.is_empty()),
     };
-    let (encoding, directives) = resolve(options, &surroundings)?;
+    let (encoding, directives) = resolve(options, &environment)?;
     let lines = Lines::new(encoding, std::io::stderr, Arc::new(SystemClock));
     Ok(lines.with_filter(directives))
 }
@@ -222,31 +222,31 @@ where
     S: Subscriber + for<'s> LookupSpan<'s>,
     W: for<'w> MakeWriter<'w> + Send + Sync + 'static,
 {
-    let (encoding, directives) = resolve(options, &Surroundings::default())?;
+    let (encoding, directives) = resolve(options, &Environment::default())?;
     Ok(Lines::new(encoding, writer, clock).with_filter(directives))
 }
 
 /// The environment that the automatic options depend on.
 #[derive(Debug, Default)]
-struct Surroundings {
+struct Environment {
     terminal: bool,
     rust_log: Option<String>,
     no_color: bool,
 }
 
 /// Resolves automatic options.
-fn resolve(options: &Options, surroundings: &Surroundings) -> Result<(Encoding, Directives), LogsError> {
+fn resolve(options: &Options, environment: &Environment) -> Result<(Encoding, Directives), LogsError> {
     let color = match options.color {
-        Color::Auto => surroundings.terminal && !surroundings.no_color,
+        Color::Auto => environment.terminal && !environment.no_color,
         Color::Always => true,
         Color::Never => false,
     };
     let encoding = match options.format {
-        Format::Auto if !surroundings.terminal => Encoding::Json,
+        Format::Auto if !environment.terminal => Encoding::Json,
         Format::Json => Encoding::Json,
         Format::Auto | Format::Text => Encoding::Text { color },
     };
-    let directives = match (&options.level, &surroundings.rust_log) {
+    let directives = match (&options.level, &environment.rust_log) {
         (Some(level), _) => Directives::of_flag(level)?,
         (None, Some(level)) => Directives::of_environment(level)?,
         (None, None) => Directives::default(),

@@ -45,7 +45,7 @@ pub use self::options::ManagerOptions;
 use self::tasks::Task;
 pub use self::tasks::TaskContext;
 use crate::Key;
-use crate::cache::Cache;
+use crate::cache::{Cache, Informer};
 use crate::client::Client;
 use crate::controller::{Controller, ControllerDeps, ControllerMetrics, KindSource, Role};
 use crate::election::{Election, ElectionMetrics};
@@ -119,7 +119,7 @@ struct State {
     election: Option<Election>,
     running: Option<Running>,
     /// Receives the manifest instead of running; set by [`Manager::describing`].
-    told: Option<manifest::Told>,
+    on_manifest: Option<manifest::OnManifest>,
     before_run: Option<manifest::BeforeRun>,
 }
 
@@ -132,6 +132,7 @@ struct Running {
 
 /// The addresses that a manager listens on.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct Addresses {
     /// The address of `/healthz` and `/readyz`.
     pub health_probe: Option<SocketAddr>,
@@ -198,7 +199,7 @@ impl Manager {
                     broadcaster: Some(broadcaster),
                     election,
                     running: None,
-                    told: None,
+                    on_manifest: None,
                     before_run: None,
                 }),
                 options,
@@ -212,12 +213,12 @@ impl Manager {
     /// Requests made before that get status 503.
     pub fn describing(
         mut options: ManagerOptions,
-        told: impl FnOnce(ManagerManifest) + Send + 'static,
+        on_manifest: impl FnOnce(ManagerManifest) + Send + 'static,
     ) -> Result<Self, ManagerError> {
         // Leader election needs the pod's namespace, which is unknown outside of a pod.
         options.leader_election = None;
         let manager = Self::new(manifest::nowhere(), options)?;
-        manager.state().told = Some(Box::new(told));
+        manager.state().on_manifest = Some(Box::new(on_manifest));
         Ok(manager)
     }
 
@@ -262,7 +263,7 @@ impl Manager {
     /// It can be stored in a reconciler. With leader election, it sends writes only while this replica leads, and they
     /// fail with [`client::Error::Fenced`](crate::client::Error::Fenced) otherwise. In a reconcile, it writes as
     /// [`Context::client`] does. For writes on every replica, use [`Manager::task_without_leader`], or
-    /// [`Client::fenced`] with [`Fence::open`].
+    /// [`Client::unfenced`].
     pub fn client(&self) -> &Client {
         &self.inner.client
     }
@@ -375,12 +376,12 @@ impl Manager {
     }
 
     /// The context of a reconcile that runs outside of a controller.
-    pub(crate) fn context(&self, controller: &str, client: Client, key: &Key) -> Context {
+    fn context(&self, controller: &str, client: Client, key: &Key, owned: Arc<[Arc<Informer>]>) -> Context {
         Context::from(ContextParts {
             client,
             key: key.clone(),
             informer: None,
-            owned: Arc::default(),
+            owned,
             removal: None,
             id: ReconcileId(self.state().rng.u128(..)),
             controller: controller.into(),
@@ -405,9 +406,9 @@ impl Manager {
     ///
     /// Dropping the future stops everything immediately and leaves the Lease to expire.
     pub async fn run_until(self, stop: impl Future<Output = ()>) -> Result<(), ManagerError> {
-        let told = self.state().told.take();
-        if let Some(told) = told {
-            told(self.manifest());
+        let on_manifest = self.state().on_manifest.take();
+        if let Some(on_manifest) = on_manifest {
+            on_manifest(self.manifest());
             return Ok(());
         }
         self.prepare().await?;

@@ -19,9 +19,11 @@ use http::{HeaderMap, HeaderValue, StatusCode, header};
 use http_body_util::Full;
 use prometheus_client::registry::Registry;
 
-use crate::serve::{Handler, Response, not_found};
+use crate::serve::not_found;
 
 pub use guard::Guard;
+
+pub use crate::serve::{Handler, Request, Response, text};
 
 const OPEN_METRICS: &str = "application/openmetrics-text; version=1.0.0; charset=utf-8";
 const CLASSIC: &str = "text/plain; version=0.0.4; charset=utf-8";

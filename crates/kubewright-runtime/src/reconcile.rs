@@ -18,7 +18,7 @@ use std::time::Duration;
 pub use anyhow::Error;
 
 pub use self::context::Context;
-pub(crate) use self::context::ContextParts;
+pub(crate) use self::context::{ContextParts, OWNER_INDEX};
 pub use self::function::{FunctionReconciler, ReconcileFunction, reconcile_fn};
 use crate::Key;
 use crate::client::{self, Writable};

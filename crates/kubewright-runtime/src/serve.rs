@@ -154,7 +154,7 @@ impl BindError {
 ///
 /// ```
 /// use http::StatusCode;
-/// use kubewright_runtime::serve::{BindAddress, Handler, Server, text};
+/// use kubewright_runtime::internal::serve::{BindAddress, Handler, Server, text};
 ///
 /// # tokio::runtime::Builder::new_current_thread().enable_all().build()?.block_on(async {
 /// let address: BindAddress = "127.0.0.1:0".parse()?;

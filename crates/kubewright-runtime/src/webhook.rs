@@ -10,6 +10,7 @@
 //! request has a deadline, and a panic becomes a 500 response.
 
 mod admission;
+#[doc(hidden)]
 pub mod certificates;
 mod conversion;
 mod diff;

@@ -72,7 +72,7 @@ fn unanswered(error: kube::Error) -> Error {
     let mut causes =
         std::iter::successors(Some(&error as &(dyn std::error::Error + 'static)), |&it| it.source());
     match causes.find_map(|cause| cause.downcast_ref::<DeadlineExceeded>()) {
-        Some(DeadlineExceeded(within)) => Error::Silent(*within),
+        Some(DeadlineExceeded(within)) => Error::Timeout(*within),
         None => Error::Send(error),
     }
 }

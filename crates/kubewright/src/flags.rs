@@ -5,14 +5,14 @@
 
 mod values;
 
+use std::fmt;
 use std::path::PathBuf;
 use std::time::Duration;
 
 use clap::Args as _;
 use clap::builder::{ArgPredicate, StyledStr, Styles};
-use kubewright_runtime::serve::BindAddress;
 use kubewright_runtime::webhook::{CertificateMode, WebhookOptions};
-use kubewright_runtime::{ElectionOptions, ManagerOptions, connect, logs};
+use kubewright_runtime::{BindAddress, LeaderElectionOptions, ManagerOptions, connect, logs};
 
 use self::values::{Namespaces, NamespacesError, Patience};
 
@@ -22,11 +22,14 @@ const ELECTION: &str = "Leader election";
 const WEBHOOKS: &str = "Webhooks";
 const LOGS: &str = "Logs";
 
-/// The flags of every operator. A program with its own flags can flatten these into them:
+/// The flags of every operator.
+///
+/// [`Operator::run_with_args`](crate::Operator::run_with_args) adds own flags. A program with its own command line can
+/// flatten these flags into it instead:
 ///
 /// ```
-/// use clap::Parser;
 /// use kubewright::Flags;
+/// use kubewright::clap::{self, Parser};
 ///
 /// #[derive(Parser)]
 /// struct Cli {
@@ -245,12 +248,12 @@ impl Flags {
             (None, Some(names)) => Namespaces::of_environment(names)?,
             (None, None) => Namespaces::default(),
         };
-        let election = ElectionOptions {
+        let election = LeaderElectionOptions {
             namespace: typed.leader_election_namespace,
             lease_duration: typed.leader_election_lease_duration,
             renew_deadline: typed.leader_election_renew_deadline,
             retry_period: typed.leader_election_retry_period,
-            ..ElectionOptions::new(typed.leader_election_id.unwrap_or_else(|| default_lease.to_owned()))
+            ..LeaderElectionOptions::new(typed.leader_election_id.unwrap_or_else(|| default_lease.to_owned()))
         };
         let webhooks = WebhookOptions {
             bind_address: match typed.webhook_port {
@@ -305,9 +308,42 @@ impl Flags {
     }
 }
 
-/// The command line of an operator.
-pub(crate) fn command(name: &str, version: &str, about: &str) -> clap::Command {
-    let command = clap::Command::new(name.to_owned())
+/// An invalid command line, or the text of `--help` or `--version`.
+///
+/// [`Display`](fmt::Display) is the text to print.
+#[derive(Debug)]
+pub struct FlagsError(clap::Error);
+
+impl FlagsError {
+    /// The exit code: 0 for help and version, 2 for an invalid command line.
+    pub fn exit_code(&self) -> u8 {
+        u8::try_from(self.0.exit_code()).unwrap_or(2)
+    }
+
+    /// Prints the text, with colors on a terminal: help and version to stdout, errors to stderr.
+    pub fn print(&self) -> std::io::Result<()> {
+        self.0.print()
+    }
+}
+
+impl fmt::Display for FlagsError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        fmt::Display::fmt(&self.0, f)
+    }
+}
+
+impl std::error::Error for FlagsError {}
+
+impl From<clap::Error> for FlagsError {
+    fn from(error: clap::Error) -> Self {
+        Self(error)
+    }
+}
+
+/// The command line of an operator with own flags.
+pub(crate) fn command<A: clap::Args>(name: &str, version: &str, about: &str) -> clap::Command {
+    // The own flags first: clap uses the doc comment of their type as the description.
+    let command = A::augment_args(clap::Command::new(name.to_owned()))
         .version(version.to_owned())
         .max_term_width(100)
         .after_help(examples(name));

@@ -10,6 +10,7 @@
 //! use kubewright::k8s_openapi::api::core::v1::ConfigMap;
 //! use kubewright::prelude::*;
 //! use kubewright::serde_json::json;
+//! use kubewright::{Context, Patch, Result};
 //!
 //! struct Labeller;
 //!
@@ -46,7 +47,8 @@
 //! use std::time::Duration;
 //! # use kubewright::k8s_openapi::api::core::v1::ConfigMap;
 //! use kubewright::prelude::*;
-//! use kubewright::{ManagerOptions, kube};
+//! use kubewright::{Key, ManagerOptions, Result, kube};
+//! # use kubewright::{Context, Patch};
 //! # use kubewright::serde_json::json;
 //! # struct Labeller;
 //! # impl Reconciler for Labeller {
@@ -133,22 +135,32 @@
 //!
 //! | task | see |
 //! |---|---|
-//! | reconcile objects | [`Reconciler`], [`Context`], [`Outcome`], [`Error`] |
+//! | reconcile objects | [`Reconciler`], [`Context`], [`Outcome`], [`ReconcileError`] |
 //! | choose what to watch | [`controller`]: `owns`, `watches`, predicates, concurrency |
-//! | read and write objects | [`Client`], [`Patch`], [`Key`], [`List`], [`cache`] |
+//! | read and write objects | [`Client`], [`Patch`], [`Key`], [`ListOptions`], [`client`], [`cache`] |
 //! | build built-in kinds with checked fields | [`object!`], [`object()`] |
 //! | server-side apply | [`macro@ApplyConfiguration`], [`apply`] |
-//! | owner references, conditions, events | [`owner`], [`condition`], [`events`] |
-//! | CRDs, RBAC rules and webhooks in the manifests | [`crds!`], [`schema`], [`macro@rbac`], [`macro@webhook`], [`declare`] |
-//! | leader election | [`ElectionOptions`]; `--leader-elect` |
+//! | owner references, finalizers, conditions, events | [`owner`], [`finalizer`], [`condition`], [`events`] |
+//! | admission and conversion webhooks | [`mod@webhook`] |
+//! | CRDs, RBAC rules and webhooks in the manifests | [`crds!`], [`schema`], [`macro@rbac`], [`macro@webhook`] |
+//! | leader election | [`LeaderElectionOptions`]; `--leader-elect` |
 //! | health probes and metrics | [`health`], [`metrics`] |
-//! | causes of a reconcile | [`Context::causes`], [`journal`] |
-//! | entry point, flags, logs | [`macro@main`], [`Operator`], [`Flags`], [`logs`], [`connect`] |
+//! | the work queue, also without a manager | [`queue`] |
+//! | entry point, flags, logs, connection | [`macro@main`], [`Operator`], [`Flags`], [`logs`], [`connect`] |
+//!
+//! # Stability
+//!
+//! What this crate exports is the public API; `public-api.txt` next to its manifest lists it, and a test compares the
+//! list with the sources. Items that are hidden in the documentation, and the crates below this one, are not part of
+//! it. Types of [`kube`], [`k8s_openapi`], [`anyhow`], [`jiff`], [`serde_json`], [`prometheus_client`], [`schemars`],
+//! [`tokio`] and [`clap`] are part of it: a new major version of one of them is a new major version of this crate.
 
 mod flags;
 mod manifests;
 mod operator;
 
+/// Parses command lines. A public dependency, version 4: [`Flags`] and [`Operator::run_with_args`] use its traits.
+pub use clap;
 pub use kube::{self, CustomResource, CustomResourceExt, KubeSchema, Resource, ResourceExt};
 /// Derives a partial type for server-side apply, in which every field is optional.
 ///
@@ -196,10 +208,10 @@ pub use kubewright_macros::ApplyConfiguration;
 /// Turns an operator's main function into a program.
 ///
 /// ```no_run
-/// use kubewright::prelude::*;
+/// use kubewright::Manager;
 ///
 /// #[kubewright::main]
-/// async fn main(manager: Manager) -> Result<()> {
+/// async fn main(manager: Manager) -> kubewright::Result<()> {
 ///     // Register controllers here.
 ///     manager.run().await
 /// }
@@ -364,18 +376,175 @@ pub use kubewright_macros::rbac;
 /// ```
 ///
 pub use kubewright_macros::webhook;
-pub use kubewright_manifests::{crd, crds, declare, schema};
 #[doc(inline)]
-pub use kubewright_runtime::*;
+pub use kubewright_manifests::{crds, schema};
+#[doc(inline)]
+pub use kubewright_runtime::object::object;
+#[doc(inline)]
+pub use kubewright_runtime::{
+    AddressError, Addresses, BindAddress, Cache, CacheOptions, CacheOptionsError, Client, Clock, Cluster,
+    ConsistentlyError, Context, Delete, EventuallyError, FunctionReconciler, Gvk, Handle, Key, KeyReconciler,
+    Kind, KindOptions, LabelSelector, LeaderElectionOptions, LeaderElectionOptionsError, ListOptions,
+    Manager, ManagerError, ManagerOptions, Object, Outcome, Patch, ReconcileError, ReconcileFunction,
+    ReconcileId, Reconciler, RegisterError, Result, Scope, SystemClock, TaskContext, Terminal, TokioClock,
+    Upsert, consistently, eventually, is_terminal, reconcile_fn, terminal,
+};
 pub use {anyhow, jiff, k8s_openapi, prometheus_client, schemars, serde, serde_json, tokio, tracing};
 
-pub use self::flags::Flags;
+pub use self::flags::{Flags, FlagsError};
 pub use self::operator::Operator;
 
-/// The most common imports: `use kubewright::prelude::*;`.
-pub mod prelude {
-    pub use crate::{
-        ApplyConfiguration, Client, Context, CustomResource, CustomResourceExt, Error, Key, KubeSchema, List,
-        Manager, Object, Outcome, Patch, Reconciler, ResourceExt, Result, object, rbac, webhook,
+/// Typed server-side apply: partial objects with only the fields that a field manager sets.
+pub mod apply {
+    #[doc(inline)]
+    pub use kubewright_runtime::apply::{
+        ApplyConfiguration, Configuration, Configured, ExtractError, NoStatus, Partial, extract,
     };
+}
+
+/// The cache of watched objects, its options and its indexes.
+pub mod cache {
+    #[doc(inline)]
+    pub use kubewright_runtime::cache::{
+        Cache, CacheOptions, CacheOptionsError, Change, DECODED_BUDGET, Entry, Follower, Index, Informer,
+        KindOptions, Marks, NamespaceOptions, Occasion, RESYNC, Removal, WATCH_FAILURE,
+    };
+}
+
+/// Reads and writes objects: errors, retries, subresources and watches of [`Client`].
+pub mod client {
+    #[doc(inline)]
+    pub use kubewright_runtime::client::{
+        Client, Delete, Error, FieldValidation, Patch, Retry, Subresource, Upsert, WatchEvent, WatchStream,
+        ignore_not_found, retry_on_conflict,
+    };
+}
+
+/// Status conditions, by the rules of apimachinery.
+pub mod condition {
+    #[doc(inline)]
+    pub use kubewright_runtime::condition::{
+        ConditionStatus, ConditionUpdate, find_condition, is_false, is_present_and_equal, is_true,
+        remove_condition, set_condition,
+    };
+}
+
+/// Connects to a cluster, for programs that do not use [`Operator`] and for further clusters.
+pub mod connect {
+    #[doc(inline)]
+    pub use kubewright_runtime::connect::{
+        AuthError, ClientMetrics, ConnectError, InferError, KubeconfigError, Options, PluginError, Source,
+        TlsError, client, infer, user_agent,
+    };
+}
+
+/// Builds controllers: the reconciled kind, further watches, predicates and options.
+pub mod controller {
+    #[doc(inline)]
+    pub use kubewright_runtime::controller::{
+        Cause, Changed, ControllerBuilder, ControllerError, ControllerHandle, ControllerOptions, Event, Keys,
+        Objects, Predicate, Trigger, Watch, WatchHandle,
+    };
+}
+
+/// Generates CustomResourceDefinitions from Rust types.
+pub mod crd {
+    #[doc(inline)]
+    pub use kubewright_manifests::crd::{Described, Options, kind, of, with};
+}
+
+/// What attributes of this program declare for the manifests.
+pub mod declare {
+    #[doc(hidden)]
+    pub use kubewright_manifests::declare::{Declaration, submit};
+    #[doc(inline)]
+    pub use kubewright_manifests::declare::{
+        Declared, Handler, Item, Kind, MatchCondition, Rule, Webhook, all,
+    };
+}
+
+/// Kubernetes Events.
+pub mod events {
+    #[doc(inline)]
+    pub use kubewright_runtime::events::{About, EventBuilder, Recorder};
+}
+
+/// Finalizers: cleanup before an object is deleted.
+pub mod finalizer {
+    #[doc(inline)]
+    pub use kubewright_runtime::finalizer::{Error, Event, add, contains, ensure, release, remove, run};
+}
+
+/// Checks of the health probes.
+pub mod health {
+    #[doc(inline)]
+    pub use kubewright_runtime::health::Checks;
+}
+
+/// Sets up logging.
+pub mod logs {
+    #[doc(inline)]
+    pub use kubewright_runtime::logs::{Color, Format, LogsError, Options, capture, init, layer, subscriber};
+}
+
+/// The metrics registry, and further paths of the metrics server.
+pub mod metrics {
+    #[doc(inline)]
+    pub use kubewright_runtime::metrics::{Handler, Metrics, Request, Response, text};
+}
+
+/// Objects for server-side apply that hold exactly the fields of [`object!`] or [`object()`].
+pub mod object {
+    #[doc(inline)]
+    pub use kubewright_runtime::object::{Applies, ApplyObject, Checked, ObjectError};
+    #[doc(hidden)]
+    pub use kubewright_runtime::object::{shape, template};
+}
+
+/// Owner references, by the rules of controllerutil.
+pub mod owner {
+    #[doc(inline)]
+    pub use kubewright_runtime::owner::{
+        OwnerError, OwnerOptions, controller_of, has_owner_reference, is_controlled_by,
+        remove_owner_reference, set_controller_reference, set_controller_reference_with, set_owner_reference,
+    };
+}
+
+/// The work queue of controllers, which also works without a manager.
+pub mod queue {
+    #[doc(inline)]
+    pub use kubewright_runtime::queue::{
+        Backoff, BucketLimiter, Causes, Counts, DEFAULT_PRIORITY, FastSlow, Item, LOW_PRIORITY, Limiter,
+        MaxOf, Namespace, Options, Queue, QueueMetrics, RateLimit, RateLimiter, Running, SharedQueue, Taken,
+        Waiting, WaitsFor, WithMaxWait,
+    };
+}
+
+/// Label selectors.
+pub mod selector {
+    #[doc(inline)]
+    pub use kubewright_runtime::selector::{LabelSelector, ParseError};
+}
+
+/// Admission and conversion webhooks.
+pub mod webhook {
+    #[doc(inline)]
+    pub use kubewright_runtime::webhook::{
+        AdmissionHandler, AdmissionRequest, AdmissionResponse, BoxError, CONVERSION_DATA, CONVERT_PATH,
+        CertificateMode, Conversion, ConversionError, Declaration, DecodeError, Defaulter, ErrorList,
+        FieldError, GroupVersionKind, GroupVersionResource, Item, MatchCondition, Operation, Path,
+        RegisterError, Rejection, Spoke, UserInfo, Validation, Validator, WebhookOptions, Webhooks,
+        mutate_path, validate_path,
+    };
+}
+
+/// The imports of most files of an operator: `use kubewright::prelude::*;`.
+///
+/// No name here is also a name of std, [`anyhow`] or [`kube`], except for items that are re-exports of theirs. Therefore
+/// [`Client`], [`Context`] and [`Result`] are not here: import them from the crate's root. Traits are imported for
+/// their methods only; import a trait by name to implement it or to use it as a bound.
+pub mod prelude {
+    pub use kube::{CustomResource, CustomResourceExt as _, KubeSchema, Resource as _, ResourceExt as _};
+    pub use kubewright_macros::{ApplyConfiguration, object, rbac, webhook};
+    pub use kubewright_runtime::{KeyReconciler, Manager, Outcome, Reconciler};
 }

@@ -5,7 +5,8 @@
 
 use kubewright_manifests::declarations::{ControllerDeclared, ConversionDeclared, Declarations, Resource};
 use kubewright_manifests::declare;
-use kubewright_runtime::{Kind, ManagerManifest, Scope};
+use kubewright_runtime::internal::ManagerManifest;
+use kubewright_runtime::{Kind, Scope};
 
 /// All declarations of the program.
 pub(crate) fn declarations(manifest: &ManagerManifest) -> Declarations {

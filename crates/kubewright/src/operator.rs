@@ -10,10 +10,13 @@ use std::path::PathBuf;
 use std::process::ExitCode;
 
 use kubewright_runtime::connect::{self, ClientMetrics};
+use kubewright_runtime::internal::journal;
 use kubewright_runtime::webhook::CertificateMode;
-use kubewright_runtime::{ElectionOptionsError, Error, Manager, ManagerError, ManagerOptions, journal, logs};
+use kubewright_runtime::{
+    LeaderElectionOptionsError, Manager, ManagerError, ManagerOptions, ReconcileError as Error, logs,
+};
 
-use crate::flags::{self, Environment, Flags, Settings};
+use crate::flags::{self, Environment, Flags, FlagsError, Settings};
 use crate::manifests;
 
 /// An [`Operator`](crate::Operator) with the name of the current binary and the version and description of its package.
@@ -43,7 +46,7 @@ macro_rules! operator {
 /// ```no_run
 /// use std::process::ExitCode;
 /// use kubewright::k8s_openapi::api::core::v1::Secret;
-/// use kubewright::prelude::*;
+/// use kubewright::{KindOptions, Manager};
 ///
 /// fn main() -> ExitCode {
 ///     kubewright::operator!()
@@ -57,7 +60,6 @@ macro_rules! operator {
 ///             manager.run().await
 ///         })
 /// }
-/// # use kubewright::KindOptions;
 /// ```
 #[must_use = "an operator does nothing before run()"]
 pub struct Operator {
@@ -119,9 +121,9 @@ impl Operator {
         &self.name
     }
 
-    /// The command line, for shell completions and tests.
-    pub fn command(&self) -> clap::Command {
-        flags::command(&self.name, &self.version, &self.about)
+    /// The text of `--help`.
+    pub fn help(&self) -> String {
+        flags::command::<NoFlags>(&self.name, &self.version, &self.about).render_help().to_string()
     }
 
     /// Parses the flags and runs the operator; see [`Operator::run_with`].
@@ -129,19 +131,51 @@ impl Operator {
     /// Invalid arguments are reported on stderr with exit code 2. `--help` and `--version` are supported. With the
     /// single argument `manifests`, it prints its declarations for `kubewright manifests`.
     pub fn run<E: Into<Error>>(self, main: impl AsyncFnOnce(Manager) -> Result<(), E>) -> ExitCode {
+        self.run_with_args(async |manager, NoFlags {}| main(manager).await)
+    }
+
+    /// Like [`Operator::run`], for an operator with its own flags. They are parsed together with [`Flags`] and listed
+    /// by `--help`.
+    ///
+    /// The type of the flags derives [`clap::Args`](crate::clap::Args). Give required values a default if the program
+    /// generates manifests: `kubewright manifests` runs it without arguments.
+    ///
+    /// ```no_run
+    /// use std::process::ExitCode;
+    /// use kubewright::{Manager, clap};
+    ///
+    /// #[derive(clap::Args)]
+    /// struct Own {
+    ///     /// Image of the web server
+    ///     #[arg(long, default_value = "nginx:1")]
+    ///     image: String,
+    /// }
+    ///
+    /// fn main() -> ExitCode {
+    ///     kubewright::operator!().run_with_args(async |manager: Manager, own: Own| {
+    ///         kubewright::tracing::info!(own.image, "Starting");
+    ///         manager.run().await
+    ///     })
+    /// }
+    /// ```
+    pub fn run_with_args<A: clap::Args, E: Into<Error>>(
+        self,
+        main: impl AsyncFnOnce(Manager, A) -> Result<(), E>,
+    ) -> ExitCode {
         let arguments: Vec<OsString> = std::env::args_os().collect();
         if let [_, only] = &arguments[..]
             && only == "manifests"
-            && let Ok(flags) = self.parse(&arguments[..1])
+            && let Ok((flags, own)) = self.parse_with(&arguments[..1])
         {
-            return told(self.describe(flags, main), &Told::Plainly);
+            let described = self.describe(flags, async |manager| main(manager, own).await);
+            return exit_code(described, ErrorFormat::Text);
         }
-        match self.parse(arguments) {
-            Ok(flags) => self.run_with(flags, main),
-            Err(answer) => {
+        match self.parse_with(arguments) {
+            Ok((flags, own)) => self.run_with(flags, async |manager| main(manager, own).await),
+            Err(error) => {
                 // Ignore a closed stdout or stderr.
-                let _ = answer.print();
-                u8::try_from(answer.exit_code()).map_or(ExitCode::FAILURE, ExitCode::from)
+                let _ = error.print();
+                ExitCode::from(error.exit_code())
             }
         }
     }
@@ -150,15 +184,23 @@ impl Operator {
     pub fn parse<A: Into<OsString> + Clone>(
         &self,
         arguments: impl IntoIterator<Item = A>,
-    ) -> Result<Flags, clap::Error> {
-        let mut command = self.command();
-        let matches = command.try_get_matches_from_mut(arguments)?;
-        <Flags as clap::FromArgMatches>::from_arg_matches(&matches)
-            .map_err(|error| error.format(&mut command))
+    ) -> Result<Flags, FlagsError> {
+        self.parse_with::<NoFlags, A>(arguments).map(|(flags, _)| flags)
     }
 
-    /// Runs the operator with parsed flags, for a program with its own flags besides [`Flags`]. It sets up logging and
-    /// the tokio runtime, connects to the cluster, creates the manager, and calls `main` with it.
+    fn parse_with<F: clap::Args, A: Into<OsString> + Clone>(
+        &self,
+        arguments: impl IntoIterator<Item = A>,
+    ) -> Result<(Flags, F), FlagsError> {
+        let mut command = flags::command::<F>(&self.name, &self.version, &self.about);
+        let matches = command.try_get_matches_from_mut(arguments)?;
+        let parsed = <Flags as clap::FromArgMatches>::from_arg_matches(&matches)
+            .and_then(|flags| Ok((flags, F::from_arg_matches(&matches)?)));
+        parsed.map_err(|error| error.format(&mut command).into())
+    }
+
+    /// Runs the operator with parsed flags, for a program with its own command line. It sets up logging and the tokio
+    /// runtime, connects to the cluster, creates the manager, and calls `main` with it.
     ///
     /// An error is printed to stderr in one line, with exit code 1.
     pub fn run_with<E: Into<Error>>(
@@ -166,16 +208,16 @@ impl Operator {
         flags: Flags,
         main: impl AsyncFnOnce(Manager) -> Result<(), E>,
     ) -> ExitCode {
-        let mut how = Told::Plainly;
-        let ended = self.start(flags, main, &mut how);
-        told(ended, &how)
+        let mut format = ErrorFormat::Text;
+        let ended = self.start(flags, main, &mut format);
+        exit_code(ended, format)
     }
 
     fn start<E: Into<Error>>(
         self,
         flags: Flags,
         main: impl AsyncFnOnce(Manager) -> Result<(), E>,
-        told: &mut Told,
+        format: &mut ErrorFormat,
     ) -> Result<(), Error> {
         if std::env::var_os(MANIFESTS).is_some() {
             return self.describe(flags, main);
@@ -189,11 +231,11 @@ impl Operator {
             settings.logs.format = logs::Format::Json;
         }
         #[cfg(feature = "otlp")]
-        let traces = kubewright_runtime::traces::init(&settings.logs, &self.name)?;
+        let traces = kubewright_runtime::internal::traces::init(&settings.logs, &self.name)?;
         #[cfg(not(feature = "otlp"))]
         logs::init(&settings.logs)?;
         if settings.logs.format == logs::Format::Json {
-            *told = Told::InTheLog;
+            *format = ErrorFormat::Log;
         }
         let runtime =
             tokio::runtime::Builder::new_multi_thread().enable_all().build().map_err(StartError::Threads)?;
@@ -221,7 +263,7 @@ impl Operator {
             configure(&mut options);
         }
         let (sender, manifest) = std::sync::mpsc::channel();
-        let told = move |manifest| {
+        let send = move |manifest| {
             // The receiver outlives the manager.
             let _ = sender.send(manifest);
         };
@@ -229,7 +271,7 @@ impl Operator {
             .enable_all()
             .build()
             .map_err(StartError::Threads)?;
-        runtime.block_on(async { main(Manager::describing(options, told)?).await.map_err(Into::into) })?;
+        runtime.block_on(async { main(Manager::describing(options, send)?).await.map_err(Into::into) })?;
         let manifest = manifest.try_recv().map_err(|_| StartError::NotRun)?;
         let mut stdout = std::io::stdout().lock();
         let printed = serde_json::to_writer(&mut stdout, &manifests::declarations(&manifest));
@@ -260,7 +302,7 @@ impl Operator {
         };
         let client = connect::client(config, options)?;
         Manager::new(client, manager).map_err(|error| match error {
-            ManagerError::Election(ElectionOptionsError::Namespace(source)) => {
+            ManagerError::Election(LeaderElectionOptionsError::Namespace(source)) => {
                 StartError::LeaseNamespace(source).into()
             }
             error => error.into(),
@@ -269,11 +311,11 @@ impl Operator {
 }
 
 /// Converts the result into an exit code.
-fn told(ended: Result<(), Error>, how: &Told) -> ExitCode {
+fn exit_code(ended: Result<(), Error>, format: ErrorFormat) -> ExitCode {
     match ended {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => {
-            how.tell(&error);
+            format.report(&error);
             ExitCode::FAILURE
         }
     }
@@ -329,18 +371,23 @@ enum StartError {
     Journal(String),
 }
 
+/// An operator without own flags.
+#[derive(clap::Args)]
+pub(crate) struct NoFlags {}
+
 /// How the final error is reported.
-enum Told {
-    /// As plain text.
-    Plainly,
+#[derive(Clone, Copy)]
+enum ErrorFormat {
+    /// As text.
+    Text,
     /// As a line of the JSON log.
-    InTheLog,
+    Log,
 }
 
-impl Told {
-    fn tell(&self, error: &Error) {
+impl ErrorFormat {
+    fn report(self, error: &Error) {
         let error = one_line(error);
-        if matches!(self, Self::InTheLog) && tracing::enabled!(tracing::Level::ERROR) {
+        if matches!(self, Self::Log) && tracing::enabled!(tracing::Level::ERROR) {
             tracing::error!(error, "Failed to run operator");
         } else {
             // Ignore a closed stderr.
@@ -384,9 +431,32 @@ mod tests {
 
     #[test]
     fn an_error_has_each_of_its_causes_once() {
-        let told = |texts: &[&'static str]| one_line(&Error::new(error(texts)));
-        assert_eq!(told(&["no manager", "no client", "no file"]), "no manager: no client: no file");
-        assert_eq!(told(&["no client: no file", "no file"]), "no client: no file");
+        let line = |texts: &[&'static str]| one_line(&Error::new(error(texts)));
+        assert_eq!(line(&["no manager", "no client", "no file"]), "no manager: no client: no file");
+        assert_eq!(line(&["no client: no file", "no file"]), "no client: no file");
+    }
+
+    #[test]
+    fn own_flags_are_parsed_with_those_of_every_operator() {
+        /// Not the description of the program.
+        #[derive(clap::Args)]
+        struct Own {
+            /// Image of the web server
+            #[arg(long, default_value = "nginx")]
+            image: String,
+        }
+
+        let operator = Operator::new("shop", "1").about("Sells things");
+        let (flags, own) =
+            operator.parse_with::<Own, _>(["shop", "--leader-elect", "--image=caddy"]).unwrap();
+        assert_eq!(own.image, "caddy");
+        assert!(format!("{flags:?}").contains("leader_elect: true"));
+        assert_eq!(operator.parse_with::<Own, _>(["shop"]).unwrap().1.image, "nginx");
+        let Err(help) = operator.parse_with::<Own, _>(["shop", "--help"]) else { panic!("no help") };
+        let help = help.to_string();
+        assert!(help.starts_with("Sells things\n"), "{help}");
+        assert!(help.contains("--image <IMAGE>") && help.contains("--leader-elect"), "{help}");
+        assert!(operator.parse(["shop", "--image=caddy"]).is_err(), "without own flags");
     }
 
     #[test]

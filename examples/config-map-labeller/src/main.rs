@@ -15,6 +15,7 @@ use k8s_openapi::api::core::v1::ConfigMap;
 use kubewright::prelude::*;
 use kubewright::serde_json::json;
 use kubewright::tracing::info;
+use kubewright::{Context, Patch, Result};
 
 const LABEL: &str = "config-map-labeller.example.com/keys";
 

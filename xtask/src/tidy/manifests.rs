@@ -111,7 +111,7 @@ impl<'a> Manifest<'a> {
         self.table(&[table, field]).is_some_and(|value| is_true(value, "workspace"))
     }
 
-    fn table(&self, path: &[&str]) -> Option<&DeTable<'a>> {
+    pub(super) fn table(&self, path: &[&str]) -> Option<&DeTable<'a>> {
         path.iter().try_fold(&self.root, |table, key| table.get(*key)?.get_ref().as_table())
     }
 

@@ -1,6 +1,8 @@
 //! Runs the commands as a program and on workspaces with deliberate violations.
 
+mod api;
 mod facts;
 mod help;
+mod packages;
 mod readme;
 mod tidy;

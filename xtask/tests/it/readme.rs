@@ -25,3 +25,20 @@ fn ci_runs_the_first_command_of_the_readme() {
     assert_eq!(command, "cargo run -- dev examples/markdown-view");
     assert!(read(".ci/run").contains(&format!("\n    {command} >>")), "CI does not run `{command}`");
 }
+
+#[test]
+fn the_toolchain_is_at_least_the_minimum_rust_version() {
+    let version = |text: &str| -> Vec<u32> {
+        let number = text.split_whitespace().find(|word| word.starts_with(|c: char| c.is_ascii_digit()));
+        let number = number.unwrap_or_default().split('-').next().unwrap_or_default();
+        number.split('.').take(2).filter_map(|part| part.parse().ok()).collect()
+    };
+    let manifest = read("Cargo.toml");
+    let line =
+        manifest.lines().find(|line| line.starts_with("rust-version = ")).expect("the workspace states it");
+    let minimum = version(&line.replace('"', " "));
+    let rustc = std::process::Command::new("rustc").arg("--version").output().expect("rustc runs");
+    let rustc = String::from_utf8_lossy(&rustc.stdout).into_owned();
+    assert_eq!(minimum.len(), 2, "{line}");
+    assert!(version(&rustc) >= minimum, "{rustc} is older than {line}");
+}

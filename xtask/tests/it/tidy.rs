@@ -64,8 +64,9 @@ kubewright-runtime = { path = "crates/kubewright-runtime", version = "0.1.0" }
         let fields = ["version", "edition", "rust-version", "license"]
             .map(|field| format!("{field}.workspace = true"));
         let fields = fields.join("\n");
-        let manifest =
-            format!("[package]\nname = \"{name}\"\n{fields}\n\n[lints]\nworkspace = true\n\n{dependencies}");
+        let manifest = format!(
+            "[package]\nname = \"{name}\"\n{fields}\npublish = false\n\n[lints]\nworkspace = true\n\n{dependencies}"
+        );
         self.write(&format!("{folder}/Cargo.toml"), &manifest);
         self.write(&format!("{folder}/src/lib.rs"), "//! Planted.\n")
     }
@@ -96,8 +97,8 @@ fn an_upward_dependency_is_reported_at_its_line() {
     planted.write_crate("kubewright-cli", "");
     planted.write_crate("kubewright-runtime", "[dependencies]\nkubewright-cli.workspace = true\n");
     insta::assert_snapshot!(planted.violations(), @"
-    crates/kubewright-apimachinery/Cargo.toml:12: `kubewright-apimachinery` depends on `kubewright-cli`; it may not depend on other workspace crates; move the code down
-    crates/kubewright-runtime/Cargo.toml:12: `kubewright-runtime` depends on `kubewright-cli`; of the workspace crates it may only depend on kubewright-apimachinery, kubewright-structured-merge, kubewright-sync
+    crates/kubewright-apimachinery/Cargo.toml:13: `kubewright-apimachinery` depends on `kubewright-cli`; it may not depend on other workspace crates; move the code down
+    crates/kubewright-runtime/Cargo.toml:13: `kubewright-runtime` depends on `kubewright-cli`; of the workspace crates it may only depend on kubewright-apimachinery, kubewright-structured-merge, kubewright-sync
     ");
 }
 
@@ -123,7 +124,7 @@ fn upward_dev_dependencies_need_a_path_and_integration_tests() {
         "//! X\n#[cfg(test)]\nmod tests {\n    use kubewright_runtime as _;\n}\n",
     );
     insta::assert_snapshot!(planted.violations(), @"
-    crates/kubewright-apimachinery/Cargo.toml:12: the tests of `kubewright-apimachinery` depend upward on `kubewright-runtime` with a version; use `path` without a version
+    crates/kubewright-apimachinery/Cargo.toml:13: the tests of `kubewright-apimachinery` depend upward on `kubewright-runtime` with a version; use `path` without a version
     crates/kubewright-apimachinery/src/lib.rs:4: `kubewright_runtime` depends on `kubewright-apimachinery` and is used in its src/; move the test to tests/, since a unit test would link its own crate twice
     ");
 }
@@ -132,7 +133,7 @@ fn upward_dev_dependencies_need_a_path_and_integration_tests() {
 fn an_example_depends_on_the_facade_alone() {
     let planted = Planted::new();
     planted.write_member("examples/long", "long", "[dependencies]\nkubewright-runtime.workspace = true\n");
-    insta::assert_snapshot!(planted.violations(), @"examples/long/Cargo.toml:12: `long` depends on `kubewright-runtime`; of the workspace crates it may only depend on kubewright");
+    insta::assert_snapshot!(planted.violations(), @"examples/long/Cargo.toml:13: `long` depends on `kubewright-runtime`; of the workspace crates it may only depend on kubewright");
 }
 
 #[test]
@@ -141,7 +142,7 @@ fn only_some_crates_may_depend_on_clap() {
     planted.write_foreign("clap", "");
     planted.write_crate("kubewright-runtime", "[dependencies]\nclap.workspace = true\n");
     planted.write_crate("kubewright-cli", "[dependencies]\nclap.workspace = true\n");
-    insta::assert_snapshot!(planted.violations(), @"crates/kubewright-runtime/Cargo.toml:12: `kubewright-runtime` depends on `clap`; only kubewright-cli, kubewright, kubewright-bench, xtask parse command lines; take options as a struct");
+    insta::assert_snapshot!(planted.violations(), @"crates/kubewright-runtime/Cargo.toml:13: `kubewright-runtime` depends on `clap`; only kubewright-cli, kubewright, kubewright-bench, xtask parse command lines; take options as a struct");
 }
 
 #[test]
@@ -158,7 +159,7 @@ fn the_api_server_contains_no_client() {
     let planted = Planted::new();
     planted.write_foreign("kube-client", "");
     planted.write_crate("kubewright-apiserver", "[dependencies]\nkube-client.workspace = true\n");
-    insta::assert_snapshot!(planted.violations(), @"crates/kubewright-apiserver/Cargo.toml:12: `kubewright-apiserver` contains `kube-client`; the API server must not contain a Kubernetes client: `cargo tree -p kubewright-apiserver -e normal,build -i kube-client` shows the path");
+    insta::assert_snapshot!(planted.violations(), @"crates/kubewright-apiserver/Cargo.toml:13: `kubewright-apiserver` contains `kube-client`; the API server must not contain a Kubernetes client: `cargo tree -p kubewright-apiserver -e normal,build -i kube-client` shows the path");
 }
 
 #[test]
@@ -185,6 +186,7 @@ name = "kubewright-runtime"
 version = "0.1.0"
 edition.workspace = true
 license.workspace = true
+publish = false
 
 [dependencies]
 kubewright-apimachinery = { path = "../kubewright-apimachinery" }
@@ -197,9 +199,9 @@ kubewright-cli = { path = "../kubewright-cli", version = "0.1.0", optional = tru
     crates/kubewright-runtime/Cargo.toml:1: `rust-version` is not inherited from the workspace; write `rust-version.workspace = true`
     crates/kubewright-runtime/Cargo.toml:1: the lints are not inherited from the workspace; add `[lints] workspace = true`
     crates/kubewright-runtime/Cargo.toml:3: `version` is not inherited from the workspace; write `version.workspace = true`
-    crates/kubewright-runtime/Cargo.toml:8: `kubewright-apimachinery` is not inherited from the workspace; add it to [workspace.dependencies] of the root and write `kubewright-apimachinery.workspace = true`
-    crates/kubewright-runtime/Cargo.toml:11: `kubewright-cli` is not inherited from the workspace; add it to [workspace.dependencies] of the root and write `kubewright-cli.workspace = true`
-    crates/kubewright-runtime/Cargo.toml:11: `kubewright-runtime` depends on `kubewright-cli`; of the workspace crates it may only depend on kubewright-apimachinery, kubewright-structured-merge, kubewright-sync
+    crates/kubewright-runtime/Cargo.toml:9: `kubewright-apimachinery` is not inherited from the workspace; add it to [workspace.dependencies] of the root and write `kubewright-apimachinery.workspace = true`
+    crates/kubewright-runtime/Cargo.toml:12: `kubewright-cli` is not inherited from the workspace; add it to [workspace.dependencies] of the root and write `kubewright-cli.workspace = true`
+    crates/kubewright-runtime/Cargo.toml:12: `kubewright-runtime` depends on `kubewright-cli`; of the workspace crates it may only depend on kubewright-apimachinery, kubewright-structured-merge, kubewright-sync
     ");
 }
 

@@ -9,8 +9,8 @@ use anyhow::{Context as _, Result};
 use k8s_openapi::api::core::v1::Pod;
 use kubewright_bench_work::{Kind, NAMESPACE, Operator, Setup, Widget, Work};
 use kubewright_runtime::{
-    Context, ElectionOptions, Key, Manager, ManagerError, ManagerOptions, Object, Outcome, Patch, Reconciler,
-    connect, logs,
+    Context, Key, LeaderElectionOptions, Manager, ManagerError, ManagerOptions, Object, Outcome, Patch,
+    Reconciler, connect, logs,
 };
 use tokio::sync::mpsc;
 use tokio::task::JoinHandle;
@@ -41,9 +41,9 @@ impl Operator for Ours {
         let options = ManagerOptions {
             health_probe_bind_address: "127.0.0.1:0".parse()?,
             metrics_bind_address: "127.0.0.1:0".parse()?,
-            leader_election: Some(ElectionOptions {
+            leader_election: Some(LeaderElectionOptions {
                 namespace: Some(NAMESPACE.to_owned()),
-                ..ElectionOptions::new(setup.lease)
+                ..LeaderElectionOptions::new(setup.lease)
             }),
             ..ManagerOptions::new("bench").namespaces([NAMESPACE])
         };

@@ -9,7 +9,7 @@ use k8s_openapi::api::core::v1::Pod;
 use kube::api::Api;
 use kube::runtime::{reflector, watcher};
 use kubewright_bench_work::{NAMESPACE, Widget};
-use kubewright_runtime::{Cache, CacheOptions, Key, KindOptions, List};
+use kubewright_runtime::{Cache, CacheOptions, Key, KindOptions, ListOptions};
 use tokio_util::sync::{CancellationToken, DropGuard};
 
 use super::world::World;
@@ -70,7 +70,7 @@ async fn listed(world: World, kind: KindOptions, selector: &str, expected: usize
     let (cache, _stop) = cache(&world, CacheOptions::default().kind::<Pod>(kind))?;
     cache.informer::<Pod>();
     cache.synced().await?;
-    let list = List::all().labels(selector);
+    let list = ListOptions::all().labels(selector);
     let mut times = Samples::default();
     for _ in 0..LISTS {
         let started = Instant::now();

@@ -20,7 +20,7 @@ use kube::core::{ApiResource, GroupVersionKind};
 use kubewright_manifests::declarations::Declarations;
 use kubewright_manifests::rbac::Account;
 use kubewright_manifests::webhook::{Endpoint, configurations_at, conversion};
-use kubewright_runtime::webhook::certificates::Material;
+use kubewright_runtime::internal::certificates::Material;
 use kubewright_runtime::{Clock as _, SystemClock};
 use serde_json::{Value, json};
 use tempfile::TempDir;

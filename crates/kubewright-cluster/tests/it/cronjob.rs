@@ -6,7 +6,7 @@ use anyhow::{Result, ensure};
 use k8s_openapi::api::batch::v1::{CronJob, Job};
 use kubewright_cluster::Options;
 use kubewright_envtest::eventually;
-use kubewright_runtime::List;
+use kubewright_runtime::ListOptions;
 use serde_json::{Value, json};
 
 use crate::world::World;
@@ -29,7 +29,7 @@ fn cron(schedule: &str, more: &Value, annotations: &Value) -> Value {
 }
 
 async fn jobs(world: &World) -> Result<Vec<Job>> {
-    let jobs = world.client().list::<Job>(&List::namespace(&world.namespace)).await?;
+    let jobs = world.client().list::<Job>(&ListOptions::namespace(&world.namespace)).await?;
     Ok(jobs.iter().map(|job| (**job).clone()).collect())
 }
 

@@ -8,7 +8,7 @@ use k8s_openapi::api::core::v1::{Node, Pod};
 use kubewright_cluster::{Nodes, Options};
 use kubewright_envtest::{consistently, eventually};
 use kubewright_runtime::owner::controller_of;
-use kubewright_runtime::{Delete, Key, List, Patch};
+use kubewright_runtime::{Delete, Key, ListOptions, Patch};
 use serde_json::{Value, json};
 
 use crate::world::{LIMIT, World, image, is_ready};
@@ -79,7 +79,8 @@ async fn each_node_has_one_pod_and_pods_follow_node_changes() -> Result<()> {
     let unreachable =
         json!({ "key": "node.kubernetes.io/unreachable", "operator": "Exists", "effect": "NoExecute" });
     assert!(tolerations.contains(&unreachable), "without tolerationSeconds: {tolerations:?}");
-    let revisions = world.client().list::<ControllerRevision>(&List::namespace(&world.namespace)).await?;
+    let revisions =
+        world.client().list::<ControllerRevision>(&ListOptions::namespace(&world.namespace)).await?;
     assert_eq!(revisions[0].metadata.name, Some(format!("log-{}", hash.as_str().unwrap())));
 
     let more = json!({ "apiVersion": "v1", "kind": "Node", "metadata": { "name": "node-4" } });
@@ -145,7 +146,8 @@ async fn a_rollout_keeps_within_max_unavailable_and_can_be_undone() -> Result<()
     assert!(world.pods().await?.iter().all(|pod| image(pod) == "web:2"));
 
     let revisions = async || {
-        let all = world.client().list::<ControllerRevision>(&List::namespace(&world.namespace)).await?;
+        let all =
+            world.client().list::<ControllerRevision>(&ListOptions::namespace(&world.namespace)).await?;
         let mut all: Vec<ControllerRevision> = all.iter().map(|it| (**it).clone()).collect();
         all.sort_by_key(|it| it.revision);
         anyhow::Ok(all)

@@ -4,7 +4,7 @@ use anyhow::{Result, ensure};
 use k8s_openapi::api::apps::v1::{Deployment, ReplicaSet};
 use kubewright_cluster::{Nodes, Options};
 use kubewright_envtest::{consistently, eventually};
-use kubewright_runtime::{Delete, List};
+use kubewright_runtime::{Delete, ListOptions};
 use serde_json::json;
 
 use crate::world::{LIMIT, World, deployment, image, shown};
@@ -14,7 +14,7 @@ fn cluster() -> Options {
 }
 
 async fn sets(world: &World) -> Result<Vec<ReplicaSet>> {
-    let sets = world.client().list::<ReplicaSet>(&List::namespace(&world.namespace)).await?;
+    let sets = world.client().list::<ReplicaSet>(&ListOptions::namespace(&world.namespace)).await?;
     Ok(sets.iter().map(|set| (**set).clone()).collect())
 }
 

@@ -7,7 +7,7 @@ use k8s_openapi::api::discovery::v1::EndpointSlice;
 use kube::api::{Api, ApiResource, DynamicObject, Patch, PatchParams};
 use kubewright_cluster::Options;
 use kubewright_envtest::eventually;
-use kubewright_runtime::{Delete, List};
+use kubewright_runtime::{Delete, ListOptions};
 use serde_json::json;
 
 use crate::world::{LIMIT, World, deployment};
@@ -28,7 +28,8 @@ async fn endpoints_follow_the_pods_and_are_deleted_with_the_service() -> Result<
                 world.pods().await?.iter().filter_map(|pod| pod.status.as_ref()?.pod_ip.clone()).collect();
             pods.sort();
             ensure!(pods.len() == count, "{pods:?}");
-            let slices = world.client().list::<EndpointSlice>(&List::namespace(&world.namespace)).await?;
+            let slices =
+                world.client().list::<EndpointSlice>(&ListOptions::namespace(&world.namespace)).await?;
             let ready = slices.iter().flat_map(|slice| slice.endpoints.iter().flatten()).filter(|endpoint| {
                 endpoint.conditions.as_ref().is_some_and(|conditions| conditions.ready == Some(true))
             });
@@ -52,7 +53,7 @@ async fn endpoints_follow_the_pods_and_are_deleted_with_the_service() -> Result<
     known(1).await?;
     world.client().delete_key::<Service>(&world.key("web"), &Delete::new()).await?;
     eventually(LIMIT, async || {
-        let slices = world.client().list::<EndpointSlice>(&List::namespace(&world.namespace)).await?;
+        let slices = world.client().list::<EndpointSlice>(&ListOptions::namespace(&world.namespace)).await?;
         let endpoints = world.client().get_opt::<Endpoints>(&world.key("web")).await?;
         ensure!(slices.is_empty() && endpoints.is_none(), "slices or endpoints are left");
         Ok(())
@@ -63,7 +64,7 @@ async fn endpoints_follow_the_pods_and_are_deleted_with_the_service() -> Result<
 
 async fn slices_say(world: &World, wanted: &[(&str, bool)]) -> Result<()> {
     eventually(LIMIT, async || {
-        let slices = world.client().list::<EndpointSlice>(&List::namespace(&world.namespace)).await?;
+        let slices = world.client().list::<EndpointSlice>(&ListOptions::namespace(&world.namespace)).await?;
         let mut said: Vec<(String, bool)> = slices
             .iter()
             .flat_map(|slice| slice.endpoints.iter().flatten())
@@ -101,7 +102,7 @@ async fn endpoints_of_a_service_without_a_selector_are_mirrored() -> Result<()> 
         }))
         .await?;
     slices_say(&world, &[("192.0.2.1", true), ("192.0.2.9", false)]).await?;
-    let slices = world.client().list::<EndpointSlice>(&List::namespace(&world.namespace)).await?;
+    let slices = world.client().list::<EndpointSlice>(&ListOptions::namespace(&world.namespace)).await?;
     let labels = slices[0].metadata.labels.clone().unwrap_or_default();
     assert_eq!(labels["endpointslice.kubernetes.io/managed-by"], "endpointslicemirroring-controller.k8s.io");
     assert_eq!((&*labels["kubernetes.io/service-name"], &*labels["tier"]), ("db", "data"));

@@ -3,7 +3,7 @@
 use anyhow::{Result, ensure};
 use k8s_openapi::api::core::v1::{ConfigMap, Pod};
 use kubewright_envtest::{Environment, eventually};
-use kubewright_runtime::{Key, List};
+use kubewright_runtime::{Key, ListOptions};
 
 use crate::world::{LIMIT, deployment, is_ready};
 
@@ -13,7 +13,7 @@ async fn an_environment_with_a_cluster_runs_pods() -> Result<()> {
     let namespace = env.namespace().await?;
     env.apply_yaml(&namespace, &deployment("web", 2, "web:1").to_string()).await?;
     eventually(LIMIT, async || {
-        let pods = env.runtime_client().list::<Pod>(&List::namespace(&namespace)).await?;
+        let pods = env.runtime_client().list::<Pod>(&ListOptions::namespace(&namespace)).await?;
         ensure!(pods.len() == 2 && pods.iter().all(|pod| is_ready(pod)), "{} pods", pods.len());
         Ok(())
     })

@@ -10,7 +10,7 @@ use k8s_openapi::api::core::v1::Pod;
 use k8s_openapi::api::discovery::v1::EndpointSlice;
 use kubewright_cluster::{Nodes, Options};
 use kubewright_envtest::{consistently, eventually};
-use kubewright_runtime::{List, Object};
+use kubewright_runtime::{ListOptions, Object};
 use serde_json::{Value, json};
 
 use crate::world::{LIMIT, World, deployment};
@@ -104,7 +104,7 @@ async fn state(world: &World) -> Result<Value> {
 }
 
 async fn all<K: Object>(world: &World, without: &[&str]) -> Result<Vec<Value>> {
-    let objects = world.client().list::<K>(&List::namespace(&world.namespace)).await?;
+    let objects = world.client().list::<K>(&ListOptions::namespace(&world.namespace)).await?;
     let mut found = Vec::new();
     for object in &objects {
         let mut object = serde_json::to_value(&**object)?;

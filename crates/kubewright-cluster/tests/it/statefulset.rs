@@ -8,7 +8,7 @@ use k8s_openapi::api::core::v1::{PersistentVolumeClaim, Pod};
 use kubewright_cluster::{Nodes, Options};
 use kubewright_envtest::{consistently, eventually};
 use kubewright_runtime::owner::controller_of;
-use kubewright_runtime::{Delete, List, Patch};
+use kubewright_runtime::{Delete, ListOptions, Patch};
 use serde_json::{Value, json};
 
 use crate::world::{LIMIT, World, image};
@@ -38,7 +38,7 @@ fn names(pods: &[Pod]) -> Vec<&str> {
 }
 
 async fn revisions(world: &World) -> Result<Vec<(i64, String)>> {
-    let all = world.client().list::<ControllerRevision>(&List::namespace(&world.namespace)).await?;
+    let all = world.client().list::<ControllerRevision>(&ListOptions::namespace(&world.namespace)).await?;
     let mut all: Vec<_> =
         all.iter().map(|it| (it.revision, it.metadata.name.clone().unwrap_or_default())).collect();
     all.sort();
@@ -46,7 +46,7 @@ async fn revisions(world: &World) -> Result<Vec<(i64, String)>> {
 }
 
 async fn claims(world: &World) -> Result<Vec<String>> {
-    let all = world.client().list::<PersistentVolumeClaim>(&List::namespace(&world.namespace)).await?;
+    let all = world.client().list::<PersistentVolumeClaim>(&ListOptions::namespace(&world.namespace)).await?;
     Ok(all.iter().filter_map(|claim| claim.metadata.name.clone()).collect())
 }
 

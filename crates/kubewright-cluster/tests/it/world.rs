@@ -6,8 +6,8 @@ use anyhow::{Result, ensure};
 use k8s_openapi::api::apps::v1::Deployment;
 use k8s_openapi::api::core::v1::{Node, Pod};
 use kubewright_cluster::Options;
-use kubewright_envtest::{Asked, Effect, Environment, Running, eventually};
-use kubewright_runtime::{Client, Key, List, ManagerOptions};
+use kubewright_envtest::{Effect, Environment, RecordedRequest, Running, eventually};
+use kubewright_runtime::{Client, Key, ListOptions, ManagerOptions};
 use serde_json::{Value, json};
 
 /// Timeout of waits. The clock is paused, so it costs no real time.
@@ -36,7 +36,7 @@ impl World {
     /// Waits until this many nodes are schedulable; otherwise the first ones would get all pods.
     async fn ready_nodes(&self, count: usize) -> Result<()> {
         let ready = async || {
-            let nodes = self.client().list::<Node>(&List::all()).await?;
+            let nodes = self.client().list::<Node>(&ListOptions::all()).await?;
             let ready =
                 nodes.iter().filter(|node| node.spec.as_ref().is_none_or(|spec| spec.taints.is_none()));
             let ready = ready.count();
@@ -48,9 +48,9 @@ impl World {
 
     /// From now on, one write in five fails; the seed selects which.
     pub(crate) fn disturb(&self, seed: u64) {
-        let effects = [Effect::internal_error(), Effect::LoseAnswer, Effect::conflict(), Effect::Refuse];
+        let effects = [Effect::internal_error(), Effect::LoseResponse, Effect::conflict(), Effect::Refuse];
         for (seed, effect) in (seed..).zip(effects) {
-            self.env.faults().sometimes(seed, 20, effect, Asked::is_write);
+            self.env.faults().sometimes(seed, 20, effect, RecordedRequest::is_write);
         }
     }
 
@@ -68,7 +68,7 @@ impl World {
     }
 
     pub(crate) async fn pods(&self) -> Result<Vec<Pod>> {
-        let pods = self.client().list::<Pod>(&List::namespace(&self.namespace)).await?;
+        let pods = self.client().list::<Pod>(&ListOptions::namespace(&self.namespace)).await?;
         Ok(pods.iter().map(|pod| (**pod).clone()).collect())
     }
 

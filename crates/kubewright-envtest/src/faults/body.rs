@@ -10,11 +10,11 @@ use bytes::Bytes;
 use http_body::{Frame, SizeHint};
 use serde_json::json;
 
-use super::asked::Asked;
+use super::request::RecordedRequest;
 
 /// A fault of an open watch.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Fate {
+pub(super) enum StreamFault {
     Cut,
     End,
     Expire,
@@ -23,22 +23,22 @@ pub(super) enum Fate {
 
 /// Controls an open watch.
 pub(super) struct Valve {
-    pub(super) asked: Asked,
+    pub(super) request: RecordedRequest,
     state: Mutex<State>,
 }
 
 #[derive(Default)]
 struct State {
-    fate: Option<Fate>,
+    fate: Option<StreamFault>,
     waker: Option<Waker>,
 }
 
 impl Valve {
-    pub(super) fn new(asked: Asked) -> Self {
-        Self { asked, state: Mutex::default() }
+    pub(super) fn new(request: RecordedRequest) -> Self {
+        Self { request, state: Mutex::default() }
     }
 
-    pub(super) fn meet(&self, fate: Option<Fate>) {
+    pub(super) fn meet(&self, fate: Option<StreamFault>) {
         let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
         state.fate = fate;
         if let Some(waker) = state.waker.take() {
@@ -46,7 +46,7 @@ impl Valve {
         }
     }
 
-    fn fate(&self, cx: &Context<'_>) -> Option<Fate> {
+    fn fate(&self, cx: &Context<'_>) -> Option<StreamFault> {
         let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
         state.waker = Some(cx.waker().clone());
         state.fate
@@ -85,7 +85,7 @@ impl http_body::Body for Answer {
             return Poll::Ready(None);
         }
         let fate = answer.valve.as_ref().and_then(|valve| valve.fate(cx));
-        answer.over = matches!(fate, Some(Fate::Cut | Fate::End | Fate::Expire));
+        answer.over = matches!(fate, Some(StreamFault::Cut | StreamFault::End | StreamFault::Expire));
         match fate {
             None => match &mut answer.body {
                 Source::Embedded(body) => Pin::new(body)
@@ -95,10 +95,10 @@ impl http_body::Body for Answer {
                     .poll_frame(cx)
                     .map(|frame| frame.map(|frame| frame.map_err(io::Error::other))),
             },
-            Some(Fate::Stall) => Poll::Pending,
-            Some(Fate::End) => Poll::Ready(None),
-            Some(Fate::Cut) => Poll::Ready(Some(Err(io::ErrorKind::ConnectionReset.into()))),
-            Some(Fate::Expire) => {
+            Some(StreamFault::Stall) => Poll::Pending,
+            Some(StreamFault::End) => Poll::Ready(None),
+            Some(StreamFault::Cut) => Poll::Ready(Some(Err(io::ErrorKind::ConnectionReset.into()))),
+            Some(StreamFault::Expire) => {
                 let status = json!({
                     "kind": "Status", "apiVersion": "v1", "metadata": {}, "status": "Failure",
                     "message": "too old resource version: 1 (2)", "reason": "Expired", "code": 410,

@@ -9,9 +9,10 @@ use k8s_openapi::api::core::v1::{ConfigMap, Namespace, Service};
 use kube::api::{DeleteParams, DynamicObject, ListParams, PostParams};
 use kube::{Api, ResourceExt as _};
 use kubewright_envtest::{
-    Effect, Environment, Logs, Mode, Rights, consistently, eventually, matches_yaml, objects,
+    Effect, Environment, Logs, Mode, Permissions, consistently, eventually, matches_yaml, objects,
 };
-use kubewright_runtime::{Gvk, Key, List, Outcome};
+use kubewright_runtime::cache::Index;
+use kubewright_runtime::{Context, Gvk, Key, ListOptions, Outcome, Reconciler, Result as Reconciled};
 
 use crate::markdown_view::{MarkdownView, Viewer};
 
@@ -55,11 +56,36 @@ async fn one_reconcile_creates_all_children() -> Result<()> {
     matches_yaml(&*client.get::<Deployment>(&key).await?, "{spec: {replicas: 2}}")?;
 
     let manager = env.manager("by-index")?;
-    manager.cache().index::<Deployment>("app", |it| it.labels().get("app").cloned().into_iter().collect())?;
-    manager.controller(Viewer).register()?;
+    let by_app = manager.cache().index::<Deployment>("app", app)?;
+    let outcome = env.reconcile_once(&Apps { by_app }, &key).await.unwrap();
+    assert_eq!(outcome, Outcome::requeue_after(Duration::from_secs(1)), "it sees one Deployment");
+
+    manager.controller(Viewer).owns::<Deployment>().register()?;
     let outcome = manager.reconcile_once(&Viewer, &key).await.unwrap();
     assert_eq!(outcome, Outcome::done());
     Ok(())
+}
+
+/// The index values of a Deployment.
+fn app(deployment: &Deployment) -> Vec<String> {
+    deployment.metadata.name.clone().into_iter().collect()
+}
+
+/// Reads an index by its handle and by its name. The outcome is the number of Deployments, in seconds.
+struct Apps {
+    by_app: Index<Deployment>,
+}
+
+impl Reconciler for Apps {
+    type Object = MarkdownView;
+
+    async fn reconcile(&self, view: &MarkdownView, cx: &Context) -> Reconciled<Outcome> {
+        let name = view.name_any();
+        let by_handle = self.by_app.get(&name)?.len();
+        let by_name = cx.client().list::<Deployment>(&ListOptions::all().field("app", &name)).await?.len();
+        anyhow::ensure!(by_handle == by_name, "{by_handle} and {by_name}");
+        Ok(Outcome::requeue_after(Duration::from_secs(by_handle.try_into()?)))
+    }
 }
 
 #[tokio::test(start_paused = true)]
@@ -93,7 +119,7 @@ async fn events_metrics_and_logs_can_be_observed() -> Result<()> {
 #[tokio::test]
 async fn a_user_has_its_permissions_and_no_others() -> Result<()> {
     let env = Environment::start().await?;
-    let reader = env.user("reader", Rights::none().allow("get, list, watch", "", "configmaps")).await?;
+    let reader = env.user("reader", Permissions::none().allow("get, list, watch", "", "configmaps")).await?;
     let maps: Api<ConfigMap> = Api::default_namespaced(reader);
     assert!(maps.list(&ListParams::default()).await.is_ok());
     let refused = maps.delete("a", &DeleteParams::default()).await.unwrap_err();
@@ -110,13 +136,13 @@ async fn an_operator_recovers_from_a_lost_response() -> Result<()> {
     let running = env.run(manager);
 
     let faults = env.faults().operator();
-    faults.next(1, Effect::LoseAnswer, |asked| asked.is_of("deployments") && asked.is_write());
+    faults.next(1, Effect::LoseResponse, |request| request.is_of("deployments") && request.is_write());
     env.apply_yaml("default", VIEW).await?;
     let key = Key::namespaced("default", "sample");
     let done = async || client.get::<Service>(&key).await.map(drop);
     eventually(Duration::from_mins(1), done).await?;
 
-    let writes = faults.count(|asked| asked.is_of("deployments") && asked.is_write());
+    let writes = faults.count(|request| request.is_of("deployments") && request.is_write());
     assert_eq!(writes, 2, "the write whose answer was lost was not tried again");
     Ok(running.stop().await?)
 }
@@ -125,9 +151,9 @@ async fn an_operator_recovers_from_a_lost_response() -> Result<()> {
 async fn five_minutes_on_a_paused_clock_take_no_real_time() -> Result<()> {
     let env = Environment::builder().mode(Mode::Embedded).start().await?;
     let client = env.runtime_client();
-    let before = client.list::<Namespace>(&List::all()).await?.len();
+    let before = client.list::<Namespace>(&ListOptions::all()).await?.len();
     let unchanged = async || {
-        let now = client.list::<Namespace>(&List::all()).await?.len();
+        let now = client.list::<Namespace>(&ListOptions::all()).await?.len();
         ensure!(now == before, "{now} namespaces");
         Ok(())
     };

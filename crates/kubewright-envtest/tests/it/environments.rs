@@ -7,7 +7,7 @@ use anyhow::Result;
 use k8s_openapi::api::core::v1::{ConfigMap, Namespace};
 use kube::CustomResource;
 use kubewright_envtest::{Environment, Logs, Mode, eventually, objects};
-use kubewright_runtime::{Key, List};
+use kubewright_runtime::{Key, ListOptions};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
@@ -126,11 +126,11 @@ async fn the_same_seed_gives_the_same_environment() -> Result<()> {
 async fn a_timeout_takes_no_real_time_on_a_paused_clock() -> Result<()> {
     let env = embedded().start().await?;
     let started = tokio::time::Instant::now();
-    let namespaces = env.runtime_client().list::<Namespace>(&List::all()).await?.len();
+    let namespaces = env.runtime_client().list::<Namespace>(&ListOptions::all()).await?.len();
     let never = eventually(Duration::from_mins(1), async || {
         let now = env
             .runtime_client()
-            .list::<Namespace>(&List::all())
+            .list::<Namespace>(&ListOptions::all())
             .await
             .map_err(|error| error.to_string())?
             .len();

@@ -55,8 +55,9 @@ async fn waiting_on_a_paused_clock_takes_no_real_time() -> Result<()> {
     assert_eq!(error.last_seen.as_deref(), Some("still there"));
     assert!(paused.elapsed() >= Duration::from_mins(10), "{:?}", paused.elapsed());
     // Polling every 100 ms would take 6,000 polls.
-    let polls =
-        env.faults().count(|asked| asked.is_of("services") && asked.verb == "get" && !asked.is_operator);
+    let polls = env
+        .faults()
+        .count(|request| request.is_of("services") && request.verb == "get" && !request.is_operator);
     assert!(polls < 300, "{polls} polls");
     Ok(running.stop().await?)
 }

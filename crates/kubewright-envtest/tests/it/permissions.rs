@@ -15,7 +15,8 @@ use kubewright::rbac;
 use kubewright_envtest::{Effect, Environment, Mode, Permission, eventually};
 use kubewright_runtime::finalizer::{self, Event};
 use kubewright_runtime::{
-    Context, ElectionOptions, Key, List, ManagerOptions, Outcome, Patch, Reconciler, Result as Reconciled,
+    Context, Key, LeaderElectionOptions, ListOptions, ManagerOptions, Outcome, Patch, Reconciler,
+    Result as Reconciled,
 };
 use serde_json::json;
 
@@ -52,7 +53,7 @@ async fn label_a_secret(env: &Environment) -> Result<kubewright_envtest::Running
     let key = apply(env, "Secret", "a").await?;
     eventually(LIMIT, async || {
         let secret = env.runtime_client().get::<Secret>(&key).await?;
-        let refused = env.faults().operator().count(|asked| asked.code == Some(403));
+        let refused = env.faults().operator().count(|request| request.code == Some(403));
         ensure!(refused > 0 || secret.labels().contains_key("seen"), "nothing has happened yet");
         Ok(())
     })
@@ -82,7 +83,7 @@ async fn an_expected_missing_permission_can_be_taken() -> Result<()> {
 async fn an_administrator_has_all_permissions() -> Result<()> {
     let env = Environment::builder().mode(Mode::Embedded).as_admin().start().await?;
     let running = label_a_secret(&env).await?;
-    assert_eq!(env.faults().operator().count(|asked| asked.user != "admin"), 0);
+    assert_eq!(env.faults().operator().count(|request| request.user != "admin"), 0);
     running.stop().await?;
     Ok(())
 }
@@ -136,7 +137,7 @@ async fn the_error_for_an_undeclared_finalizer_says_how_to_declare_it() {
     manager.controller(Finalized).register().unwrap();
     let running = env.run(manager);
     apply(&env, "LimitRange", "a").await.unwrap();
-    let refused = async || match env.faults().operator().count(|asked| asked.code == Some(403)) {
+    let refused = async || match env.faults().operator().count(|request| request.code == Some(403)) {
         0 => Err("nothing was refused"),
         _ => Ok(()),
     };
@@ -191,9 +192,9 @@ async fn an_unused_permission_is_reported() -> Result<()> {
 async fn an_operator_runs_as_its_service_account_and_the_test_as_administrator() -> Result<()> {
     let env = environment().await?;
     let options = ManagerOptions {
-        leader_election: Some(ElectionOptions {
+        leader_election: Some(LeaderElectionOptions {
             namespace: Some("default".to_owned()),
-            ..ElectionOptions::new("templates")
+            ..LeaderElectionOptions::new("templates")
         }),
         ..ManagerOptions::new("templates")
     };
@@ -203,10 +204,10 @@ async fn an_operator_runs_as_its_service_account_and_the_test_as_administrator()
     let client = env.runtime_client();
     let lease = Key::namespaced("default", "templates");
     eventually(LIMIT, async || client.get::<Lease>(&lease).await.map(drop)).await?;
-    let asked = env.faults().operator().asked();
+    let request = env.faults().operator().requests();
     let user = "system:serviceaccount:templates-system:templates-controller-manager";
-    assert!(!asked.is_empty() && asked.iter().all(|asked| asked.user == user), "{asked:?}");
-    assert!(env.faults().asked().iter().any(|asked| asked.user == "admin"));
+    assert!(!request.is_empty() && request.iter().all(|request| request.user == user), "{request:?}");
+    assert!(env.faults().requests().iter().any(|request| request.user == "admin"));
     running.stop().await?;
     Ok(())
 }
@@ -236,12 +237,12 @@ async fn faults_of_the_operator_do_not_affect_the_test() -> Result<()> {
     let running = env.run(manager);
     // The setup of the operator is not affected.
     apply(&env, "ServiceAccount", "a").await?;
-    let failed = async || match env.faults().operator().count(|asked| asked.code == Some(500)) {
+    let failed = async || match env.faults().operator().count(|request| request.code == Some(500)) {
         0 => Err("nothing failed"),
         _ => Ok(()),
     };
     eventually(LIMIT, failed).await?;
-    assert_eq!(env.faults().count(|asked| !asked.is_operator && asked.fault.is_some()), 0);
+    assert_eq!(env.faults().count(|request| !request.is_operator && request.fault.is_some()), 0);
     env.faults().heal();
     let key = Key::namespaced("default", "a");
     eventually(LIMIT, async || env.runtime_client().get::<PodTemplate>(&key).await.map(drop)).await?;
@@ -259,7 +260,7 @@ impl Reconciler for Counter {
     type Object = ConfigMap;
 
     async fn reconcile(&self, map: &ConfigMap, cx: &Context) -> Reconciled<Outcome> {
-        let pods = cx.client().list::<Pod>(&List::all().field(BY_MAP, map.name_any())).await?;
+        let pods = cx.client().list::<Pod>(&ListOptions::all().field(BY_MAP, map.name_any())).await?;
         let patch = Patch::merge(json!({ "data": { "pods": pods.len().to_string() } }));
         cx.client().patch(map, &patch).await?;
         Ok(Outcome::done())
@@ -288,6 +289,6 @@ async fn a_single_reconcile_can_use_registered_indexes() -> Result<()> {
         )
         .await?;
     }
-    assert!(env.faults().operator().asked().iter().any(|asked| asked.user != "admin"));
+    assert!(env.faults().operator().requests().iter().any(|request| request.user != "admin"));
     Ok(())
 }

@@ -18,8 +18,8 @@ use kubewright_envtest::{Environment, eventually};
 use kubewright_runtime::cache::{NamespaceOptions, Removal};
 use kubewright_runtime::finalizer::{self, Event};
 use kubewright_runtime::{
-    Cache, CacheOptions, Context, ElectionOptions, Key, KindOptions, LabelSelector, List, Manager,
-    ManagerOptions, Outcome, Patch, Reconciler,
+    Cache, CacheOptions, Context, Key, KindOptions, LabelSelector, LeaderElectionOptions, ListOptions,
+    Manager, ManagerOptions, Outcome, Patch, Reconciler,
 };
 use serde_json::json;
 use tokio_util::sync::{CancellationToken, DropGuard};
@@ -53,7 +53,7 @@ fn only(namespace: &str) -> CacheOptions {
     CacheOptions { namespaces: vec![namespace.to_owned()], ..CacheOptions::default() }
 }
 
-fn names(cache: &Cache, list: &List) -> Result<Vec<String>> {
+fn names(cache: &Cache, list: &ListOptions) -> Result<Vec<String>> {
     Ok(cache.list::<ConfigMap>(list)?.iter().filter_map(|map| map.metadata.name.clone()).collect())
 }
 
@@ -72,7 +72,7 @@ async fn a_cache_agrees_with_the_server() -> Result<()> {
     cache.synced().await?;
     client.delete(&config_map(&namespace, "m03", &[])).await?;
     client.create(&config_map(&namespace, "later", &[("app", "web"), ("tier", "x")])).await?;
-    let here = List::namespace(&namespace);
+    let here = ListOptions::namespace(&namespace);
     eventually(SOON, async || {
         // A server may add its own objects, such as kube-root-ca.crt.
         let served = client.uncached().list::<ConfigMap>(&here).await?;
@@ -87,8 +87,8 @@ async fn a_cache_agrees_with_the_server() -> Result<()> {
             let matching: Vec<String> = matching.filter_map(|map| map.metadata.name.clone()).collect();
             let list = here.clone().labels(selector);
             ensure!(names(&cache, &list)? == matching, "{selector} in the cache");
-            let asked = client.uncached().list::<ConfigMap>(&list).await?;
-            ensure!(asked.len() == matching.len(), "{selector} on the server");
+            let request = client.uncached().list::<ConfigMap>(&list).await?;
+            ensure!(request.len() == matching.len(), "{selector} on the server");
         }
         ensure!(by_tier.get("x")?.len() == names(&cache, &here.clone().labels("tier=x"))?.len(), "the index");
         Ok(())
@@ -108,7 +108,7 @@ async fn deselected_objects_are_distinguished_from_deleted_ones() -> Result<()> 
     let (cache, _running) = cache(&env, CacheOptions::default().kind::<ConfigMap>(selected))?;
     let informer = cache.informer::<ConfigMap>();
     cache.synced().await?;
-    ensure!(names(&cache, &List::all())? == ["deleted", "leaves"]);
+    ensure!(names(&cache, &ListOptions::all())? == ["deleted", "leaves"]);
     let mut follower = informer.follower();
     follower.next().await;
     let leaves = Patch::merge(json!({"metadata": {"labels": {"x": "out"}}}));
@@ -189,7 +189,7 @@ async fn a_controller_sees_its_own_writes_and_cleans_up() -> Result<()> {
         }
     }
     eventually(SOON, async || {
-        for map in client.uncached().list::<ConfigMap>(&List::namespace(&namespace)).await? {
+        for map in client.uncached().list::<ConfigMap>(&ListOptions::namespace(&namespace)).await? {
             let data = map.data.clone().unwrap_or_default();
             ensure!(
                 !data.contains_key("wanted") || data.get("seen").is_some_and(|seen| seen == "5"),
@@ -220,8 +220,10 @@ async fn one_of_two_replicas_leads_and_the_other_takes_over() -> Result<()> {
     let env = Environment::start().await?;
     let (namespace, client) = (env.namespace().await?, env.runtime_client());
     let replica = || -> Result<Manager> {
-        let election =
-            ElectionOptions { namespace: Some(namespace.clone()), ..ElectionOptions::new("runtime-suite") };
+        let election = LeaderElectionOptions {
+            namespace: Some(namespace.clone()),
+            ..LeaderElectionOptions::new("runtime-suite")
+        };
         let options = ManagerOptions { leader_election: Some(election), ..ManagerOptions::new("replica") };
         Ok(env.manager_with(options.namespaces([&*namespace]))?)
     };

@@ -2,8 +2,8 @@
 
 use anyhow::Result;
 use k8s_openapi::api::core::v1::ConfigMap;
-use kubewright_envtest::{Environment, Mode, Rights};
-use kubewright_runtime::{Key, List};
+use kubewright_envtest::{Environment, Mode, Permissions};
+use kubewright_runtime::{Key, ListOptions};
 
 use crate::markdown_view::MarkdownView;
 
@@ -16,8 +16,9 @@ async fn environments_start_and_work_on_any_thread() -> Result<()> {
                 let namespace = env.namespace().await?;
                 let map = format!("{{apiVersion: v1, kind: ConfigMap, metadata: {{name: map-{number}}}}}");
                 env.apply_yaml(&namespace, &map).await?;
-                env.user("user", Rights::all()).await?;
-                let maps = env.runtime_client().list::<ConfigMap>(&List::namespace(&namespace)).await?;
+                env.user("user", Permissions::all()).await?;
+                let maps =
+                    env.runtime_client().list::<ConfigMap>(&ListOptions::namespace(&namespace)).await?;
                 anyhow::Ok((number, maps.iter().map(|map| Key::of(&**map)).collect::<Vec<_>>()))
             })
         })

@@ -4,7 +4,7 @@ use anyhow::{Context as _, Result};
 use k8s_openapi::api::core::v1::{ConfigMap, Secret};
 use kube::Api;
 use kube::api::{DeleteParams, ListParams};
-use kubewright_envtest::{Environment, Mode, Rights};
+use kubewright_envtest::{Environment, Mode, Permissions};
 
 async fn environment() -> Result<Environment> {
     let env = Environment::builder().mode(Mode::Embedded).start().await?;
@@ -22,7 +22,7 @@ fn code(error: kube::Error) -> Option<u16> {
 #[tokio::test]
 async fn a_user_has_only_the_granted_permissions() -> Result<()> {
     let env = environment().await?;
-    let reader = env.user("reader", Rights::none().allow("get, list", "", "configmaps")).await?;
+    let reader = env.user("reader", Permissions::none().allow("get, list", "", "configmaps")).await?;
     let maps: Api<ConfigMap> = Api::default_namespaced(reader.clone());
     assert_eq!(maps.get("a").await?.metadata.name.as_deref(), Some("a"));
     let refused = maps.delete("a", &DeleteParams::default()).await.err().context("it was deleted")?;
@@ -31,22 +31,22 @@ async fn a_user_has_only_the_granted_permissions() -> Result<()> {
     assert_eq!(code(refused), Some(403));
     let secrets: Api<Secret> = Api::default_namespaced(reader);
     assert_eq!(secrets.list(&ListParams::default()).await.err().and_then(code), Some(403));
-    assert_eq!(env.faults().count(|asked| asked.user == "reader" && asked.code == Some(403)), 2);
+    assert_eq!(env.faults().count(|request| request.user == "reader" && request.code == Some(403)), 2);
     Ok(())
 }
 
 #[tokio::test]
 async fn users_have_separate_permissions_which_can_be_replaced() -> Result<()> {
     let env = environment().await?;
-    let nobody = env.user("nobody", Rights::none()).await?;
-    let everybody = env.user("someone@example.com", Rights::all()).await?;
+    let nobody = env.user("nobody", Permissions::none()).await?;
+    let everybody = env.user("someone@example.com", Permissions::all()).await?;
     let list = async |client: &kube::Client| {
         let maps: Api<ConfigMap> = Api::default_namespaced(client.clone());
         maps.list(&ListParams::default()).await.map(|maps| maps.items.len()).map_err(code)
     };
     assert_eq!(list(&nobody).await, Err(Some(403)));
     assert!(list(&everybody).await.is_ok_and(|maps| maps > 0));
-    let nobody = env.user("nobody", Rights::none().allow("list", "", "configmaps")).await?;
+    let nobody = env.user("nobody", Permissions::none().allow("list", "", "configmaps")).await?;
     assert!(list(&nobody).await.is_ok());
     Ok(())
 }

@@ -14,20 +14,20 @@ use super::{Cache, Entry, Informer};
 use crate::client::Error;
 use crate::error::Chain;
 use crate::manager::RegisterError;
-use crate::{Gvk, List, Object};
+use crate::{Gvk, ListOptions, Object};
 
 /// An index over the cached objects of a type, created by [`Cache::index`]. Cheap to clone.
 ///
 /// ```no_run
 /// use k8s_openapi::api::core::v1::Pod;
-/// use kubewright_runtime::{Cache, List};
+/// use kubewright_runtime::{Cache, ListOptions};
 ///
 /// # fn example(cache: Cache) -> Result<(), Box<dyn std::error::Error>> {
 /// let by_node = cache.index::<Pod>("spec.nodeName", |pod| {
 ///     pod.spec.iter().filter_map(|spec| spec.node_name.clone()).collect()
 /// })?;
 /// let pods = by_node.get("node-1")?;
-/// let web = by_node.list("node-1", &List::namespace("default").labels("app=web"))?;
+/// let web = by_node.list("node-1", &ListOptions::namespace("default").labels("app=web"))?;
 /// # Ok(())
 /// # }
 /// ```
@@ -40,7 +40,7 @@ pub struct Index<K> {
 }
 
 impl<K: Object> Index<K> {
-    /// The name of the index, for `List::field(name, value)`.
+    /// The name of the index, for `ListOptions::field(name, value)`.
     pub fn name(&self) -> &str {
         &self.name
     }
@@ -48,12 +48,13 @@ impl<K: Object> Index<K> {
     /// The objects with an index value, ordered by key. Fails if the first list is not complete, or the type is no
     /// longer watched.
     pub fn get(&self, value: &str) -> Result<Vec<Arc<K>>, Error> {
-        self.list(value, &List::all())
+        self.list(value, &ListOptions::all())
     }
 
     /// The objects with an index value that also match the namespace, labels and fields of `list`, up to its limit.
-    pub fn list(&self, value: &str, list: &List) -> Result<Vec<Arc<K>>, Error> {
+    pub fn list(&self, value: &str, list: &ListOptions) -> Result<Vec<Arc<K>>, Error> {
         let informer = self.informer.upgrade().ok_or_else(|| Error::CacheStopped(self.kind.to_string()))?;
+        let informer = informer.in_place(K::metadata_api()).unwrap_or(informer);
         let list = list.clone().field(&*self.name, value);
         informer.entries(&list)?.iter().map(|entry| informer.decode(entry)).collect()
     }
@@ -77,7 +78,7 @@ impl<K> fmt::Debug for Index<K> {
 }
 
 impl Cache {
-    /// Indexes the objects of a type by a value, and watches the type. `List::field(name, value)` uses the same index.
+    /// Indexes the objects of a type by a value, and watches the type. `ListOptions::field(name, value)` uses the same index.
     ///
     /// `values` returns the index values of an object: none, one or several. If it panics, the object is cached without
     /// an entry in this index; the panic is logged and counted in `kubewright_cache_panics_total`.

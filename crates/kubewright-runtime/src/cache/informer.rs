@@ -18,6 +18,7 @@ use serde::de::DeserializeOwned;
 use tokio::time::Instant;
 
 use self::functions::Indexer;
+use super::Cache;
 use super::entry::{Entry, Keep, Transform};
 use super::follower::Follower;
 use super::health::WatchHealth;
@@ -27,7 +28,7 @@ use super::metrics::CacheMetrics;
 use super::reflector::{Reflector, Selection};
 use super::store::{Change, Difference, Occasion, Removal, Store};
 use crate::client::{Error, Writable};
-use crate::list::List;
+use crate::list::ListOptions;
 use crate::{Key, Kind};
 
 /// State shared by all informers of a cache.
@@ -214,6 +215,11 @@ impl Informer {
         }
     }
 
+    /// The informer that serves reads of this one in the current task, if it is another.
+    pub(super) fn in_place(&self, metadata_only: bool) -> Option<Arc<Self>> {
+        Cache::replacement_of(&self.common)?.watching(&self.kind, metadata_only)
+    }
+
     /// Checks that reads can be served: the first list is complete and the informer has not stopped.
     pub(crate) fn check(&self) -> Result<(), Error> {
         let shared = self.read();
@@ -244,7 +250,7 @@ impl Informer {
 
     /// The entries that match a list, ordered by key. Fails if the first list is not complete, or the informer has
     /// stopped.
-    pub fn entries(&self, list: &List) -> Result<Vec<Arc<Entry>>, Error> {
+    pub fn entries(&self, list: &ListOptions) -> Result<Vec<Arc<Entry>>, Error> {
         self.check()?;
         let labels = list.label_selector()?;
         let namespace = list.namespace.as_deref();

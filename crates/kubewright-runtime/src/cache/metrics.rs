@@ -60,7 +60,7 @@ impl CacheMetrics {
         let reason = match error {
             Error::Status(status) if status.reason.is_empty() => status.code.to_string(),
             Error::Status(status) => status.reason.clone(),
-            Error::Silent(_) => "Timeout".to_owned(),
+            Error::Timeout(_) => "Timeout".to_owned(),
             Error::Send(_) => "Connection".to_owned(),
             _ => "Invalid response".to_owned(),
         };

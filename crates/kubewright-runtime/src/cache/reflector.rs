@@ -434,7 +434,7 @@ async fn next(lines: &mut Lines, deadline: Instant) -> Result<Option<Bytes>, Err
 
 /// Waits for a response with a timeout.
 async fn answer<T>(asked: impl Future<Output = Result<T, Error>>) -> Result<T, Error> {
-    tokio::time::timeout(ANSWER, asked).await.unwrap_or(Err(Error::Silent(ANSWER)))
+    tokio::time::timeout(ANSWER, asked).await.unwrap_or(Err(Error::Timeout(ANSWER)))
 }
 
 fn failed(object: &str) -> Error {

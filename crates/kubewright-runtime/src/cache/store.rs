@@ -51,6 +51,7 @@ pub struct Change {
 /// longer matches. The informer distinguishes them by the labels of the event's object if the server sends its new
 /// state, and otherwise by a GET of the object's metadata. Without a selector, a removed object was deleted.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[non_exhaustive]
 pub enum Removal {
     /// The object no longer exists. It was deleted, possibly after it stopped matching the selector.
     Deleted,
@@ -63,6 +64,7 @@ pub enum Removal {
 
 /// What triggered a change.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[non_exhaustive]
 pub enum Occasion {
     /// The object existed when the informer or the follower started.
     Initial,

@@ -19,7 +19,7 @@ pub enum Error {
     Send(#[source] kube::Error),
     /// The server did not respond in time.
     #[error("no response from the API server within {0:?}")]
-    Silent(std::time::Duration),
+    Timeout(std::time::Duration),
     /// The response does not match the Rust type.
     #[error("failed to decode {what}")]
     Decode {
@@ -248,7 +248,7 @@ impl Error {
 
     /// The request was not completed in time.
     pub fn is_timeout(&self) -> bool {
-        matches!(self, Self::Silent(_)) || self.is("Timeout", 504) || self.is_server_timeout()
+        matches!(self, Self::Timeout(_)) || self.is("Timeout", 504) || self.is_server_timeout()
     }
 
     /// The server could not process the request in time; the client may retry.

@@ -21,7 +21,7 @@ use crate::cache::{Cache, Informer};
 use crate::connect::retry::was_not_sent;
 use crate::error::Chain;
 use crate::query::Query;
-use crate::{Key, Kind, List, wire};
+use crate::{Key, Kind, ListOptions, wire};
 
 const PAGE: u32 = 500;
 /// The timeout of one request to the server.
@@ -69,7 +69,7 @@ pub(super) fn is_unknown(error: &Error) -> bool {
         // The server or a proxy failed while processing the request.
         Error::Status(status) => status.code >= 500,
         // For `Fenced`: the fence was open when the request was sent, and closed before the response.
-        Error::Silent(_) | Error::Decode { .. } | Error::Fenced => true,
+        Error::Timeout(_) | Error::Decode { .. } | Error::Fenced => true,
         _ => false,
     }
 }
@@ -102,7 +102,7 @@ impl<'a> InFlight<'a> {
 impl Drop for InFlight<'_> {
     fn drop(&mut self) {
         if let (Some(writes), Some(cache)) = (self.writes.take(), self.client.cache()) {
-            let (kube, cache) = (self.client.kube().clone(), cache.clone());
+            let (kube, cache) = (self.client.raw().clone(), cache.clone());
             writes.note_unknown(Unknown {
                 kube,
                 cache,
@@ -154,7 +154,7 @@ impl Unknown {
     pub(super) async fn pending(self) -> Vec<PendingWrite> {
         let mut pause = FIRST_PAUSE;
         loop {
-            let asked = tokio::time::timeout(ANSWER, self.ask()).await.unwrap_or(Err(Error::Silent(ANSWER)));
+            let asked = tokio::time::timeout(ANSWER, self.ask()).await.unwrap_or(Err(Error::Timeout(ANSWER)));
             match asked {
                 Ok(pending) => return pending,
                 Err(error) if is_final(&error) => {
@@ -232,7 +232,7 @@ impl Unknown {
                 ));
             }
             let there: BTreeSet<&Key> = found.iter().map(|it| &it.key).collect();
-            let list = namespace.map_or_else(List::all, List::namespace);
+            let list = namespace.map_or_else(ListOptions::all, ListOptions::namespace);
             for entry in informer.entries(&list)? {
                 if !there.contains(entry.key()) && entry.version() <= version {
                     let gone = WriteResult::Gone(entry.uid().clone());
@@ -266,7 +266,7 @@ fn is_final(error: &Error) -> bool {
         Error::Status(status) => {
             (400..500).contains(&status.code) && !error.is_too_many_requests() && !error.is_gone()
         }
-        Error::Send(_) | Error::Silent(_) => false,
+        Error::Send(_) | Error::Timeout(_) => false,
         _ => true,
     }
 }

@@ -19,7 +19,7 @@ use super::{Client, Error, Writable, selection, unreadable};
 use crate::error::Chain;
 use crate::query::Query;
 use crate::wire::{self, Lines};
-use crate::{Gvk, Kind, List, Object};
+use crate::{Gvk, Kind, ListOptions, Object};
 
 /// The timeout that the watch requests from the server.
 const WATCH: Duration = Duration::from_mins(5);
@@ -55,11 +55,11 @@ impl Client {
     ///
     /// ```no_run
     /// use futures_util::StreamExt as _;
-    /// # use kubewright_runtime::{Client, List};
+    /// # use kubewright_runtime::{Client, ListOptions};
     /// # use kubewright_runtime::client::WatchEvent;
     /// # use k8s_openapi::api::batch::v1::Job;
     /// # async fn example(client: Client) -> Result<(), kubewright_runtime::client::Error> {
-    /// let mut jobs = client.watch::<Job>(&List::namespace("default"))?;
+    /// let mut jobs = client.watch::<Job>(&ListOptions::namespace("default"))?;
     /// while let Some(event) = jobs.next().await {
     ///     if let WatchEvent::Modified(job) = event? {
     ///         println!("{:?}", job.status);
@@ -68,12 +68,16 @@ impl Client {
     /// # Ok(())
     /// # }
     /// ```
-    pub fn watch<K: Object>(&self, list: &List) -> Result<WatchStream<K>, Error> {
+    pub fn watch<K: Object>(&self, list: &ListOptions) -> Result<WatchStream<K>, Error> {
         self.watch_kind(Kind::of::<K>(), K::metadata_api(), list)
     }
 
     /// Watches objects of a kind that is known only at run time.
-    pub async fn watch_dynamic(&self, gvk: &Gvk, list: &List) -> Result<WatchStream<DynamicObject>, Error> {
+    pub async fn watch_dynamic(
+        &self,
+        gvk: &Gvk,
+        list: &ListOptions,
+    ) -> Result<WatchStream<DynamicObject>, Error> {
         self.watch_kind(self.kind(gvk).await?, false, list)
     }
 
@@ -81,7 +85,7 @@ impl Client {
         &self,
         kind: Kind,
         metadata_only: bool,
-        list: &List,
+        list: &ListOptions,
     ) -> Result<WatchStream<K>, Error> {
         let list = self.list_in_namespace(&kind, list)?;
         // Parse the selectors now, so that the caller gets the error.
@@ -105,7 +109,7 @@ impl Client {
 struct Watch {
     client: Client,
     kind: Kind,
-    list: List,
+    list: ListOptions,
     accept: &'static str,
     /// The resourceVersion of the next watch; empty for the current state.
     from: String,
@@ -202,8 +206,8 @@ impl Watch {
     async fn opened(&mut self) -> Result<Open, Error> {
         let (query, deadline) = (self.query()?, Instant::now() + WATCH + OVERDUE);
         let request = Request::get(query.as_str()).header(header::ACCEPT, self.accept).body(Vec::new());
-        let opening = wire::open(self.client.kube(), request.map_err(Error::Build)?);
-        let answer = tokio::time::timeout(ANSWER, opening).await.unwrap_or(Err(Error::Silent(ANSWER)))?;
+        let opening = wire::open(self.client.raw(), request.map_err(Error::Build)?);
+        let answer = tokio::time::timeout(ANSWER, opening).await.unwrap_or(Err(Error::Timeout(ANSWER)))?;
         Ok(Open { lines: Lines::new(answer.into_body()), deadline })
     }
 
@@ -245,7 +249,7 @@ impl Watch {
 fn is_final(error: &Error) -> bool {
     match error {
         Error::Status(status) => (400..500).contains(&status.code) && !error.is_too_many_requests(),
-        Error::Send(_) | Error::Silent(_) => false,
+        Error::Send(_) | Error::Timeout(_) => false,
         _ => true,
     }
 }

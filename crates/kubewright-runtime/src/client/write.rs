@@ -16,7 +16,7 @@ use super::unknown::{InFlight, Target, is_unknown};
 use super::write_tracker::WriteResult;
 use super::{Client, Delete, Error, Patch, Writable, path, read, selection};
 use crate::query::Query;
-use crate::{Gvk, Key, Kind, List, Object};
+use crate::{Gvk, Key, Kind, ListOptions, Object};
 
 /// The default field manager.
 const OWNER: &str = "kubewright";
@@ -136,6 +136,12 @@ impl Client {
         let query = Query::new(path(kind, key, None));
         let body = self.write(kind, &target, Method::DELETE, query, "application/json", body).await?;
         let answer: Answer = self.answer(kind, &target, &body)?;
+        self.note_deleted(kind, key, answer);
+        Ok(())
+    }
+
+    /// Tracks the response to the deletion of an object.
+    pub(super) fn note_deleted(&self, kind: &Kind, key: &Key, answer: Answer) {
         match (answer.kind.as_str(), answer.details) {
             ("Status", Some(details)) if !details.uid.is_empty() => {
                 self.wrote(kind, key, None, &WriteResult::Gone(details.uid));
@@ -143,20 +149,24 @@ impl Client {
             ("Status", _) => {}
             _ => self.note_answer(kind, key, &answer.metadata),
         }
-        Ok(())
     }
 
     /// Deletes all objects of a list in one request. For namespaced kinds the list must have a namespace.
-    pub async fn delete_all_of<K: Object>(&self, list: &List, how: &Delete) -> Result<(), Error> {
+    pub async fn delete_all_of<K: Object>(&self, list: &ListOptions, how: &Delete) -> Result<(), Error> {
         self.remove_all(&Kind::of::<K>(), list, how).await
     }
 
     /// Deletes all objects of a list, for a kind that is known only at run time.
-    pub async fn delete_all_of_dynamic(&self, gvk: &Gvk, list: &List, how: &Delete) -> Result<(), Error> {
+    pub async fn delete_all_of_dynamic(
+        &self,
+        gvk: &Gvk,
+        list: &ListOptions,
+        how: &Delete,
+    ) -> Result<(), Error> {
         self.remove_all(&self.kind(gvk).await?, list, how).await
     }
 
-    async fn remove_all(&self, kind: &Kind, list: &List, how: &Delete) -> Result<(), Error> {
+    async fn remove_all(&self, kind: &Kind, list: &ListOptions, how: &Delete) -> Result<(), Error> {
         let list = self.list_in_namespace(kind, list)?;
         if kind.scope() == crate::Scope::Namespaced && list.namespace.is_none() {
             return Err(Error::NamespaceMissing { kind: kind.name().to_owned(), name: "*".to_owned() });
@@ -165,6 +175,12 @@ impl Client {
         let query = selection(kind, &list)?;
         let body = self.write(kind, &target, Method::DELETE, query, "application/json", body).await?;
         let answer: Answer = self.answer(kind, &target, &body)?;
+        self.note_all_deleted(kind, answer);
+        Ok(())
+    }
+
+    /// Tracks the response to the deletion of a collection.
+    pub(super) fn note_all_deleted(&self, kind: &Kind, answer: Answer) {
         for Item { metadata } in answer.items.unwrap_or_default() {
             let key = metadata.key();
             match (metadata.deletion_timestamp.is_some(), metadata.resource_version.parse()) {
@@ -182,7 +198,6 @@ impl Client {
                 (false, Err(_)) => {}
             }
         }
-        Ok(())
     }
 
     fn options(&self, how: &Delete, kind: &Kind) -> Result<Vec<u8>, Error> {
@@ -222,7 +237,7 @@ impl Client {
     }
 
     /// A write whose outcome is unknown until it is settled.
-    fn in_flight<'a>(&'a self, kind: &'a Kind, target: &'a Target) -> InFlight<'a> {
+    pub(super) fn in_flight<'a>(&'a self, kind: &'a Kind, target: &'a Target) -> InFlight<'a> {
         let writes = if self.settings.dry_run { None } else { self.writes() };
         InFlight::new(self, kind, target, writes)
     }
@@ -281,6 +296,13 @@ impl Client {
         self.wrote(kind, &key, Some(labels), &WriteResult::Version(version(written)));
     }
 
+    /// Tracks the object in the response to a write.
+    pub(super) fn note_written(&self, kind: &Kind, key: &Key, mut metadata: AnswerMeta) {
+        // A missing map means that the object has no labels.
+        metadata.labels.get_or_insert_default();
+        self.note_answer(kind, key, &metadata);
+    }
+
     /// Tracks the version in the response to a write of an object or a subresource.
     pub(super) fn note_answer(&self, kind: &Kind, key: &Key, metadata: &AnswerMeta) {
         if let Ok(version) = metadata.resource_version.parse() {
@@ -317,6 +339,20 @@ struct Details {
 #[derive(Deserialize)]
 struct Item {
     metadata: AnswerMeta,
+}
+
+/// The name in the body of a request.
+#[derive(Deserialize, Default)]
+#[serde(default)]
+pub(super) struct Identity {
+    name: Option<String>,
+}
+
+impl Identity {
+    /// The name, unless it is empty.
+    pub(super) fn name(&self) -> Option<&str> {
+        self.name.as_deref().filter(|name| !name.is_empty())
+    }
 }
 
 #[derive(Deserialize, Default)]

@@ -35,6 +35,7 @@ const REREAD: Duration = Duration::from_secs(1);
 
 /// The credentials are missing or invalid.
 #[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
 pub enum AuthError {
     /// The credential type is no longer supported.
     #[error(

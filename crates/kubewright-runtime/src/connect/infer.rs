@@ -20,6 +20,7 @@ pub struct Source {
 
 /// No configuration of a cluster was found.
 #[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
 pub enum InferError {
     /// The file of `--kubeconfig` is invalid.
     #[error("invalid --kubeconfig {path}; check it with `kubectl --kubeconfig`")]

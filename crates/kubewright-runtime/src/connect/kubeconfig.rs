@@ -22,6 +22,7 @@ use fields::Fields;
 
 /// An invalid kubeconfig.
 #[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
 pub enum KubeconfigError {
     /// `KUBECONFIG` is not set, and there is no home directory.
     #[error("KUBECONFIG is not set and no home directory was found")]

@@ -29,6 +29,7 @@ const REREAD_PAIR: Duration = Duration::from_secs(1);
 
 /// An invalid TLS configuration.
 #[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
 pub enum TlsError {
     /// The CA certificates are invalid.
     #[error(

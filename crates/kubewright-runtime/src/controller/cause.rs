@@ -29,15 +29,14 @@ pub struct Cause {
 /// What happened.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
+#[non_exhaustive]
 pub enum Trigger {
     /// The object existed when the controller started.
-    #[serde(rename = "initial")]
-    Found,
+    Initial,
     /// The object was created.
     Created,
     /// The object was updated.
-    #[serde(rename = "modified")]
-    Changed,
+    Modified,
     /// The object was deleted, or it is not known whether it was deleted or no longer matches the selector.
     Deleted,
     /// The object exists but no longer matches the selector of the watch.
@@ -45,8 +44,7 @@ pub enum Trigger {
     /// Nothing happened: all objects are delivered again after the resync period.
     Resync,
     /// A channel requested it.
-    #[serde(rename = "channel")]
-    Asked,
+    Channel,
     /// The last reconcile requested it.
     Requeued,
     /// The last reconcile failed.
@@ -77,12 +75,13 @@ impl Cause {
         let trigger = match (change.occasion, &change.old, &change.new) {
             (_, _, None) if change.removal == Some(Removal::Deselected) => Trigger::Deselected,
             (_, _, None) => Trigger::Deleted,
-            (Occasion::Initial, _, _) => Trigger::Found,
+            (Occasion::Initial, _, _) => Trigger::Initial,
             (Occasion::Resync, _, _) => Trigger::Resync,
             (Occasion::Event, None, _) => Trigger::Created,
-            (Occasion::Event, Some(_), _) => Trigger::Changed,
+            (Occasion::Event, Some(_), _) => Trigger::Modified,
         };
-        let old = change.old.as_ref().filter(|_| trigger == Trigger::Changed && record == RecordChanges::Yes);
+        let old =
+            change.old.as_ref().filter(|_| trigger == Trigger::Modified && record == RecordChanges::Yes);
         let before = old.map(|old| {
             Arc::new(Before { old: old.clone(), informer: informer.clone(), changed: OnceLock::new() })
         });
@@ -92,7 +91,7 @@ impl Cause {
     /// The fields that changed. They are computed at the first call, so that several changes merged in the queue count
     /// as one.
     ///
-    /// Empty unless the manager writes a [journal](crate::journal) or the log level is `debug`. Use a
+    /// Empty unless the manager writes a journal or the log level is `debug`. Use a
     /// [`Predicate`](super::Predicate) for decisions.
     pub fn changed(&self) -> &Changed {
         static NOTHING: Changed = Changed { paths: Vec::new(), more: 0 };
@@ -114,16 +113,16 @@ impl Cause {
 }
 
 impl Trigger {
-    /// The name in logs and in the [journal](crate::journal).
+    /// The name in logs and in the journal.
     pub fn as_str(self) -> &'static str {
         match self {
-            Self::Found => "initial",
+            Self::Initial => "initial",
             Self::Created => "created",
-            Self::Changed => "modified",
+            Self::Modified => "modified",
             Self::Deleted => "deleted",
             Self::Deselected => "deselected",
             Self::Resync => "resync",
-            Self::Asked => "channel",
+            Self::Channel => "channel",
             Self::Requeued => "requeued",
             Self::Retried => "retried",
         }
@@ -131,7 +130,7 @@ impl Trigger {
 
     /// Whether the trigger is an event of an object, not of the key.
     pub(crate) fn is_of_an_object(self) -> bool {
-        !matches!(self, Self::Asked | Self::Requeued | Self::Retried)
+        !matches!(self, Self::Channel | Self::Requeued | Self::Retried)
     }
 }
 
@@ -174,16 +173,16 @@ mod tests {
         let kind = Kind::of::<k8s_openapi::api::apps::v1::Deployment>();
         let cause =
             |trigger| Cause::new(trigger, Some(kind.clone()), Key::namespaced("default", "web")).to_string();
-        assert_eq!(cause(Trigger::Found), "Deployment default/web initial");
-        assert_eq!(cause(Trigger::Changed), "Deployment default/web modified");
+        assert_eq!(cause(Trigger::Initial), "Deployment default/web initial");
+        assert_eq!(cause(Trigger::Modified), "Deployment default/web modified");
         assert_eq!(cause(Trigger::Retried), "retried");
-        assert_eq!(Cause::new(Trigger::Asked, None, Key::cluster("a")).to_string(), "channel");
+        assert_eq!(Cause::new(Trigger::Channel, None, Key::cluster("a")).to_string(), "channel");
     }
 
     #[test]
     fn logs_and_journal_use_the_same_name() {
-        use Trigger::{Asked, Changed, Created, Deleted, Found, Requeued, Resync, Retried};
-        for trigger in [Found, Created, Changed, Deleted, Resync, Asked, Requeued, Retried] {
+        use Trigger::{Channel, Created, Deleted, Initial, Modified, Requeued, Resync, Retried};
+        for trigger in [Initial, Created, Modified, Deleted, Resync, Channel, Requeued, Retried] {
             assert_eq!(serde_json::to_value(trigger).unwrap(), trigger.as_str());
         }
     }

@@ -109,7 +109,7 @@ pub(super) async fn forward_channel(mut channel: ChannelSource, requests: Reques
     let mut keys = Vec::with_capacity(AT_ONCE);
     while channel.recv_many(&mut keys, AT_ONCE).await > 0 {
         let asked = keys.drain(..).map(|key| {
-            let cause = Cause::new(Trigger::Asked, None, key.clone());
+            let cause = Cause::new(Trigger::Channel, None, key.clone());
             (key, cause)
         });
         requests.ask(asked);

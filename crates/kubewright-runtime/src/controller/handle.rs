@@ -1,9 +1,12 @@
 //! Handles that change a running controller: add and remove watches, and remove the controller.
 
+use std::marker::PhantomData;
+
 use kube::api::DynamicObject;
 use tokio::sync::mpsc;
 use tokio_util::sync::CancellationToken;
 
+use super::Objects;
 use super::source::{KindSource, Watch};
 use crate::cache::Cache;
 use crate::manager::{Handle, RegisterError};
@@ -13,11 +16,17 @@ use crate::{Key, Kind, Object};
 ///
 /// A watch that is added here delivers all existing objects and then every change. It needs permissions that the
 /// generated RBAC rules do not include: declare them with `#[rbac]`.
-#[derive(Clone)]
-pub struct ControllerHandle {
-    pub(super) handle: Handle,
-    pub(super) kind: Option<Kind>,
-    pub(super) sources: mpsc::UnboundedSender<AddedSource>,
+pub struct ControllerHandle<C = Objects> {
+    handle: Handle,
+    kind: Option<Kind>,
+    sources: mpsc::UnboundedSender<AddedSource>,
+    of: PhantomData<C>,
+}
+
+impl<C> Clone for ControllerHandle<C> {
+    fn clone(&self) -> Self {
+        Self::new(self.handle.clone(), self.kind.clone(), self.sources.clone())
+    }
 }
 
 /// A source that is added to a controller after its registration.
@@ -40,7 +49,16 @@ impl WatchHandle {
     }
 }
 
-impl ControllerHandle {
+impl<C> ControllerHandle<C> {
+    /// `kind` is the reconciled kind of a controller of [`Objects`].
+    pub(super) fn new(
+        handle: Handle,
+        kind: Option<Kind>,
+        sources: mpsc::UnboundedSender<AddedSource>,
+    ) -> Self {
+        Self { handle, kind, sources, of: PhantomData }
+    }
+
     /// The name of the controller.
     pub fn name(&self) -> &str {
         self.handle.name()
@@ -75,20 +93,18 @@ impl ControllerHandle {
         self.add(KindSource::mapped(kind, false, watch, map))
     }
 
-    /// Adds a watch of an owned kind that is known only at run time. Its changes reconcile the owner.
-    ///
-    /// # Panics
-    ///
-    /// If the controller is a key controller: keys own nothing.
-    pub fn owns_kind(&self, kind: Kind, watch: Watch<DynamicObject>) -> Result<WatchHandle, RegisterError> {
-        let owner = self.kind.clone().expect("a key controller owns no objects; use watches_kind()");
-        self.add(KindSource::owner(kind, false, watch, owner))
-    }
-
     fn add(&self, source: KindSource) -> Result<WatchHandle, RegisterError> {
         let cancel = CancellationToken::new();
         let added = AddedSource { source, cancel: cancel.clone() };
         self.sources.send(added).map_err(|_| RegisterError::Stopped(self.name().to_owned()))?;
         Ok(WatchHandle { cancel })
+    }
+}
+
+impl ControllerHandle<Objects> {
+    /// Adds a watch of an owned kind that is known only at run time. Its changes reconcile the owner.
+    pub fn owns_kind(&self, kind: Kind, watch: Watch<DynamicObject>) -> Result<WatchHandle, RegisterError> {
+        let owner = self.kind.clone().expect("the builder sets the kind of a controller of objects");
+        self.add(KindSource::owner(kind, false, watch, owner))
     }
 }

@@ -22,7 +22,7 @@ impl ElectionMetrics {
     /// Registers the metrics in `registry`.
     ///
     /// ```
-    /// use kubewright_runtime::ElectionMetrics;
+    /// use kubewright_runtime::internal::ElectionMetrics;
     /// use prometheus_client::registry::Registry;
     ///
     /// let mut registry = Registry::default();

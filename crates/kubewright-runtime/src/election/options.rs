@@ -1,6 +1,6 @@
 //! Options of leader election.
 //!
-//! [`ElectionOptions::settle`] validates them. The resulting [`Settings`] satisfy all assumptions of the proof in
+//! [`LeaderElectionOptions::settle`] validates them. The resulting [`Settings`] satisfy all assumptions of the proof in
 //! [`fence`](crate::fence). The defaults are client-go's.
 
 use std::collections::BTreeMap;
@@ -16,22 +16,22 @@ const HOSTNAME_FILE: &str = "/proc/sys/kernel/hostname";
 /// A standby waits between 1 and 1 + 1.2 retry periods between attempts, as in client-go.
 pub(crate) const JITTER_FACTOR: f64 = 1.2;
 
-/// Options of an [`Election`](crate::Election).
+/// Options of leader election.
 ///
 /// ```
 /// use std::time::Duration;
-/// use kubewright_runtime::ElectionOptions;
+/// use kubewright_runtime::LeaderElectionOptions;
 ///
-/// let options = ElectionOptions {
+/// let options = LeaderElectionOptions {
 ///     namespace: Some("operators".to_owned()),
 ///     lease_duration: Duration::from_secs(60),
 ///     renew_deadline: Duration::from_secs(40),
-///     ..ElectionOptions::new("guestbook.example.com")
+///     ..LeaderElectionOptions::new("guestbook.example.com")
 /// };
 /// assert_eq!(options.retry_period, Duration::from_secs(2));
 /// ```
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct ElectionOptions {
+pub struct LeaderElectionOptions {
     /// The namespace of the Lease. Defaults to the namespace of the pod.
     pub namespace: Option<String>,
     /// The name of the Lease (the leader election ID in controller-runtime).
@@ -48,13 +48,13 @@ pub struct ElectionOptions {
     pub retry_period: Duration,
     /// Whether to release the Lease on cancellation, so that the next leader does not wait until it expires.
     ///
-    /// Writes that bypass the [`Fence`](crate::Fence) must have finished by then.
+    /// Writes that do not go through a [`Client`](crate::Client) must have finished by then.
     pub release_on_cancel: bool,
     /// Labels to add to the Lease.
     pub labels: BTreeMap<String, String>,
 }
 
-impl ElectionOptions {
+impl LeaderElectionOptions {
     /// client-go's defaults (15 s, 10 s and 2 s), for a Lease in the pod's namespace that is released on shutdown.
     pub fn new(name: impl Into<String>) -> Self {
         Self {
@@ -70,8 +70,8 @@ impl ElectionOptions {
     }
 
     /// Applies defaults and validates.
-    pub(super) fn settle(self, rng: &mut fastrand::Rng) -> Result<Settings, ElectionOptionsError> {
-        use ElectionOptionsError as Error;
+    pub(super) fn settle(self, rng: &mut fastrand::Rng) -> Result<Settings, LeaderElectionOptionsError> {
+        use LeaderElectionOptionsError as Error;
 
         let Self { lease_duration, renew_deadline, retry_period, .. } = self;
         if self.name.is_empty() {
@@ -92,7 +92,7 @@ impl ElectionOptions {
         }
         let namespace = match self.namespace.filter(|namespace| !namespace.is_empty()) {
             Some(namespace) => namespace,
-            None => pod_namespace().map_err(ElectionOptionsError::Namespace)?,
+            None => pod_namespace().map_err(LeaderElectionOptionsError::Namespace)?,
         };
         Ok(Settings {
             namespace,
@@ -109,7 +109,8 @@ impl ElectionOptions {
 
 /// Invalid leader election options.
 #[derive(Debug, thiserror::Error)]
-pub enum ElectionOptionsError {
+#[non_exhaustive]
+pub enum LeaderElectionOptionsError {
     /// The name of the Lease is empty.
     #[error("leader election needs a Lease name; set one such as guestbook.example.com")]
     Name,
@@ -211,11 +212,11 @@ fn hostname() -> String {
 mod tests {
     use super::*;
 
-    fn options() -> ElectionOptions {
-        ElectionOptions { namespace: Some("default".to_owned()), ..ElectionOptions::new("lock") }
+    fn options() -> LeaderElectionOptions {
+        LeaderElectionOptions { namespace: Some("default".to_owned()), ..LeaderElectionOptions::new("lock") }
     }
 
-    fn refusal(options: ElectionOptions) -> String {
+    fn refusal(options: LeaderElectionOptions) -> String {
         options.settle(&mut fastrand::Rng::with_seed(1)).expect_err("the options are invalid").to_string()
     }
 
@@ -230,13 +231,13 @@ mod tests {
     fn an_error_says_what_to_do() {
         let ms = Duration::from_millis;
         let refusals = [
-            ElectionOptions { name: String::new(), ..options() },
-            ElectionOptions { identity: Some(String::new()), ..options() },
-            ElectionOptions { lease_duration: ms(15_500), ..options() },
-            ElectionOptions { lease_duration: ms(0), ..options() },
-            ElectionOptions { renew_deadline: ms(15_000), ..options() },
-            ElectionOptions { retry_period: ms(9_000), ..options() },
-            ElectionOptions { retry_period: ms(0), ..options() },
+            LeaderElectionOptions { name: String::new(), ..options() },
+            LeaderElectionOptions { identity: Some(String::new()), ..options() },
+            LeaderElectionOptions { lease_duration: ms(15_500), ..options() },
+            LeaderElectionOptions { lease_duration: ms(0), ..options() },
+            LeaderElectionOptions { renew_deadline: ms(15_000), ..options() },
+            LeaderElectionOptions { retry_period: ms(9_000), ..options() },
+            LeaderElectionOptions { retry_period: ms(0), ..options() },
         ]
         .map(refusal)
         .join("\n");
@@ -253,7 +254,7 @@ mod tests {
 
     #[test]
     fn the_longest_renew_deadline_that_the_error_names_is_accepted() {
-        let options = ElectionOptions { renew_deadline: Duration::from_millis(14_700), ..options() };
+        let options = LeaderElectionOptions { renew_deadline: Duration::from_millis(14_700), ..options() };
         assert!(options.settle(&mut fastrand::Rng::with_seed(1)).is_ok());
     }
 
@@ -265,7 +266,7 @@ mod tests {
 
         std::fs::write(file.path(), "\n").unwrap();
         assert!(namespace_in(file.path()).is_err());
-        let error = namespace_in(Path::new("no/such/file")).map_err(ElectionOptionsError::Namespace);
+        let error = namespace_in(Path::new("no/such/file")).map_err(LeaderElectionOptionsError::Namespace);
         let error = error.unwrap_err().to_string();
         assert_eq!(error, "not running in a cluster: set the leader election namespace");
     }

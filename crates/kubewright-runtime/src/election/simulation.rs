@@ -14,7 +14,7 @@ use proptest::prelude::*;
 
 use super::options::Settings;
 use super::state::{Contender, Event, Moment, Request, Step};
-use crate::ElectionOptions;
+use crate::LeaderElectionOptions;
 
 /// True time, in microseconds.
 type Time = u64;
@@ -65,13 +65,13 @@ impl Plan {
     fn settings(&self, identity: String) -> Settings {
         let lease_duration = Duration::from_secs(self.lease_seconds);
         let renew_deadline = lease_duration * self.renew / 100;
-        let options = ElectionOptions {
+        let options = LeaderElectionOptions {
             namespace: Some("default".to_owned()),
             identity: Some(identity),
             lease_duration,
             renew_deadline,
             retry_period: renew_deadline * self.retry / 100,
-            ..ElectionOptions::new("lock")
+            ..LeaderElectionOptions::new("lock")
         };
         options.settle(&mut fastrand::Rng::with_seed(0)).expect("the options of the plan are valid")
     }
@@ -99,7 +99,7 @@ enum Happening {
     /// A request reaches the server.
     Arrival { from: Waiting, request: Request },
     /// A process receives an event: a response, a timer, a signal.
-    Told { whom: Waiting, event: Event },
+    Delivered { whom: Waiting, event: Event },
 }
 
 /// Identifies a wait of a process.
@@ -270,11 +270,11 @@ impl World {
                 let event = self.serve(request);
                 if !self.fault(from.node) {
                     let at = self.now + self.delay(from.node);
-                    self.later(at, Happening::Told { whom: from, event });
+                    self.later(at, Happening::Delivered { whom: from, event });
                 }
                 Ok(())
             }
-            Happening::Told { whom, event } => self.tell(whom, event),
+            Happening::Delivered { whom, event } => self.tell(whom, event),
         }
     }
 
@@ -316,7 +316,7 @@ impl World {
         let place = &mut self.nodes[whom.node];
         if self.now < place.stands_still_until {
             let at = place.stands_still_until;
-            self.later(at, Happening::Told { whom, event });
+            self.later(at, Happening::Delivered { whom, event });
             return Ok(());
         }
         let moment = place.moment(self.now);
@@ -347,7 +347,7 @@ impl World {
         match step {
             Step::Send { request, until } => {
                 let at = self.nodes[whom.node].time(until);
-                self.later(at, Happening::Told { whom, event: Event::Failed });
+                self.later(at, Happening::Delivered { whom, event: Event::Failed });
                 let lost = self.fault(whom.node) && self.rng.bool();
                 let copies = if lost { 0 } else { 1 + u8::from(self.fault(whom.node)) };
                 for _ in 0..copies {
@@ -357,7 +357,7 @@ impl World {
             }
             Step::Wait { until } => {
                 let at = self.nodes[whom.node].time(until);
-                self.later(at, Happening::Told { whom, event: Event::Wake });
+                self.later(at, Happening::Delivered { whom, event: Event::Wake });
             }
             Step::End(_) => self.end(whom.node, "ended"),
         }
@@ -374,7 +374,7 @@ impl World {
                 let at = self.now + self.rng.u64(..SECOND);
                 self.later(
                     at,
-                    Happening::Told { whom: Waiting { turn: ANY, ..whom }, event: Event::Cancelled },
+                    Happening::Delivered { whom: Waiting { turn: ANY, ..whom }, event: Event::Cancelled },
                 );
             }
             _ => self.nodes[whom.node].stands_still_until = self.now + self.long(),

@@ -96,7 +96,7 @@ pub(crate) struct Contender {
     lease: Option<Box<Lease>>,
     /// The last record seen.
     observed: Option<Observed>,
-    asked: Asked,
+    in_flight: InFlight,
     /// The deadline of the leadership, while this replica leads.
     held: Option<Moment>,
     /// Whether a write that makes this replica the holder was sent and its result is unknown.
@@ -115,7 +115,7 @@ struct Observed {
 
 /// The request in flight.
 #[derive(Debug, Clone, Copy)]
-enum Asked {
+enum InFlight {
     Nothing,
     Read,
     /// A write that makes or keeps this replica the holder, sent at `sent` or later. `fast` means without a preceding
@@ -134,7 +134,7 @@ impl Contender {
             rng,
             lease: None,
             observed: None,
-            asked: Asked::Nothing,
+            in_flight: InFlight::Nothing,
             held: None,
             claimed: false,
             releasing: None,
@@ -164,7 +164,7 @@ impl Contender {
 
     /// Handles an event. `now` must be read after the event and before its result is used.
     pub(crate) fn step(&mut self, now: Moment, event: Event) -> Step {
-        let asked = mem::replace(&mut self.asked, Asked::Nothing);
+        let in_flight = mem::replace(&mut self.in_flight, InFlight::Nothing);
         if let Event::Read(lease) | Event::Written(lease) = &event {
             self.observe(now, lease.clone());
         }
@@ -172,19 +172,19 @@ impl Contender {
             return self.cancel(now);
         }
         if let Some(until) = self.releasing {
-            return self.release(now, until, asked, &event);
+            return self.release(now, until, in_flight, &event);
         }
         if self.held.is_some_and(|held| now.at >= held.at) {
             return self.lose();
         }
-        match (event, asked) {
-            (Event::Written(_), Asked::Claim { sent, .. }) => self.won(now, sent),
+        match (event, in_flight) {
+            (Event::Written(_), InFlight::Claim { sent, .. }) => self.won(now, sent),
             (Event::Read(lease), _) => self.consider(now, *lease),
-            (Event::NotFound, Asked::Read) => self.replace_missing(now),
+            (Event::NotFound, InFlight::Read) => self.replace_missing(now),
             // Usually no other replica has written it, so the cached version is current.
             (Event::Wake, _) if self.held.is_some() => self.renew(now, true),
-            (Event::Wake, _) | (_, Asked::Claim { fast: true, .. }) => {
-                self.ask(now, Asked::Read, Request::Get)
+            (Event::Wake, _) | (_, InFlight::Claim { fast: true, .. }) => {
+                self.ask(now, InFlight::Read, Request::Get)
             }
             _ => self.pause(now),
         }
@@ -243,7 +243,7 @@ impl Contender {
 
     /// Updates the last known version with a new renewTime.
     fn renew(&mut self, now: Moment, fast: bool) -> Step {
-        let Some(lease) = self.lease.clone() else { return self.ask(now, Asked::Read, Request::Get) };
+        let Some(lease) = self.lease.clone() else { return self.ask(now, InFlight::Read, Request::Get) };
         let acquired = lease.spec.as_ref().and_then(|spec| spec.acquire_time.clone());
         let spec = self.record(now, acquired, self.transitions());
         self.claim(now, fast, Request::Update, Lease { spec: Some(spec), ..*lease })
@@ -286,7 +286,7 @@ impl Contender {
     ) -> Step {
         self.claimed = true;
         self.label(&mut lease);
-        self.ask(now, Asked::Claim { sent: now, fast }, request(Box::new(lease)))
+        self.ask(now, InFlight::Claim { sent: now, fast }, request(Box::new(lease)))
     }
 
     fn label(&self, lease: &mut Lease) {
@@ -319,8 +319,8 @@ impl Contender {
     }
 
     /// A request may take half of the renew deadline, as in controller-runtime, which leaves time for a second attempt.
-    fn ask(&mut self, now: Moment, asked: Asked, request: Request) -> Step {
-        self.asked = asked;
+    fn ask(&mut self, now: Moment, in_flight: InFlight, request: Request) -> Step {
+        self.in_flight = in_flight;
         let ends = self.held.map(|held| held.at).or(self.releasing);
         let until = now.at + self.settings.renew_deadline / 2;
         Step::Send { request, until: ends.map_or(until, |end| until.min(end)) }
@@ -338,12 +338,12 @@ impl Contender {
             return Step::End(ElectionEnd::Cancelled);
         }
         self.releasing = Some(now.at + self.settings.renew_deadline);
-        self.ask(now, Asked::Read, Request::Get)
+        self.ask(now, InFlight::Read, Request::Get)
     }
 
     /// A failed release is harmless: the Lease expires.
-    fn release(&mut self, now: Moment, until: Duration, asked: Asked, event: &Event) -> Step {
-        match (event, asked) {
+    fn release(&mut self, now: Moment, until: Duration, in_flight: InFlight, event: &Event) -> Step {
+        match (event, in_flight) {
             (Event::Read(lease), _) if self.leader() == Some(&self.settings.identity) && now.at < until => {
                 let time = self.stamp(now);
                 let spec = LeaseSpec {
@@ -356,10 +356,12 @@ impl Contender {
                 };
                 let mut lease = Lease { spec: Some(spec), ..Lease::clone(lease) };
                 self.label(&mut lease);
-                self.ask(now, Asked::Release, Request::Update(Box::new(lease)))
+                self.ask(now, InFlight::Release, Request::Update(Box::new(lease)))
             }
             // A renewal in flight was stored first.
-            (Event::Conflict, Asked::Release) if now.at < until => self.ask(now, Asked::Read, Request::Get),
+            (Event::Conflict, InFlight::Release) if now.at < until => {
+                self.ask(now, InFlight::Read, Request::Get)
+            }
             _ => Step::End(ElectionEnd::Cancelled),
         }
     }

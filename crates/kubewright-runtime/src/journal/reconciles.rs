@@ -23,12 +23,12 @@ pub(crate) struct Reconciles {
     journal: Journal,
     controller: Arc<str>,
     kind: Option<Kind>,
-    told: Mutex<Told>,
+    reported: Mutex<Reported>,
 }
 
 /// The last recorded queue state.
 #[derive(Default)]
-struct Told {
+struct Reported {
     depth: usize,
     active: usize,
     at: Option<Instant>,
@@ -36,7 +36,7 @@ struct Told {
 
 impl Reconciles {
     pub(crate) fn new(journal: Journal, controller: Arc<str>, kind: Option<Kind>) -> Self {
-        Self { journal, controller, kind, told: Mutex::default() }
+        Self { journal, controller, kind, reported: Mutex::default() }
     }
 
     /// Records the start of a reconcile; `None` without a listener.
@@ -67,13 +67,13 @@ impl Reconciles {
         if !self.journal.is_heard() {
             return;
         }
-        let mut told = self.told.lock().unwrap_or_else(PoisonError::into_inner);
-        if told.at.is_some_and(|at| at.elapsed() < PAUSE) {
+        let mut reported = self.reported.lock().unwrap_or_else(PoisonError::into_inner);
+        if reported.at.is_some_and(|at| at.elapsed() < PAUSE) {
             return;
         }
         let (depth, active) = look();
-        if (told.depth, told.active) != (depth, active) {
-            *told = Told { depth, active, at: Some(Instant::now()) };
+        if (reported.depth, reported.active) != (depth, active) {
+            *reported = Reported { depth, active, at: Some(Instant::now()) };
             let controller = self.controller.to_string();
             self.journal.write(|at| Record::Queue(Queue { at, controller, depth, active }));
         }

@@ -198,7 +198,7 @@ fn a_warning_keeps_the_fields_of_its_span_when_the_level_is_warn() {
 
 #[test]
 fn an_error_names_the_invalid_directive() {
-    let error = |level: &str| resolve(&self::level(level), &Surroundings::default()).unwrap_err().to_string();
+    let error = |level: &str| resolve(&self::level(level), &Environment::default()).unwrap_err().to_string();
     insta::assert_snapshot!(error("info,kube=wran"), @r#"invalid directive "kube=wran" in log level: use a level (off, error, warn, info, debug, trace), or target=level, such as kube=warn"#);
     for (level, directive) in [("inof", "inof"), ("warn, =info", "=info"), ("a[span]=info,b", "a[span]=info")]
     {
@@ -210,8 +210,8 @@ fn an_error_names_the_invalid_directive() {
 #[test]
 fn rust_log_applies_if_no_flag_is_given() {
     let most = |options: &Options, rust_log: Option<&str>| {
-        let surroundings = Surroundings { rust_log: rust_log.map(str::to_owned), ..Surroundings::default() };
-        resolve(options, &surroundings).map(|(_, directives)| {
+        let environment = Environment { rust_log: rust_log.map(str::to_owned), ..Environment::default() };
+        resolve(options, &environment).map(|(_, directives)| {
             tracing_subscriber::layer::Filter::<tracing_subscriber::Registry>::max_level_hint(&directives)
                 .unwrap()
         })
@@ -229,8 +229,8 @@ fn rust_log_applies_if_no_flag_is_given() {
 #[test]
 fn format_and_colour_depend_on_the_terminal_by_default() {
     let encoding = |format, color, terminal, no_color| {
-        let surroundings = Surroundings { terminal, no_color, rust_log: None };
-        resolve(&Options { format, color, level: None }, &surroundings).unwrap().0
+        let environment = Environment { terminal, no_color, rust_log: None };
+        resolve(&Options { format, color, level: None }, &environment).unwrap().0
     };
     let text = |color| Encoding::Text { color };
     assert_eq!(encoding(Format::Auto, Color::Auto, true, false), text(true));

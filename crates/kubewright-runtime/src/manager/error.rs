@@ -7,7 +7,7 @@ use crate::certs::CertificateError;
 use crate::controller::ControllerError;
 use crate::reconcile;
 use crate::serve::BindError;
-use crate::{ElectionOptionsError, Gvk, webhook};
+use crate::{Gvk, LeaderElectionOptionsError, webhook};
 
 /// Why a controller, task or webhook cannot be registered.
 #[derive(Debug, thiserror::Error)]
@@ -68,7 +68,7 @@ pub enum ManagerError {
     Cache(#[from] CacheOptionsError),
     /// The leader election options are invalid.
     #[error("invalid leader election options")]
-    Election(#[from] ElectionOptionsError),
+    Election(#[from] LeaderElectionOptionsError),
     /// A controller could not start.
     #[error(transparent)]
     Controller(#[from] ControllerError),

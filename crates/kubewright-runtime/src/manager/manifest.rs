@@ -102,7 +102,7 @@ impl From<&Controller> for ControllerManifest {
 }
 
 /// Receives the manifest instead of running the manager.
-pub(super) type Told = Box<dyn FnOnce(ManagerManifest) + Send>;
+pub(super) type OnManifest = Box<dyn FnOnce(ManagerManifest) + Send>;
 
 /// Runs before the manager starts anything.
 pub(super) type BeforeRun = Box<dyn FnOnce(ManagerManifest) -> BoxFuture<'static, Result<(), Error>> + Send>;

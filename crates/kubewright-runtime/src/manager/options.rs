@@ -10,19 +10,19 @@ use crate::controller::ControllerOptions;
 use crate::metrics::Metrics;
 use crate::serve::BindAddress;
 use crate::webhook::WebhookOptions;
-use crate::{Clock, ElectionOptions, SystemClock};
+use crate::{Clock, LeaderElectionOptions, SystemClock};
 
 /// Options of a manager.
 ///
 /// ```
-/// use kubewright_runtime::{ElectionOptions, ManagerOptions};
+/// use kubewright_runtime::{LeaderElectionOptions, ManagerOptions};
 ///
 /// let options = ManagerOptions {
 ///     health_probe_bind_address: ":8081".parse()?,
-///     leader_election: Some(ElectionOptions::new("guestbook.example.com")),
+///     leader_election: Some(LeaderElectionOptions::new("guestbook.example.com")),
 ///     ..ManagerOptions::new("guestbook")
 /// };
-/// # Ok::<(), kubewright_runtime::serve::AddressError>(())
+/// # Ok::<(), kubewright_runtime::AddressError>(())
 /// ```
 #[derive(Clone)]
 pub struct ManagerOptions {
@@ -42,18 +42,17 @@ pub struct ManagerOptions {
     pub metrics_cert_key: String,
     /// The address of `/healthz` and `/readyz`; off by default.
     pub health_probe_bind_address: BindAddress,
-    /// The address of the pprof endpoints, without authentication; off by default. See [`profiling`](crate::profiling).
+    /// The address of the pprof endpoints, without authentication; off by default. Needs the feature `profiling`.
     pub pprof_bind_address: BindAddress,
     /// Options of the webhook server. By default, webhooks are registered but not served.
     pub webhooks: WebhookOptions,
     /// The default options of all controllers.
     pub controllers: ControllerOptions,
     /// Leader election; if `None`, every replica runs all controllers.
-    pub leader_election: Option<ElectionOptions>,
+    pub leader_election: Option<LeaderElectionOptions>,
     /// Graceful shutdown timeout; `None` waits forever.
     pub graceful_shutdown_timeout: Option<Duration>,
-    /// The address of a program that receives a [journal](crate::journal) of reconciles and webhook calls; off by
-    /// default.
+    /// The address of a program that receives a journal of reconciles and webhook calls; off by default.
     pub journal: Option<SocketAddr>,
     /// The token that the receiver of the journal expects.
     pub journal_token: Option<String>,

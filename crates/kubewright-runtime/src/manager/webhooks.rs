@@ -11,7 +11,6 @@ use super::{Inner, Manager, ManagerError, RegisterError};
 use crate::Key;
 use crate::certs::{CertificateMetrics, Certificates};
 use crate::election::pod_namespace;
-use crate::fence::Fence;
 use crate::journal::{Journal, Reviews};
 use crate::serve::{Handler, Server};
 use crate::webhook::certificates::{Rotator, RotatorMetrics, RotatorOptions, TargetKinds};
@@ -173,7 +172,7 @@ impl Manager {
         let certificates = Certificates::self_signed(&["localhost"], &*options.clock)
             .map_err(ManagerError::WebhookCertificate)?;
         let metrics = options.metrics.with_registry(RotatorMetrics::register);
-        let client = client.fenced(Fence::open());
+        let client = client.unfenced();
         let rotator = Rotator::new(&client, rotation, certificates.clone(), Arc::clone(&options.clock))
             .with_metrics(metrics)
             .with_recorder(recorder.clone());

@@ -11,6 +11,7 @@ use super::slot::{Slot, State};
 
 /// Totals since the queue was created.
 #[derive(Debug, Default, Clone, Copy, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct Counts {
     /// The number of adds that made an item wait for a worker. As in client-go, merged adds do not count, and delayed
     /// ones count when their time comes.
@@ -36,6 +37,7 @@ pub struct Waiting<'a, T, C> {
 
 /// What an item waits for. The times are on the caller's clock.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[non_exhaustive]
 pub enum WaitsFor {
     /// A worker, since this time.
     Worker(Duration),

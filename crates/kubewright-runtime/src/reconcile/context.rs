@@ -16,10 +16,10 @@ use crate::controller::Cause;
 use crate::events::Recorder;
 use crate::owner::set_controller_reference;
 use crate::queue::Causes;
-use crate::{Clock, Key, List, Object, Scope};
+use crate::{Clock, Key, ListOptions, Object, Scope};
 
 /// The index of owned objects for [`Context::owned`]. The name does not collide with Kubernetes fields.
-const OWNER_INDEX: &str = "kubewright/controller-uid";
+pub(crate) const OWNER_INDEX: &str = "kubewright/controller-uid";
 
 /// The context of a reconcile.
 pub struct Context {
@@ -137,7 +137,7 @@ impl Context {
         if informers.peek().is_none() {
             return Err(client::Error::NotOwned(kind.gvk().to_string()));
         }
-        let list = List { namespace: self.key().namespace().map(str::to_owned), ..List::all() };
+        let list = ListOptions { namespace: self.key().namespace().map(str::to_owned), ..ListOptions::all() };
         let mut found = std::collections::BTreeMap::new();
         for informer in informers {
             informer.add_index(&OWNER_INDEX.into(), None, Arc::new(controller_uids));

@@ -7,13 +7,13 @@ use std::str::FromStr;
 /// to disable the server.
 ///
 /// ```
-/// use kubewright_runtime::serve::BindAddress;
+/// use kubewright_runtime::BindAddress;
 ///
 /// let every: BindAddress = ":8081".parse()?;
 /// assert_eq!(every.to_string(), ":8081");
 /// assert!("0".parse::<BindAddress>()?.is_off());
 /// assert!("8081".parse::<BindAddress>().is_err());
-/// # Ok::<(), kubewright_runtime::serve::AddressError>(())
+/// # Ok::<(), kubewright_runtime::AddressError>(())
 /// ```
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct BindAddress(Option<HostPort>);

@@ -2,7 +2,6 @@
 //!
 //! Attributes are set on the exported span only, not as fields, so that log lines do not change.
 
-use bytes::Bytes;
 use http::{Request, StatusCode};
 use opentelemetry::propagation::TextMapPropagator as _;
 use opentelemetry::trace::Status;
@@ -12,7 +11,6 @@ use tracing::{Instrument as _, Span, info_span};
 use tracing_opentelemetry::OpenTelemetrySpanExt as _;
 
 use crate::Key;
-use crate::client::Error;
 use crate::error::Chain;
 use crate::journal::Ending;
 
@@ -49,7 +47,7 @@ pub(crate) fn ended(span: &Span, how: impl FnOnce() -> (Ending, Option<String>))
 }
 
 /// Creates the span of a request and adds its `traceparent` header.
-pub(crate) fn request(request: &mut Request<Vec<u8>>) -> Span {
+pub(crate) fn request<B>(request: &mut Request<B>) -> Span {
     let span = info_span!(REQUEST, otel.name = request.method().as_str(), otel.kind = "client");
     if span.is_disabled() {
         return span;
@@ -61,10 +59,10 @@ pub(crate) fn request(request: &mut Request<Vec<u8>>) -> Span {
 }
 
 /// Runs a request in its span.
-pub(crate) async fn follow(
+pub(crate) async fn follow<T, E: std::error::Error + 'static>(
     span: Span,
-    sent: impl Future<Output = Result<Bytes, Error>>,
-) -> Result<Bytes, Error> {
+    sent: impl Future<Output = Result<T, E>>,
+) -> Result<T, E> {
     let answer = sent.instrument(span.clone()).await;
     if let Err(error) = &answer
         && !span.is_disabled()

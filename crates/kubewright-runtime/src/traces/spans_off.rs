@@ -13,7 +13,7 @@ pub(crate) fn ended(_: &Span, _: impl FnOnce() -> (Ending, Option<String>)) {}
 /// The span of a request.
 pub(crate) struct NoSpan;
 
-pub(crate) fn request(_: &mut Request<Vec<u8>>) -> NoSpan {
+pub(crate) fn request<B>(_: &mut Request<B>) -> NoSpan {
     NoSpan
 }
 

@@ -156,6 +156,7 @@ impl AdmissionRequest {
 
 /// The request has no object, or one that the handler's type does not accept.
 #[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
 pub enum DecodeError {
     /// The field is absent.
     #[error("admission request has no {0}")]
@@ -180,6 +181,7 @@ fn decode<T: DeserializeOwned>(raw: Option<&RawValue>, field: &'static str) -> R
 ///
 /// Every error converts into a denial with `?`: the client gets 403 with the error's text. Use
 /// [`Rejection::invalid`] for field errors, which the client gets as 422 with one cause per field.
+#[non_exhaustive]
 pub enum Rejection {
     /// Field errors: 422 Invalid, one cause per field.
     Invalid(ErrorList),

@@ -21,10 +21,10 @@ use kube::api::{Api, DeleteParams, Patch, PatchParams, PostParams};
 use kube::core::PartialObjectMeta;
 use kubewright_runtime::cache::{Change, Follower, Informer, Occasion};
 use kubewright_runtime::client::Error;
-use kubewright_runtime::{CacheOptions, Gvk, Key, Kind, List};
+use kubewright_runtime::{CacheOptions, Gvk, Key, Kind, ListOptions};
 use serde_json::json;
 
-use crate::world::{Asked, Effect, World, config_map, eventually, pod, soon, within};
+use crate::world::{Effect, RecordedRequest, World, config_map, eventually, pod, soon, within};
 
 /// The next changes of a follower: `+a` created, `~a` updated, `-a` deleted, `=a` resynced; marked if initial.
 async fn next_changes(follower: &mut Follower) -> Vec<String> {
@@ -46,7 +46,7 @@ fn words(change: &Change) -> String {
 
 /// The names of an informer's objects in the default namespace.
 fn names(informer: &Informer) -> Vec<String> {
-    let entries = informer.entries(&List::namespace("default")).expect("the selector is valid");
+    let entries = informer.entries(&ListOptions::namespace("default")).expect("the selector is valid");
     entries.iter().map(|entry| entry.key().name().to_owned()).collect()
 }
 
@@ -69,7 +69,7 @@ async fn many(world: &World) -> Result<()> {
     Ok(())
 }
 
-fn is_map_watch(asked: &Asked) -> bool {
+fn is_map_watch(asked: &RecordedRequest) -> bool {
     asked.is_watch() && asked.path.ends_with("/configmaps")
 }
 
@@ -84,7 +84,7 @@ async fn a_list_is_streamed_and_continues_as_a_watch() -> Result<()> {
     assert_eq!(names(&informer).len(), 1_201);
     world.config_maps(&["later"]).await?;
     eventually("the event", || informer.entry(&Key::namespaced("default", "later")).is_some()).await;
-    let asked = world.faults.asked();
+    let asked = world.faults.requests();
     assert_eq!(asked.len(), 1, "{asked:?}");
     assert_eq!(asked[0].line(), "GET /api/v1/configmaps");
     assert_eq!(asked[0].parameter("sendInitialEvents"), Some("true"));
@@ -112,8 +112,9 @@ async fn without_streaming_lists_the_list_is_read_in_pages() -> Result<()> {
         world.config_maps(&["later"]).await?;
         eventually("the event", || informer.entry(&Key::namespaced("default", "later")).is_some()).await;
 
-        let asked = world.faults.asked();
-        let pages: Vec<&Asked> = asked.iter().filter(|asked| asked.parameter("limit").is_some()).collect();
+        let asked = world.faults.requests();
+        let pages: Vec<&RecordedRequest> =
+            asked.iter().filter(|asked| asked.parameter("limit").is_some()).collect();
         assert_eq!(pages.len(), 3);
         assert!(pages.iter().all(|page| page.parameter("limit") == Some("500")));
         assert!(pages[0].parameter("continue").is_none() && pages[2].parameter("continue").is_some());
@@ -130,7 +131,7 @@ async fn without_streaming_lists_the_list_is_read_in_pages() -> Result<()> {
     Ok(())
 }
 
-fn is_streamed(asked: &Asked) -> bool {
+fn is_streamed(asked: &RecordedRequest) -> bool {
     asked.parameter("sendInitialEvents").is_some()
 }
 
@@ -150,11 +151,11 @@ async fn streaming_is_tried_again_after_half_an_hour() -> Result<()> {
     };
     assert_eq!((pages(), streamed("/configmaps"), streamed("/pods")), (1, 1, 1));
     tokio::time::sleep(Duration::from_mins(29)).await;
-    assert_eq!(world.faults.expire(Asked::is_watch), 2);
+    assert_eq!(world.faults.expire(RecordedRequest::is_watch), 2);
     eventually("the lists again", || pages() == 2 && streamed("/pods") == 2).await;
     assert_eq!(streamed("/configmaps"), 1);
     tokio::time::sleep(Duration::from_mins(2)).await;
-    assert_eq!(world.faults.expire(Asked::is_watch), 2);
+    assert_eq!(world.faults.expire(RecordedRequest::is_watch), 2);
     eventually("the lists again", || streamed("/configmaps") == 2).await;
     assert_eq!(pages(), 2);
     assert!(maps.is_synced() && pods.is_synced());
@@ -221,20 +222,23 @@ async fn typed_dynamic_and_metadata_readers_share_one_watch() -> Result<()> {
     assert_eq!(dynamic.data["data"]["key"], "value");
     assert_eq!(dynamic.types.as_ref().unwrap().api_version, "v1");
     assert_eq!(metadata.metadata.uid, typed.metadata.uid);
-    assert_eq!(client.list_dynamic(&gvk, &List::namespace("default")).await?.len(), 1);
-    assert_eq!(client.list::<PartialObjectMeta<ConfigMap>>(&List::namespace("default")).await?.len(), 1);
+    assert_eq!(client.list_dynamic(&gvk, &ListOptions::namespace("default")).await?.len(), 1);
+    assert_eq!(
+        client.list::<PartialObjectMeta<ConfigMap>>(&ListOptions::namespace("default")).await?.len(),
+        1
+    );
 
     // The informer is shared by typed and dynamic users.
     let kind = client.kind(&gvk).await?;
     assert_eq!(kind, Kind::of::<ConfigMap>());
     assert!(Arc::ptr_eq(&informer, &running.cache.informer_of(&kind, false)));
-    let objects = |asked: &Asked| asked.path.contains("configmaps");
+    let objects = |asked: &RecordedRequest| asked.path.contains("configmaps");
     assert_eq!(world.faults.count(objects), 1);
     // Reads do not start a watch.
-    soon("the list", client.list::<Pod>(&List::all())).await?;
-    assert_eq!(world.faults.count(Asked::is_watch), 1);
+    soon("the list", client.list::<Pod>(&ListOptions::all())).await?;
+    assert_eq!(world.faults.count(RecordedRequest::is_watch), 1);
     assert!(matches!(running.cache.get::<Pod>(&key), Err(Error::NotCached(_))));
-    assert!(matches!(running.cache.list::<Pod>(&List::all()), Err(Error::NotCached(_))));
+    assert!(matches!(running.cache.list::<Pod>(&ListOptions::all()), Err(Error::NotCached(_))));
     Ok(())
 }
 
@@ -247,10 +251,10 @@ async fn only_metadata_is_requested_and_stored() -> Result<()> {
     soon("the list", informer.synced()).await?;
     world.api().create(&PostParams::default(), &pod("b")).await?;
     eventually("the event", || informer.len() == 2).await;
-    for entry in informer.entries(&List::all())? {
+    for entry in informer.entries(&ListOptions::all())? {
         assert!(!String::from_utf8_lossy(entry.json()).contains("nginx"), "{entry:?} has a spec");
     }
-    let asked = world.faults.asked();
+    let asked = world.faults.requests();
     assert_eq!(asked.len(), 1);
     assert!(asked[0].accept.contains("as=PartialObjectMetadata;"), "{}", asked[0].accept);
 
@@ -274,7 +278,7 @@ async fn metadata_is_read_in_pages_too() -> Result<()> {
     let running = world.cache(CacheOptions::default());
     let informer = running.cache.informer::<PartialObjectMeta<Pod>>();
     soon("the list", informer.synced()).await?;
-    let entries = informer.entries(&List::all())?;
+    let entries = informer.entries(&ListOptions::all())?;
     assert!(entries.len() == 1 && !String::from_utf8_lossy(entries[0].json()).contains("nginx"));
     Ok(())
 }
@@ -292,7 +296,7 @@ async fn cluster_scoped_objects_are_cached_regardless_of_namespaces() -> Result<
         .await?;
     assert_eq!(informer.len(), there.items.len());
     let client = world.cached(&running.cache).namespaced("other");
-    let namespaces = client.list::<k8s_openapi::api::core::v1::Namespace>(&List::all()).await?;
+    let namespaces = client.list::<k8s_openapi::api::core::v1::Namespace>(&ListOptions::all()).await?;
     assert_eq!(namespaces.len(), there.items.len());
     assert_eq!(world.faults.count(|_| true), 1);
     Ok(())

@@ -15,7 +15,7 @@ use kubewright_apiserver::serve::Listening;
 use kubewright_apiserver::{ApiServer, Options as ServerOptions};
 use kubewright_runtime::client::{Error, WatchEvent};
 use kubewright_runtime::connect::{self, Options};
-use kubewright_runtime::{Cache, CacheOptions, Client, Key, List};
+use kubewright_runtime::{Cache, CacheOptions, Client, Key, ListOptions};
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
@@ -94,7 +94,7 @@ async fn a_request_over_http_1_fails_at_its_deadline_and_the_next_one_works() ->
     let requests = async {
         let (started, lost) = (Instant::now(), client.create(&config_map("b")).await);
         let error = lost.err().context("the response was lost")?;
-        assert!(matches!(error, Error::Silent(_)) && error.is_timeout(), "{error}");
+        assert!(matches!(error, Error::Timeout(_)) && error.is_timeout(), "{error}");
         assert_eq!(started.elapsed().as_secs(), 30);
         // The dead connection is not used again.
         client.create(&config_map("c")).await?;
@@ -115,7 +115,8 @@ async fn watches_recover(http2: bool, within: Duration) -> Result<()> {
         async move { cache.run(kube, stop).await }
     });
     informer.synced().await?;
-    let mut watch = Client::new(cluster.kube.clone()).watch::<ConfigMap>(&List::namespace("default"))?;
+    let mut watch =
+        Client::new(cluster.kube.clone()).watch::<ConfigMap>(&ListOptions::namespace("default"))?;
     let added = |event: Option<Result<WatchEvent<ConfigMap>, Error>>| match event {
         Some(Ok(WatchEvent::Added(map))) => map.metadata.name,
         _ => None,

@@ -15,7 +15,7 @@ use serde_json::json;
 use tokio::sync::{Semaphore, mpsc};
 
 use crate::operator::{Acts, Crowd, KeyActs, Notes, Running, manager, options, owner, patch, touch};
-use crate::world::{Asked, Widget, World, config_map, object, settle, widget};
+use crate::world::{RecordedRequest, Widget, World, config_map, object, settle, widget};
 
 /// A ConfigMap with owner references.
 fn owned(name: &str, owners: Vec<OwnerReference>) -> ConfigMap {
@@ -254,7 +254,7 @@ async fn several_controllers_of_a_kind_share_its_watch_but_not_their_queues() ->
     let noted = other.clone();
     let failing = Acts::<ConfigMap>::new(move |_, _| {
         noted.push("failed");
-        Box::pin(async { Err(kubewright_runtime::Error::msg("injected by the test")) })
+        Box::pin(async { Err(kubewright_runtime::ReconcileError::msg("injected by the test")) })
     });
     manager.controller(failing).named("failing").register()?;
     let running = Running::start(&manager);
@@ -277,12 +277,12 @@ async fn a_controller_with_a_selector_has_its_own_watch() -> Result<()> {
     create(&world, &labelled("b", "db")).await?;
     let (manager, notes, again) = (manager(&world)?, Notes::new(), Notes::new());
     let selected = || Watch::<ConfigMap>::new().labels("app=web");
-    manager.controller_of(Acts::noting(&notes), selected()).register()?;
-    manager.controller_of(Acts::noting(&again), selected()).named("again").register()?;
+    manager.controller_with(Acts::noting(&notes), selected()).register()?;
+    manager.controller_with(Acts::noting(&again), selected()).named("again").register()?;
     let running = Running::start(&manager);
     settle().await;
     assert_eq!((notes.take(), again.take()), (vec!["a".to_owned()], vec!["a".to_owned()]));
-    let watches: Vec<_> = world.faults.asked().into_iter().filter(Asked::is_watch).collect();
+    let watches: Vec<_> = world.faults.requests().into_iter().filter(RecordedRequest::is_watch).collect();
     assert_eq!(watches.len(), 1);
     assert_eq!(watches[0].parameter("labelSelector"), Some("app=web"));
 
@@ -399,7 +399,7 @@ async fn a_reconcile_has_its_causes() -> Result<()> {
         let run: Vec<Cause> = cx.causes().iter().cloned().collect();
         let next = match run[0].trigger {
             Trigger::Created => Ok(Outcome::requeue_after(Duration::from_secs(1))),
-            Trigger::Requeued => Err(kubewright_runtime::Error::msg("injected by the test")),
+            Trigger::Requeued => Err(kubewright_runtime::ReconcileError::msg("injected by the test")),
             _ => Ok(Outcome::done()),
         };
         assert_eq!(cx.retries(), u32::from(run[0].trigger == Trigger::Retried));
@@ -417,7 +417,7 @@ async fn a_reconcile_has_its_causes() -> Result<()> {
     let cause = |what, kind: Option<Kind>, object: &Key| Cause::new(what, kind, object.clone());
     let (widgets, maps) = (Some(Kind::of::<Widget>()), Some(Kind::of::<ConfigMap>()));
 
-    assert_eq!(told().await, [[cause(Trigger::Found, widgets.clone(), &key)]]);
+    assert_eq!(told().await, [[cause(Trigger::Initial, widgets.clone(), &key)]]);
     create(&world, &owned("one", vec![owner(&a, true)])).await?;
     assert_eq!(
         told().await,
@@ -430,12 +430,12 @@ async fn a_reconcile_has_its_causes() -> Result<()> {
     patch::<Widget>(&world, "a", json!({"spec": {"color": "blue"}})).await?;
     touch::<ConfigMap>(&world, "one", "1").await?;
     let both =
-        [cause(Trigger::Changed, widgets.clone(), &key), cause(Trigger::Changed, maps.clone(), &child)];
+        [cause(Trigger::Modified, widgets.clone(), &key), cause(Trigger::Modified, maps.clone(), &child)];
     let seen = told().await.concat();
     assert_eq!(seen.len(), 2);
     assert!(both.iter().all(|cause| seen.contains(cause)), "{seen:?}");
     ask.send(key.clone()).await?;
-    assert_eq!(told().await, [[cause(Trigger::Asked, None, &key)]]);
+    assert_eq!(told().await, [[cause(Trigger::Channel, None, &key)]]);
     tokio::time::sleep(Duration::from_hours(1)).await;
     let resync = told().await;
     assert_eq!(resync.len(), 1);
@@ -465,7 +465,7 @@ async fn events_have_their_type_and_decode_on_access() -> Result<()> {
         noted.push(format!("{} {words:?} {}", event.key(), if initial { "initial" } else { "event" }));
         true
     });
-    manager.controller_of(Acts::noting(&runs), Watch::new().filter(telling)).register()?;
+    manager.controller_with(Acts::noting(&runs), Watch::new().filter(telling)).register()?;
     let running = Running::start(&manager);
     settle().await;
     world.config_maps(&["b"]).await?;

@@ -7,7 +7,7 @@ use http::StatusCode;
 use k8s_openapi::api::core::v1::{ConfigMap, Secret};
 use kube::api::{DynamicObject, PostParams};
 use kubewright_runtime::controller::{ControllerOptions, Predicate};
-use kubewright_runtime::serve::{Handler, text};
+use kubewright_runtime::internal::serve::{Handler, text};
 use kubewright_runtime::{CacheOptions, Key, KindOptions, Manager, ManagerOptions, Outcome};
 use serde_json::json;
 
@@ -94,7 +94,7 @@ async fn default_selectors_and_transforms_apply_to_kinds_without_their_own() -> 
         secrets.synced().await
     })
     .await?;
-    let kept = running.cache.list::<ConfigMap>(&kubewright_runtime::List::namespace("default"))?;
+    let kept = running.cache.list::<ConfigMap>(&kubewright_runtime::ListOptions::namespace("default"))?;
     assert_eq!(kept.iter().map(|map| Key::of(&**map)).collect::<Vec<_>>(), [Key::namespaced("default", "a")]);
     assert!(
         kept[0].data.as_ref().is_none_or(std::collections::BTreeMap::is_empty),

@@ -14,19 +14,21 @@ use k8s_openapi::api::autoscaling::v2::HorizontalPodAutoscaler;
 use k8s_openapi::api::core::v1::ConfigMap;
 use kube::api::{ListParams, PostParams};
 use kubewright_runtime::client::Error;
-use kubewright_runtime::{Client, Context, Delete, Key, List, Manager, Outcome, Patch, Result as Reconciled};
+use kubewright_runtime::{
+    Client, Context, Delete, Key, ListOptions, Manager, Outcome, Patch, Result as Reconciled,
+};
 use serde_json::json;
 use tokio::sync::Notify;
 
 use crate::manager::replica;
 use crate::operator::{Acts, Notes, Running, manager};
-use crate::world::{Asked, Effect, Widget, World, config_map, object, settle, widget};
+use crate::world::{Effect, RecordedRequest, Widget, World, config_map, object, settle, widget};
 
-fn is_maps(asked: &Asked) -> bool {
+fn is_maps(asked: &RecordedRequest) -> bool {
     asked.is_watch() && asked.path.ends_with("/configmaps")
 }
 
-fn is_create(asked: &Asked) -> bool {
+fn is_create(asked: &RecordedRequest) -> bool {
     asked.method == Method::POST && asked.path.ends_with("/configmaps")
 }
 
@@ -40,7 +42,7 @@ fn child() -> ConfigMap {
 
 /// Creates a child if the cache has none.
 async fn ensure_child(client: &Client) -> Reconciled<Outcome> {
-    if client.list::<ConfigMap>(&List::namespace("default")).await?.is_empty() {
+    if client.list::<ConfigMap>(&ListOptions::namespace("default")).await?.is_empty() {
         client.create(&child()).await?;
     }
     // Like a reconciler that waits for the child to become ready.
@@ -196,7 +198,8 @@ async fn a_key_waits_for_a_write_in_another_version() -> Result<()> {
     let acts = Acts::<Widget>::new(move |_, cx| {
         let notes = noted.clone();
         Box::pin(async move {
-            let here = cx.client().list::<HorizontalPodAutoscaler>(&List::namespace("default")).await?;
+            let here =
+                cx.client().list::<HorizontalPodAutoscaler>(&ListOptions::namespace("default")).await?;
             notes.push(here.len());
             if here.is_empty() {
                 let old: OldAutoscaler = object(json!({
@@ -229,7 +232,7 @@ async fn a_key_waits_for_the_writes_of_a_failed_run() -> Result<()> {
     let acts = Acts::<Widget>::new(move |_, cx| {
         Box::pin(async move {
             ensure_child(cx.client()).await?;
-            Err(kubewright_runtime::Error::msg("the next step failed"))
+            Err(kubewright_runtime::ReconcileError::msg("the next step failed"))
         })
     });
     let running = stalled(&world, &manager, acts).await?;
@@ -249,7 +252,7 @@ async fn stalled_between(write: Write) -> Result<(Vec<String>, Vec<String>)> {
     let acts = Acts::<Widget>::new(move |_, cx| {
         let (notes, gate) = (noted.clone(), opened.clone());
         Box::pin(async move {
-            let maps = cx.client().list::<ConfigMap>(&List::namespace("default")).await?;
+            let maps = cx.client().list::<ConfigMap>(&ListOptions::namespace("default")).await?;
             let values = maps.iter().filter_map(|map| Some(map.data.as_ref()?["key"].clone()));
             let is_first = notes.len() == 0;
             notes.push(values.collect::<Vec<_>>().join(","));
@@ -321,7 +324,7 @@ async fn a_key_waits_for_the_objects_of_delete_all_of() -> Result<()> {
     let acts = Acts::<Widget>::new(move |_, cx| {
         let notes = noted.clone();
         Box::pin(async move {
-            let maps = cx.client().list::<ConfigMap>(&List::namespace("default")).await?;
+            let maps = cx.client().list::<ConfigMap>(&ListOptions::namespace("default")).await?;
             let seen: Vec<String> = maps
                 .iter()
                 .map(|map| {
@@ -336,7 +339,9 @@ async fn a_key_waits_for_the_objects_of_delete_all_of() -> Result<()> {
             let is_first = notes.len() == 0;
             notes.push(seen.join(","));
             if is_first {
-                cx.client().delete_all_of::<ConfigMap>(&List::namespace("default"), &Delete::new()).await?;
+                cx.client()
+                    .delete_all_of::<ConfigMap>(&ListOptions::namespace("default"), &Delete::new())
+                    .await?;
                 return Ok(Outcome::requeue_after(Duration::from_millis(10)));
             }
             Ok(Outcome::done())

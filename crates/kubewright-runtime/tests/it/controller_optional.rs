@@ -55,7 +55,7 @@ impl Reconciler for Names {
 async fn a_controller_of_an_optional_kind_starts_when_the_kind_is_served() -> Result<()> {
     let world = World::new();
     let (manager, notes) = (manager(&world)?, Notes::new());
-    manager.controller_of(Names(notes.clone()), Watch::new().optional()).register()?;
+    manager.controller_with(Names(notes.clone()), Watch::new().optional()).register()?;
     let running = Running::start(&manager);
     tokio::time::sleep(Duration::from_mins(10)).await;
     world.widgets().await?;
@@ -68,7 +68,7 @@ async fn a_controller_of_an_optional_kind_starts_when_the_kind_is_served() -> Re
 async fn a_kind_that_one_controller_requires_is_not_optional() -> Result<()> {
     let world = World::new();
     let (manager, notes) = (manager(&world)?, Notes::new());
-    manager.controller_of(Names(notes.clone()), Watch::new().optional()).register()?;
+    manager.controller_with(Names(notes.clone()), Watch::new().optional()).register()?;
     manager.controller(Names(notes.clone())).named("requires").register()?;
     let running = Running::start(&manager);
     let error = running.failed().await?;

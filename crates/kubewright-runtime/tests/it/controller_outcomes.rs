@@ -10,7 +10,9 @@ use k8s_openapi::api::core::v1::ConfigMap;
 use kube::api::{DeleteParams, PostParams};
 use kubewright_runtime::owner::set_controller_reference;
 use kubewright_runtime::queue::{Backoff, RateLimit};
-use kubewright_runtime::{Context, Error, KeyReconciler, Manager, Outcome, Patch, terminal};
+use kubewright_runtime::{
+    Context, KeyReconciler, Manager, Outcome, Patch, ReconcileError as Error, terminal,
+};
 use serde_json::json;
 use tokio::sync::mpsc;
 

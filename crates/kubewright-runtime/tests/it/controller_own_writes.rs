@@ -11,12 +11,14 @@ use k8s_openapi::api::core::v1::{ConfigMap, Secret};
 use kube::api::PostParams;
 use kubewright_runtime::controller::Watch;
 use kubewright_runtime::owner::set_controller_reference;
-use kubewright_runtime::{Client, Context, Delete, Key, List, Manager, Outcome, Patch, Result as Reconciled};
+use kubewright_runtime::{
+    Client, Context, Delete, Key, ListOptions, Manager, Outcome, Patch, Result as Reconciled,
+};
 use serde_json::json;
 use tokio::sync::{Notify, mpsc};
 
 use crate::operator::{Acts, KeyActs, Log, Notes, Running, manager, metric, touch};
-use crate::world::{Asked, Widget, World, config_map, settle, widget};
+use crate::world::{RecordedRequest, Widget, World, config_map, settle, widget};
 
 /// The write of the first run.
 type Write = fn(Client, Arc<Widget>) -> BoxFuture<'static, Reconciled<()>>;
@@ -34,7 +36,7 @@ struct Operator {
 fn see(cx: &Context, widget: Option<&Widget>) -> BoxFuture<'static, Reconciled<String>> {
     let (client, color) = (cx.client().clone(), widget.map_or("none", |it| &it.spec.color).to_owned());
     Box::pin(async move {
-        let maps = client.list::<ConfigMap>(&List::namespace("default")).await?;
+        let maps = client.list::<ConfigMap>(&ListOptions::namespace("default")).await?;
         let names: Vec<&str> = maps.iter().filter_map(|map| map.metadata.name.as_deref()).collect();
         Ok(format!("{color} {}", names.join(",")))
     })
@@ -73,7 +75,7 @@ impl Operator {
     }
 
     /// Starts the manager, stalls these watches, and lets the first run write.
-    async fn run(&self, stalled: fn(&Asked) -> bool) -> Running {
+    async fn run(&self, stalled: fn(&RecordedRequest) -> bool) -> Running {
         let running = Running::start(&self.manager);
         settle().await;
         assert_eq!(self.notes.all(), ["red old"]);
@@ -83,11 +85,11 @@ impl Operator {
     }
 }
 
-fn is_widgets(asked: &Asked) -> bool {
+fn is_widgets(asked: &RecordedRequest) -> bool {
     asked.is_watch() && asked.path.ends_with("/widgets")
 }
 
-fn is_maps(asked: &Asked) -> bool {
+fn is_maps(asked: &RecordedRequest) -> bool {
     asked.is_watch() && asked.path.ends_with("/configmaps")
 }
 
@@ -104,9 +106,11 @@ fn paint_and_create(client: Client, widget: Arc<Widget>) -> BoxFuture<'static, R
 
 #[tokio::test(start_paused = true)]
 async fn a_key_waits_until_the_cache_has_seen_its_object_and_its_child() -> Result<()> {
-    for (stalled, name) in
-        [(is_widgets as fn(&Asked) -> bool, "the object"), (is_maps, "the child"), (Asked::is_watch, "both")]
-    {
+    for (stalled, name) in [
+        (is_widgets as fn(&RecordedRequest) -> bool, "the object"),
+        (is_maps, "the child"),
+        (RecordedRequest::is_watch, "both"),
+    ] {
         let operator = Operator::new(paint_and_create).await?;
         let running = operator.run(stalled).await;
         tokio::time::sleep(Duration::from_secs(5)).await;
@@ -126,7 +130,7 @@ async fn a_key_waits_until_the_cache_has_seen_its_object_and_its_child() -> Resu
 #[tokio::test(start_paused = true)]
 async fn a_key_waits_for_both_of_two_writes() -> Result<()> {
     let operator = Operator::new(paint_and_create).await?;
-    let running = operator.run(Asked::is_watch).await;
+    let running = operator.run(RecordedRequest::is_watch).await;
     tokio::time::sleep(Duration::from_secs(2)).await;
     operator.world.faults.heal();
     operator.world.faults.stall(is_maps);
@@ -268,7 +272,7 @@ async fn a_key_does_not_wait_for_dry_runs_and_unwatched_kinds() -> Result<()> {
         })
     })
     .await?;
-    let running = operator.run(Asked::is_watch).await;
+    let running = operator.run(RecordedRequest::is_watch).await;
     tokio::time::sleep(Duration::from_millis(3)).await;
     assert_eq!(operator.notes.all(), ["red old", "red old"]);
     running.end().await

@@ -23,7 +23,7 @@ async fn passed(predicate: Predicate<Widget>) -> Result<Vec<&'static str>> {
     let cache = CacheOptions { resync: Some(Duration::from_hours(1)), ..CacheOptions::default() };
     let manager = Manager::new(world.kube.clone(), ManagerOptions { cache, ..options() })?;
     let notes = Notes::new();
-    manager.controller_of(Acts::noting(&notes), Watch::new().filter(predicate)).register()?;
+    manager.controller_with(Acts::noting(&notes), Watch::new().filter(predicate)).register()?;
     let running = Running::start(&manager);
     let mut passed = Vec::new();
     for step in STEPS {
@@ -104,7 +104,7 @@ async fn an_event_must_pass_all_filters() -> Result<()> {
     let watch = Watch::new()
         .filter(Predicate::new(|event| !event.is_create()))
         .filter(Predicate::new(|event| !event.is_delete()));
-    manager.controller_of(Acts::<Widget>::noting(&notes), watch).register()?;
+    manager.controller_with(Acts::<Widget>::noting(&notes), watch).register()?;
     let running = Running::start(&manager);
     settle().await;
     let api = world.api::<Widget>();

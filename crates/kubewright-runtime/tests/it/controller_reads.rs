@@ -8,12 +8,13 @@ use kube::api::PostParams;
 use kubewright_runtime::client::Error;
 use kubewright_runtime::controller::ControllerError;
 use kubewright_runtime::{
-    Cache, CacheOptions, Key, Kind, KindOptions, List, ManagerError, ManagerOptions, Outcome, RegisterError,
+    Cache, CacheOptions, Key, Kind, KindOptions, ListOptions, ManagerError, ManagerOptions, Outcome,
+    RegisterError,
 };
 use serde_json::json;
 
 use crate::operator::{Acts, KeyActs, Notes, Running, manager, options};
-use crate::world::{Asked, Effect, Widget, World, object, pod, settle, soon, widget};
+use crate::world::{Effect, RecordedRequest, Widget, World, object, pod, settle, soon, widget};
 
 /// A key reconciler that notes each key.
 fn noting(notes: &Notes) -> KeyActs {
@@ -32,7 +33,7 @@ async fn secret(world: &World, name: &str) -> Result<()> {
 
 /// The keys of all ConfigMaps.
 fn maps(cache: &Cache) -> Vec<Key> {
-    let maps = cache.list::<ConfigMap>(&List::all()).expect("ConfigMaps are cached and listed");
+    let maps = cache.list::<ConfigMap>(&ListOptions::all()).expect("ConfigMaps are cached and listed");
     maps.iter().map(|map| Key::of(&**map)).collect()
 }
 
@@ -116,7 +117,7 @@ async fn reading_an_uncached_kind_in_a_map_function_is_an_error() -> Result<()> 
     manager
         .key_controller("keys", noting(&Notes::new()))
         .watches::<Secret>(move |_, cache| {
-            let error = cache.list::<Pod>(&List::all()).expect_err("Pods are not watched");
+            let error = cache.list::<Pod>(&ListOptions::all()).expect_err("Pods are not watched");
             noted.push(format!("{}: {error}", matches!(error, Error::NotCached(_))));
             Vec::new()
         })
@@ -141,9 +142,11 @@ async fn a_read_before_the_start_is_an_error() -> Result<()> {
         assert!(error.to_string().starts_with("the manager has not started"), "{error}");
     };
     not_started(soon("an answer", manager.client().get::<ConfigMap>(&key)).await.unwrap_err());
-    not_started(soon("an answer", manager.client().list::<ConfigMap>(&List::all())).await.unwrap_err());
+    not_started(
+        soon("an answer", manager.client().list::<ConfigMap>(&ListOptions::all())).await.unwrap_err(),
+    );
     not_started(manager.cache().get::<ConfigMap>(&key).unwrap_err());
-    not_started(manager.cache().list::<Pod>(&List::all()).unwrap_err());
+    not_started(manager.cache().list::<Pod>(&ListOptions::all()).unwrap_err());
     // A kind that is not cached is read from the server.
     world.api().create(&PostParams::default(), &pod("p")).await?;
     soon("an answer", manager.client().get::<Pod>(&Key::namespaced("default", "p"))).await?;
@@ -194,12 +197,12 @@ async fn the_selectors_of_the_cache_and_of_a_watch_both_apply() -> Result<()> {
     let options = ManagerOptions { cache, ..options() };
     let (manager, notes) = (kubewright_runtime::Manager::new(world.kube.clone(), options)?, Notes::new());
     let watch = kubewright_runtime::controller::Watch::new().labels("color").fields("metadata.name!=z");
-    manager.controller_of(Acts::<Widget>::noting(&notes), watch).register()?;
+    manager.controller_with(Acts::<Widget>::noting(&notes), watch).register()?;
     let running = Running::start(&manager);
     settle().await;
     assert_eq!(notes.take(), ["a"]);
-    let asked = world.faults.asked();
-    let watch = asked.iter().find(|asked| Asked::is_watch(asked)).expect("Widgets are watched");
+    let asked = world.faults.requests();
+    let watch = asked.iter().find(|asked| RecordedRequest::is_watch(asked)).expect("Widgets are watched");
     assert_eq!(watch.parameter("labelSelector"), Some("team=x,color"));
     assert_eq!(watch.parameter("fieldSelector"), Some("spec.color!=blue,metadata.name!=z"));
     running.end().await

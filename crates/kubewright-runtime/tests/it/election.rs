@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use k8s_openapi::api::coordination::v1::Lease;
 use kube::api::{Patch, PatchParams, PostParams};
-use kubewright_runtime::{ElectionEnd, ElectionMetrics, Fenced, Leadership};
+use kubewright_runtime::internal::{ElectionEnd, ElectionMetrics, Fenced, Leadership};
 use prometheus_client::registry::Registry;
 use tokio::time::{sleep, timeout};
 

@@ -10,9 +10,8 @@ use jiff::Timestamp;
 use k8s_openapi::api::coordination::v1::Lease;
 use kube::{Api, Client};
 use kubewright_apiserver::ApiServer;
-use kubewright_runtime::{
-    Election, ElectionEnd, ElectionOptions, Fence, Leadership, TokioClock, ordered_watch,
-};
+use kubewright_runtime::internal::{Election, ElectionEnd, Fence, Leadership, ordered_watch};
+use kubewright_runtime::{LeaderElectionOptions, TokioClock};
 use tokio::sync::{oneshot, watch};
 use tokio::task::JoinHandle;
 use tokio::time::Instant;
@@ -84,10 +83,10 @@ impl World {
         };
         let client = Client::new(wire, "default");
         let rng = fastrand::Rng::with_seed(seed);
-        let options = ElectionOptions {
+        let options = LeaderElectionOptions {
             namespace: Some("default".to_owned()),
             identity: Some(identity.to_owned()),
-            ..ElectionOptions::new("lock")
+            ..LeaderElectionOptions::new("lock")
         };
         let election = Election::new(client, options, Arc::new(self.clock), rng);
         (election.expect("the options are valid"), line)

@@ -8,7 +8,7 @@ use k8s_openapi::api::core::v1::ConfigMap;
 use kube::api::{Api, ListParams, PostParams, WatchEvent, WatchParams};
 use tokio::time::Instant;
 
-use crate::world::{Asked, Effect, World, config_map, soon};
+use crate::world::{Effect, RecordedRequest, World, config_map, soon};
 
 fn maps(world: &World) -> Api<ConfigMap> {
     Api::default_namespaced(world.kube.clone())
@@ -19,8 +19,8 @@ async fn requests_are_recorded() -> Result<()> {
     let world = World::new();
     maps(&world).list(&ListParams::default().labels("app in (a,b)").limit(5)).await?;
     maps(&world).create(&PostParams::default(), &config_map("a")).await?;
-    let asked = world.faults.asked();
-    let lines: Vec<String> = asked.iter().map(Asked::line).collect();
+    let asked = world.faults.requests();
+    let lines: Vec<String> = asked.iter().map(RecordedRequest::line).collect();
     assert_eq!(
         lines,
         ["GET /api/v1/namespaces/default/configmaps", "POST /api/v1/namespaces/default/configmaps"]
@@ -76,7 +76,7 @@ async fn open_watches_can_be_stalled_cut_ended_and_expired() -> Result<()> {
     world.namespace("other").await?;
     let open =
         async || maps(&world).watch(&WatchParams::default(), "0").await.map(futures_util::StreamExt::boxed);
-    let is_watch = |asked: &Asked| asked.is_watch() && asked.path.contains("/default/");
+    let is_watch = |asked: &RecordedRequest| asked.is_watch() && asked.path.contains("/default/");
 
     let (mut first, mut second) = (open().await?, open().await?);
     world.config_maps(&["a"]).await?;
@@ -113,7 +113,7 @@ async fn open_watches_can_be_stalled_cut_ended_and_expired() -> Result<()> {
     drop((third, fourth));
 
     // Mute works without an open watch: the watch is silent from the start.
-    world.faults.next(1, Effect::Mute, Asked::is_watch);
+    world.faults.next(1, Effect::Mute, RecordedRequest::is_watch);
     let mut fifth = open().await?;
     assert!(tokio::time::timeout(Duration::from_mins(1), fifth.try_next()).await.is_err());
     world.faults.heal();

@@ -14,7 +14,7 @@ use kubewright_runtime::finalizer::{self, Event};
 use kubewright_runtime::{CacheOptions, Client, Gvk, Key, Patch};
 use serde_json::json;
 
-use crate::world::{Asked, Effect, World, config_map, eventually, settle, soon};
+use crate::world::{Effect, RecordedRequest, World, config_map, eventually, settle, soon};
 
 const NAME: &str = "example.org/cleanup";
 const OTHER: &str = "example.org/other";
@@ -80,20 +80,20 @@ async fn a_finalizer_is_added_once_and_the_cleanup_runs_once() -> Result<()> {
     // Added, and applied in the same call.
     assert_eq!(seen.reconcile(&client, &object).await?, "applied");
     assert_eq!(now(&client).await?.finalizers(), [NAME]);
-    assert_eq!(world.faults.count(Asked::is_write), 1);
-    assert_eq!(world.faults.asked()[0].content_type, "application/json-patch+json");
+    assert_eq!(world.faults.count(RecordedRequest::is_write), 1);
+    assert_eq!(world.faults.requests()[0].content_type, "application/json-patch+json");
     // Applied without another write.
     for _ in 0..3 {
         assert_eq!(seen.reconcile(&client, &*now(&client).await?).await?, "applied");
     }
-    assert_eq!((seen.counts(), world.faults.count(Asked::is_write)), ((4, 0), 1));
+    assert_eq!((seen.counts(), world.faults.count(RecordedRequest::is_write)), ((4, 0), 1));
 
     delete(&world).await?;
     let going = now(&client).await?;
     assert!(going.metadata.deletion_timestamp.is_some());
     assert_eq!(seen.reconcile(&client, &going).await?, "cleaned");
     assert!(client.get_opt::<ConfigMap>(&key()).await?.is_none());
-    assert_eq!((seen.counts(), world.faults.count(Asked::is_write)), ((4, 1), 2));
+    assert_eq!((seen.counts(), world.faults.count(RecordedRequest::is_write)), ((4, 1), 2));
     // A stale object is cleaned up again, which is not an error.
     assert_eq!(seen.reconcile(&client, &going).await?, "cleaned");
     Ok(())
@@ -114,7 +114,7 @@ async fn a_cleanup_that_fails_keeps_the_object() -> Result<()> {
         assert_eq!(error.to_string(), "cleanup failed");
         assert!(error.downcast_ref::<finalizer::Error>().is_none());
     }
-    assert_eq!(world.faults.count(Asked::is_write), 0);
+    assert_eq!(world.faults.count(RecordedRequest::is_write), 0);
     assert_eq!(now(&client).await?.finalizers(), [NAME]);
     Seen::default().reconcile(&client, &*now(&client).await?).await?;
     assert!(client.get_opt::<ConfigMap>(&key()).await?.is_none());
@@ -248,7 +248,7 @@ async fn errors_of_the_server_are_distinct_from_those_of_the_reconciler() -> Res
     let client = world.client();
     let object = Arc::new(client.create(&config_map("a")).await?);
     let fail = async |_: Event<'_, ConfigMap>| -> Result<()> { Err(Mine)? };
-    world.faults.next(1, Effect::Refuse, Asked::is_write);
+    world.faults.next(1, Effect::Refuse, RecordedRequest::is_write);
     let error = finalizer::run(&client, &*object, NAME, fail).await.unwrap_err();
     let Some(finalizer::Error::Add { source, .. }) = error.downcast_ref() else { panic!("{error:?}") };
     assert!(matches!(source, Error::Send(_)));
@@ -257,7 +257,7 @@ async fn errors_of_the_server_are_distinct_from_those_of_the_reconciler() -> Res
     assert!(error.is::<Mine>());
 
     delete(&world).await?;
-    world.faults.next(1, Effect::Status(403, "Forbidden"), Asked::is_write);
+    world.faults.next(1, Effect::Status(403, "Forbidden"), RecordedRequest::is_write);
     let done = async |_: Event<'_, ConfigMap>| -> Result<()> { Ok(()) };
     let error = finalizer::run(&client, &*now(&client).await?, NAME, done).await.unwrap_err();
     let Some(finalizer::Error::Remove { source, .. }) = error.downcast_ref() else { panic!("{error:?}") };
@@ -274,7 +274,7 @@ async fn a_write_that_fails_for_another_reason_is_not_retried() -> Result<()> {
     let world = World::new();
     let client = world.client();
     let object = Arc::new(client.create(&config_map("a")).await?);
-    let patches = |asked: &Asked| asked.method == Method::PATCH;
+    let patches = |asked: &RecordedRequest| asked.method == Method::PATCH;
     world.faults.every(Effect::Status(422, "Invalid"), patches);
     let error = finalizer::ensure(&client, &*object, NAME).await.unwrap_err();
     assert!(matches!(error, finalizer::Error::Add { .. }));

@@ -9,15 +9,17 @@ use anyhow::{Context as _, Result};
 use k8s_openapi::api::core::v1::ConfigMap;
 use kube::api::PostParams;
 use kubewright_runtime::controller::Trigger;
-use kubewright_runtime::journal::{Cause, Ended, Ending, Record, Request, Started};
-use kubewright_runtime::{Context, Error, Key, Manager, ManagerOptions, Outcome, Patch, terminal};
+use kubewright_runtime::internal::journal::{Cause, Ended, Ending, Record, Request, Started};
+use kubewright_runtime::{
+    Context, Key, Manager, ManagerOptions, Outcome, Patch, ReconcileError as Error, terminal,
+};
 use serde_json::json;
 use tokio::io::{AsyncBufReadExt as _, BufReader, Lines};
 use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::{Semaphore, mpsc};
 
 use crate::operator::{Acts, KeyActs, Log, Running, owner, patch, touch};
-use crate::world::{Asked, Effect, Widget, World, config_map, eventually, soon, widget};
+use crate::world::{Effect, RecordedRequest, Widget, World, config_map, eventually, soon, widget};
 
 /// A listener of the journal.
 pub(crate) struct Listener {
@@ -142,7 +144,7 @@ async fn a_started_record_has_the_causing_object_and_its_changed_fields() -> Res
     assert_eq!((started.controller.as_str(), started.kind.as_deref()), ("widget", Some("Widget")));
     assert_eq!((started.namespace.as_deref(), started.name.as_str()), (Some("default"), "a"));
     assert_eq!((started.attempt, started.more_causes), (0, 0));
-    let initial = |of| cause(Trigger::Found, Some(of), &[]);
+    let initial = |of| cause(Trigger::Initial, Some(of), &[]);
     let both = [initial(("Widget", "a")), initial(("ConfigMap", "child"))];
     assert!(both.iter().all(|cause| started.causes.contains(cause)), "{:?}", started.causes);
     assert_eq!((ended.outcome, ended.after_s, ended.error), (Ending::Done, None, None));
@@ -153,12 +155,12 @@ async fn a_started_record_has_the_causing_object_and_its_changed_fields() -> Res
     let (started, ..) = connection.reconcile().await?;
     let child = world.api::<ConfigMap>().get("child").await?;
     assert_eq!(started.causes[0].resource_version, child.metadata.resource_version);
-    let changed = [cause(Trigger::Changed, Some(("ConfigMap", "child")), &["data.key"])];
+    let changed = [cause(Trigger::Modified, Some(("ConfigMap", "child")), &["data.key"])];
     assert_eq!(unversioned(started.causes), changed);
     patch::<Widget>(&world, "a", json!({"spec": {"color": "blue", "replicas": 2}})).await?;
     let (started, ..) = connection.reconcile().await?;
     let fields = ["spec.color", "spec.replicas"];
-    assert_eq!(unversioned(started.causes), [cause(Trigger::Changed, Some(("Widget", "a")), &fields)]);
+    assert_eq!(unversioned(started.causes), [cause(Trigger::Modified, Some(("Widget", "a")), &fields)]);
     world.api::<ConfigMap>().delete("child", &kube::api::DeleteParams::default()).await?;
     let (started, ..) = connection.reconcile().await?;
     assert_eq!(started.causes, [cause(Trigger::Deleted, Some(("ConfigMap", "child")), &[])]);
@@ -239,14 +241,14 @@ async fn a_request_without_a_response_is_recorded_with_its_error() -> Result<()>
     });
     let timeout = Duration::from_millis(100);
     manager.key_controller("asker", acts).channel(asked).timeout(timeout).register()?;
-    world.faults.next(1, Effect::Refuse, |asked: &Asked| asked.path.ends_with("/refused"));
-    world.faults.every(Effect::Hang, |asked: &Asked| asked.path.ends_with("/hangs"));
+    world.faults.next(1, Effect::Refuse, |asked: &RecordedRequest| asked.path.ends_with("/refused"));
+    world.faults.every(Effect::Hang, |asked: &RecordedRequest| asked.path.ends_with("/hangs"));
     let running = Running::start(&manager);
     let mut connection = listener.accept().await?;
 
     ask.send(Key::cluster("refused")).await?;
     let (started, ended, requests) = connection.reconcile().await?;
-    assert_eq!((started.kind, started.causes), (None, vec![cause(Trigger::Asked, None, &[])]));
+    assert_eq!((started.kind, started.causes), (None, vec![cause(Trigger::Channel, None, &[])]));
     assert_eq!(ended.outcome, Ending::Error);
     assert_eq!((requests.len(), requests[0].status), (1, None));
     assert!(requests[0].error.as_ref().is_some_and(|error| !error.is_empty()), "{requests:?}");
@@ -276,7 +278,7 @@ async fn an_ended_record_has_the_result_and_the_requeue_delay() -> Result<()> {
     let (manager, (ask, asked)) = (listener.manager(&world)?, mpsc::channel(8));
     let acts = KeyActs::new(|cx: &Context| {
         let (name, again) =
-            (cx.key().name().to_owned(), cx.causes().iter().all(|it| it.trigger != Trigger::Asked));
+            (cx.key().name().to_owned(), cx.causes().iter().all(|it| it.trigger != Trigger::Channel));
         Box::pin(async move {
             match name.as_str() {
                 _ if again => Ok(Outcome::done()),
@@ -404,7 +406,7 @@ async fn a_listener_that_reconnects_receives_later_reconciles() -> Result<()> {
     touch::<ConfigMap>(&world, "a", "1").await?;
     let (started, ..) = second.reconcile().await?;
     let changed = ["metadata.annotations"];
-    assert_eq!(unversioned(started.causes), [cause(Trigger::Changed, Some(("ConfigMap", "a")), &changed)]);
+    assert_eq!(unversioned(started.causes), [cause(Trigger::Modified, Some(("ConfigMap", "a")), &changed)]);
     running.end().await
 }
 

@@ -27,6 +27,7 @@ mod health;
 mod informer;
 mod journal;
 mod journal_reviews;
+mod kube_client;
 mod manager;
 mod manager_changes;
 mod manager_proofs;

@@ -12,8 +12,8 @@ use k8s_openapi::api::core::v1::ConfigMap;
 use kube::api::{DeleteParams, ListParams, PostParams};
 use kubewright_runtime::owner::set_controller_reference;
 use kubewright_runtime::{
-    Delete, Error, Key, Manager, ManagerError, ManagerOptions, Outcome, Patch, client, consistently,
-    eventually,
+    Delete, Key, Manager, ManagerError, ManagerOptions, Outcome, Patch, ReconcileError as Error, client,
+    consistently, eventually,
 };
 use serde_json::json;
 use tokio::sync::Notify;
@@ -22,7 +22,7 @@ use tokio::time::Instant;
 use crate::manager::{holder, is_lease, replica, two_worlds};
 use crate::operator::{Acts, Notes, Running, manager, metric, patch, touch};
 use crate::seeds::seeds;
-use crate::world::{Asked, Effect, Widget, World, config_map, settle, widget};
+use crate::world::{Effect, RecordedRequest, Widget, World, config_map, settle, widget};
 
 /// The renew deadline: how long a leader may write after its last renewal.
 const RENEW: Duration = Duration::from_secs(10);
@@ -48,7 +48,7 @@ fn sign(name: &str) -> Patch {
     Patch::merge(json!({"metadata": {"annotations": {"signed": name}}}))
 }
 
-fn is_signature(asked: &Asked) -> bool {
+fn is_signature(asked: &RecordedRequest) -> bool {
     asked.is_write() && asked.path.ends_with("/configmaps/a")
 }
 
@@ -76,8 +76,8 @@ async fn contending() -> Result<(World, World, Running, Running)> {
 }
 
 /// When a matching request was last sent.
-fn last(world: &World, matches: fn(&Asked) -> bool) -> Option<Instant> {
-    world.faults.asked().into_iter().filter(matches).map(|asked| asked.at).next_back()
+fn last(world: &World, matches: fn(&RecordedRequest) -> bool) -> Option<Instant> {
+    world.faults.requests().into_iter().filter(matches).map(|asked| asked.at).next_back()
 }
 
 #[tokio::test(start_paused = true)]
@@ -95,7 +95,7 @@ async fn a_leader_that_cannot_renew_stops_writing_at_the_renew_deadline() -> Res
     let end = last(&first, is_signature).expect("it wrote") - renewed;
     assert!(end < RENEW, "the last write was sent {end:?} after the last renewal");
     assert!(end + Duration::from_secs(1) > RENEW, "it wrote until shortly before the deadline: {end:?}");
-    let begin = second.faults.asked().into_iter().find(is_signature).expect("it writes").at - renewed;
+    let begin = second.faults.requests().into_iter().find(is_signature).expect("it writes").at - renewed;
     assert!(begin >= LEASE, "the next leader wrote {begin:?} after the last renewal");
     standby.end().await
 }
@@ -109,7 +109,7 @@ async fn a_leader_whose_connection_hangs_stops_and_its_writes_do_not_arrive_late
     let error = leader.failed().await?;
     assert!(matches!(error, ManagerError::LeadershipLost), "{error}");
     assert!(renewed.elapsed() < RENEW + Duration::from_secs(1));
-    assert!(last(&first, Asked::is_write).expect("it wrote") - renewed < RENEW);
+    assert!(last(&first, RecordedRequest::is_write).expect("it wrote") - renewed < RENEW);
     eventually(Duration::from_mins(1), async || signs(&second, "two").await).await?;
     // Longer than any request is in flight.
     consistently(Duration::from_mins(4), async || signs(&second, "two").await).await?;
@@ -193,7 +193,7 @@ fn a_paused_leader_writes_nothing_when_it_resumes() -> Result<()> {
     one.stood_still(Duration::from_mins(1));
     one.runs(Duration::from_mins(1));
     let writes: Vec<String> =
-        first.faults.asked().iter().filter(|asked| asked.is_write()).map(Asked::line).collect();
+        first.faults.requests().iter().filter(|asked| asked.is_write()).map(RecordedRequest::line).collect();
     assert_eq!(writes, [""; 0], "no write is sent, not even an event or a renewal");
     let error = one.does(leader.failed())?;
     assert!(matches!(error, ManagerError::LeadershipLost), "{error}");
@@ -301,8 +301,8 @@ async fn strike(world: &World, rng: &mut fastrand::Rng) -> Result<()> {
     let name = format!("w{}", rng.u8(..8));
     let color = ["red", "green", "blue"][rng.usize(..3)];
     // An operator that loses its Lease stops, which other tests cover.
-    let any = |asked: &Asked| !is_lease(asked);
-    let write = |asked: &Asked| asked.is_write() && !is_lease(asked);
+    let any = |asked: &RecordedRequest| !is_lease(asked);
+    let write = |asked: &RecordedRequest| asked.is_write() && !is_lease(asked);
     match rng.u8(..16) {
         0..4 => match api.get_opt(&name).await? {
             None => drop(api.create(&PostParams::default(), &widget(&name, color)).await?),
@@ -350,7 +350,7 @@ async fn state_converges_after_random_faults() -> Result<()> {
             // Both counters only grow, so a check every ten seconds suffices. `consistently` polls far more often.
             for _ in 0..60 {
                 tokio::time::sleep(Duration::from_secs(10)).await;
-                let seen = (notes.len(), world.faults.count(Asked::is_write));
+                let seen = (notes.len(), world.faults.count(RecordedRequest::is_write));
                 ensure!(seen == (runs, 0), "{runs} runs before, then {seen:?}");
             }
             Ok(())
@@ -385,7 +385,7 @@ async fn a_restart_reconciles_ten_thousand_objects_once_each() -> Result<()> {
         let runs = runs.lock().unwrap().clone();
         assert_eq!(runs.len(), OBJECTS, "round {round}");
         assert!(runs.values().all(|runs| *runs == 1), "round {round}");
-        assert_eq!(world.faults.asked().len(), 1, "one watch delivers all objects");
+        assert_eq!(world.faults.requests().len(), 1, "one watch delivers all objects");
         running.end().await?;
     }
     Ok(())
@@ -406,13 +406,13 @@ async fn persistent_errors_are_retried_with_backoff() -> Result<()> {
         })
     });
     manager.controller(acts).concurrency(16).register()?;
-    world.faults.every(Effect::Status(503, "ServiceUnavailable"), Asked::is_write);
+    world.faults.every(Effect::Status(503, "ServiceUnavailable"), RecordedRequest::is_write);
     let running = Running::start(&manager);
     let mut before = 0;
     let mut asked = Vec::new();
     for _ in 0..6 {
         tokio::time::sleep(Duration::from_mins(10)).await;
-        let now = world.faults.count(Asked::is_write);
+        let now = world.faults.count(RecordedRequest::is_write);
         asked.push(now - before);
         before = now;
     }
@@ -503,7 +503,7 @@ fn trace(seed: u64) -> Result<String> {
         running.end().await?;
 
         let mut trace = String::new();
-        for asked in world.faults.asked() {
+        for asked in world.faults.requests() {
             writeln!(trace, "{:?} {} {:?}", asked.at - start, asked.line(), asked.query)?;
         }
         for (at, note) in notes.timed() {

@@ -17,7 +17,7 @@ use kubewright_runtime::{
 use serde_json::json;
 
 use crate::operator::{Acts, Log, Notes, Running, manager, metric, patch, touch};
-use crate::world::{Asked, Effect, Widget, WidgetStatus, World, config_map, settle, widget};
+use crate::world::{Effect, RecordedRequest, Widget, WidgetStatus, World, config_map, settle, widget};
 
 const NAME: &str = "example.org/cleanup";
 
@@ -78,7 +78,7 @@ async fn a_reconciler_passes_its_object_reference_to_all_helpers() -> Result<()>
     touch::<Widget>(&world, "a", "1").await?;
     tokio::time::sleep(Duration::from_secs(1)).await;
     let writes = world.faults.count(|asked| asked.is_write() && !asked.path.contains("/events"));
-    assert_eq!(writes, 0, "{:?}", world.faults.asked());
+    assert_eq!(writes, 0, "{:?}", world.faults.requests());
     running.end().await
 }
 
@@ -327,7 +327,7 @@ async fn a_status_field_can_be_unset_and_the_same_status_is_not_sent() -> Result
     assert_eq!(status(&world).await?, Some(phase(1, None)));
     world.faults.forget();
     assert!(client.set_status(&*fresh().await?, phase(1, None)).await?.is_none());
-    assert_eq!(world.faults.count(Asked::is_write), 0);
+    assert_eq!(world.faults.count(RecordedRequest::is_write), 0);
     // Unknown fields belong to another controller.
     let raw: Api<Widget> = world.api();
     assert_eq!(raw.get("a").await?.metadata.managed_fields.map(|fields| fields.len()), Some(2));
@@ -351,7 +351,7 @@ async fn a_status_is_sent_again_for_a_new_version_unless_the_status_changed() ->
     let now = client.get::<Widget>(&key()).await?;
     world.faults.forget();
     assert!(client.set_status(&*now, phase(2, None)).await.unwrap_err().is_conflict());
-    assert_eq!(world.faults.count(Asked::is_write), 5);
+    assert_eq!(world.faults.count(RecordedRequest::is_write), 5);
     Ok(())
 }
 
@@ -480,7 +480,7 @@ async fn an_object_that_no_longer_matches_the_selector_is_deselected() -> Result
     }
     let (manager, notes) = (manager(&world)?, Notes::new());
     let (ask, asked) = tokio::sync::mpsc::channel(1);
-    let controller = manager.controller_of(Ends(notes.clone()), Watch::new().labels("app=web"));
+    let controller = manager.controller_with(Ends(notes.clone()), Watch::new().labels("app=web"));
     controller.channel(asked).register()?;
     let running = Running::start(&manager);
     settle().await;

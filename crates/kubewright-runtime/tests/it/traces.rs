@@ -11,8 +11,9 @@ use anyhow::{Context as _, Result, bail, ensure};
 use http::{Method, Request, StatusCode};
 use http_body_util::BodyExt as _;
 use k8s_openapi::api::core::v1::ConfigMap;
-use kubewright_runtime::serve::{Handler, text};
-use kubewright_runtime::{Context, Manager, Outcome, Patch, Reconciler, logs, traces};
+use kubewright_runtime::internal::serve::{Handler, text};
+use kubewright_runtime::internal::traces;
+use kubewright_runtime::{Context, Manager, Outcome, Patch, Reconciler, logs};
 use serde_json::json;
 use tower::ServiceExt as _;
 

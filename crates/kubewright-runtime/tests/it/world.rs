@@ -20,7 +20,7 @@ use kubewright_runtime::{Cache, CacheOptions, Client};
 use serde::{Deserialize, Serialize};
 use tokio_util::sync::{CancellationToken, DropGuard};
 
-pub(crate) use self::faults::{Asked, Effect, Faults};
+pub(crate) use self::faults::{Effect, Faults, RecordedRequest};
 
 /// 2026-01-01T00:00:00Z in microseconds.
 pub(crate) const START: i64 = 1_767_225_600_000_000;

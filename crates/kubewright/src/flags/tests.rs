@@ -13,13 +13,13 @@ fn settle(arguments: &[&str], watch_namespace: Option<&str>) -> Settings {
 
 #[test]
 fn the_command_line_is_consistent() {
-    Operator::new("guestbook", "1.2.3").command().debug_assert();
+    command::<crate::operator::NoFlags>("guestbook", "1.2.3", "").debug_assert();
 }
 
 #[test]
 fn the_examples_of_the_help_parse() {
     let operator = Operator::new("guestbook", "1.2.3");
-    let help = operator.command().render_help().to_string();
+    let help = operator.help();
     let calls: Vec<&str> = help.lines().filter(|line| line.starts_with("  guestbook ")).collect();
     assert_eq!(calls.len(), 3);
     for call in calls {
@@ -75,16 +75,16 @@ fn leader_election_flags_apply_only_with_leader_elect() {
         "--leader-election-retry-period=5s",
     ];
     let election = settle(&[&lease[..], &times].concat(), None).manager.leader_election.unwrap();
-    let wanted = ElectionOptions {
+    let wanted = LeaderElectionOptions {
         namespace: Some("n".to_owned()),
         lease_duration: Duration::from_mins(1),
         renew_deadline: Duration::from_secs(40),
         retry_period: Duration::from_secs(5),
-        ..ElectionOptions::new("l")
+        ..LeaderElectionOptions::new("l")
     };
     assert_eq!(election, wanted);
     let election = settle(&["--leader-elect"], None).manager.leader_election.unwrap();
-    assert_eq!(election, ElectionOptions::new("guestbook.example.com"));
+    assert_eq!(election, LeaderElectionOptions::new("guestbook.example.com"));
 }
 
 #[test]

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use kubewright::prelude::*;
 use kubewright::serde::{Deserialize, Serialize};
 use kubewright::serde_json::{self, json};
-use kubewright::{kube, schemars};
+use kubewright::{Client, kube, schemars};
 use kubewright_apiserver::{ApiServer, Options};
 
 #[derive(CustomResource, KubeSchema, ApplyConfiguration, Serialize, Deserialize, Clone, Debug)]

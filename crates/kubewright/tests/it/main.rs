@@ -2,9 +2,11 @@
 
 mod apply;
 mod declare;
+mod documentation;
 mod flags;
 mod kinds;
 mod monitoring;
 mod object;
 mod object_kinds;
+mod prelude;
 mod troubleshooting;

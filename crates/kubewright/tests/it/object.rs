@@ -9,7 +9,7 @@ use kubewright::owner::{controller_of, set_controller_reference};
 use kubewright::prelude::*;
 use kubewright::serde::{Deserialize, Serialize};
 use kubewright::serde_json::{self, Value, json};
-use kubewright::{kube, schemars};
+use kubewright::{Client, Key, kube, object, schemars};
 use kubewright_apiserver::{ApiServer, Options};
 
 #[derive(CustomResource, KubeSchema, Serialize, Deserialize, Clone, Debug)]

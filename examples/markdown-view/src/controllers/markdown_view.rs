@@ -4,11 +4,11 @@ mod children;
 
 use k8s_openapi::api::apps::v1::Deployment;
 use k8s_openapi::api::core::v1::{ConfigMap, Service};
-use kubewright::RegisterError;
 use kubewright::condition::{ConditionUpdate, is_true, set_condition};
 use kubewright::metrics::Metrics;
 use kubewright::prelude::*;
 use kubewright::prometheus_client::metrics::{family::Family, gauge::Gauge};
+use kubewright::{Context, Key, RegisterError, Result};
 
 use crate::api::v1::MarkdownView;
 

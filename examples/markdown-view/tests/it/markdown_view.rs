@@ -10,9 +10,9 @@ use k8s_openapi::api::apps::v1::Deployment;
 use k8s_openapi::api::core::v1::{ConfigMap, Service};
 use k8s_openapi::api::events::v1::Event;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Condition;
-use kubewright::ManagerOptions;
 use kubewright::condition::{is_false, is_true};
 use kubewright::prelude::*;
+use kubewright::{Key, ListOptions, ManagerOptions, Object, Patch};
 use kubewright_envtest::{Environment, Running, consistently, eventually, matches_yaml};
 use markdown_view::api::v1::MarkdownView;
 use markdown_view::controllers;
@@ -88,7 +88,8 @@ impl Operator {
 
     /// Events about the sample.
     async fn events(&self) -> Result<Vec<std::sync::Arc<Event>>> {
-        let mut events = self.env.runtime_client().list::<Event>(&List::namespace(&self.namespace)).await?;
+        let mut events =
+            self.env.runtime_client().list::<Event>(&ListOptions::namespace(&self.namespace)).await?;
         events.retain(|event| {
             event.regarding.as_ref().is_some_and(|about| about.kind.as_deref() == Some("MarkdownView"))
         });
@@ -213,8 +214,8 @@ async fn the_generated_role_has_exactly_the_needed_permissions() -> Result<()> {
     let operator = operator().await?;
     operator.becomes_available().await?;
     if operator.env.capabilities().generated_role {
-        let asked = operator.env.faults().operator().asked();
-        assert!(asked.iter().all(|it| it.user.starts_with("system:serviceaccount:")), "{asked:?}");
+        let request = operator.env.faults().operator().requests();
+        assert!(request.iter().all(|it| it.user.starts_with("system:serviceaccount:")), "{request:?}");
         assert_eq!(operator.env.refused_permissions(), []);
         assert_eq!(operator.env.unused_permissions(), []);
     }
@@ -227,8 +228,9 @@ async fn an_unchanged_view_causes_no_writes() -> Result<()> {
     operator.becomes_available().await?;
     let writes = || {
         let children = ["configmaps", "deployments", "services"];
-        let of_children = |it: &kubewright_envtest::Asked| children.iter().any(|kind| it.is_of(kind));
-        operator.env.faults().count(|asked| asked.is_write() && of_children(asked))
+        let of_children =
+            |it: &kubewright_envtest::RecordedRequest| children.iter().any(|kind| it.is_of(kind));
+        operator.env.faults().count(|request| request.is_write() && of_children(request))
     };
     // One write per object, regardless of the number of Deployment status updates.
     let (runs, before) = (operator.runs(), writes());

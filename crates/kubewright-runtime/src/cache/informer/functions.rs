@@ -13,11 +13,13 @@ use super::{Informer, Part};
 use crate::cache::entry::{Entry, Transform};
 use crate::cache::store::{Index, Indexed};
 use crate::error::panic_message;
+use crate::reconcile::OWNER_INDEX;
 
 /// Computes the index values of an object.
 pub(in crate::cache) type IndexFn = Arc<dyn Fn(&Entry) -> Vec<String> + Send + Sync>;
 
 /// An index function and its name.
+#[derive(Clone)]
 pub(super) struct Indexer {
     name: Arc<str>,
     /// Identifies the function; `None` if it cannot be compared with others.
@@ -44,11 +46,24 @@ impl Informer {
         true
     }
 
-    /// Copies the indexes to another informer, which has no objects yet.
-    pub(in crate::cache) fn copy_indexes(&self, other: &Self) {
-        for indexer in self.indexers().iter() {
-            other.add_index(&indexer.name, indexer.function, indexer.values.clone());
-        }
+    /// Copies some indexes to another informer, which has no objects yet. Returns the name of an index that the other
+    /// has with another function.
+    pub(in crate::cache) fn copy_indexes(
+        &self,
+        other: &Self,
+        copies: impl Fn(&str) -> bool,
+    ) -> Option<Arc<str>> {
+        let mut indexers = self.indexers().clone();
+        indexers.retain(|indexer| copies(&indexer.name));
+        let mut taken =
+            indexers.into_iter().filter(|it| !other.add_index(&it.name, it.function, it.values.clone()));
+        taken.next().map(|indexer| indexer.name)
+    }
+
+    /// The names of the indexes that the operator registered.
+    pub(in crate::cache) fn index_names(&self) -> Vec<Arc<str>> {
+        let own = |name: &Arc<str>| **name != *OWNER_INDEX;
+        self.indexers().iter().map(|indexer| indexer.name.clone()).filter(own).collect()
     }
 
     /// Calls an index function. If it panics, the object has no values.

@@ -28,6 +28,7 @@ const WITHIN: Duration = Duration::from_mins(1);
 
 /// An exec plugin returned no credentials.
 #[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
 pub enum PluginError {
     /// The command is missing.
     #[error("the kubeconfig's user has exec without a command; set the command of the plugin")]

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::fmt::Write as _;
 
 use super::*;
-use crate::ElectionOptions;
+use crate::LeaderElectionOptions;
 
 const MIDNIGHT: i64 = 1_767_225_600;
 
@@ -39,11 +39,11 @@ impl Script {
         Self::with(|_| ())
     }
 
-    fn with(change: impl FnOnce(&mut ElectionOptions)) -> Self {
-        let mut options = ElectionOptions {
+    fn with(change: impl FnOnce(&mut LeaderElectionOptions)) -> Self {
+        let mut options = LeaderElectionOptions {
             namespace: Some("default".to_owned()),
             identity: Some("me".to_owned()),
-            ..ElectionOptions::new("lock")
+            ..LeaderElectionOptions::new("lock")
         };
         change(&mut options);
         let mut rng = fastrand::Rng::with_seed(7);

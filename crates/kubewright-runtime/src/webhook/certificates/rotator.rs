@@ -21,7 +21,7 @@ use crate::certs::{CertificateError, Certificates};
 use crate::client::{self, Client};
 use crate::error::Chain;
 use crate::events::Recorder;
-use crate::{Clock, Key, List};
+use crate::{Clock, Key, ListOptions};
 
 /// The delay after the first failure. It doubles with each further one.
 const FIRST_PAUSE: Duration = Duration::from_secs(1);
@@ -342,7 +342,7 @@ impl Rotator {
     /// Watches the Secret and possible targets. Without permission to watch, rounds run periodically only.
     fn changes(&self) -> BoxStream<'static, ()> {
         let namespace = self.options.secret.namespace().unwrap_or_default();
-        let secret = List::namespace(namespace).field("metadata.name", self.options.secret.name());
+        let secret = ListOptions::namespace(namespace).field("metadata.name", self.options.secret.name());
         let secrets = self.client.watch::<Secret>(&secret).ok();
         let secrets = secrets.map(|events| events.map(|_| ()).boxed());
         let targets = targets::changes(&self.client, self.options.targets);

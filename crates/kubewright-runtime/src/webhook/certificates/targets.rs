@@ -16,7 +16,7 @@ use serde_json::{Value, json};
 
 use crate::client::{Client, Error, Patch};
 use crate::kind::{Kind, Object};
-use crate::{Key, List};
+use crate::{Key, ListOptions};
 
 /// The Service in front of the replicas.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -86,7 +86,7 @@ pub(super) async fn find(
     kinds: TargetKinds,
 ) -> Result<Vec<Found>, (&'static str, Error)> {
     async fn list<K: Object>(client: &Client, wanted: bool) -> Result<Vec<Arc<K>>, Error> {
-        if wanted { client.list::<K>(&List::all()).await } else { Ok(Vec::new()) }
+        if wanted { client.list::<K>(&ListOptions::all()).await } else { Ok(Vec::new()) }
     }
     let mut found = Vec::new();
     let mutating = list::<MutatingWebhookConfiguration>(client, kinds.mutating).await;
@@ -138,7 +138,7 @@ pub(super) fn changes(client: &Client, kinds: TargetKinds) -> Vec<BoxStream<'sta
         if !wanted {
             return None;
         }
-        client.watch::<K>(&List::all()).ok().map(|events| events.map(|_| ()).boxed())
+        client.watch::<K>(&ListOptions::all()).ok().map(|events| events.map(|_| ()).boxed())
     }
     let watches = [
         watch::<MutatingWebhookConfiguration>(client, kinds.mutating),

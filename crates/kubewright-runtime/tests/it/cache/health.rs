@@ -56,7 +56,7 @@ async fn a_watch_that_fails_for_more_than_two_minutes_fails_readiness() -> Resul
     );
     assert!(failures.is_some_and(|failures| failures > 3.0), "{failures:?}");
     // Reads still return the last known objects.
-    assert_eq!(manager.cache().list::<ConfigMap>(&kubewright_runtime::List::all())?.len(), 1);
+    assert_eq!(manager.cache().list::<ConfigMap>(&kubewright_runtime::ListOptions::all())?.len(), 1);
     world.faults.heal();
     eventually_within(Duration::from_secs(62), "the watch", || manager.cache().health().is_ok()).await;
     assert!(failing(&manager) < 0.001);

@@ -8,7 +8,7 @@ use k8s_openapi::api::core::v1::{ConfigMap, Namespace, Pod};
 use kube::api::{DeleteParams, PostParams};
 use kubewright_runtime::cache::Index;
 use kubewright_runtime::client::Error;
-use kubewright_runtime::{Cache, CacheOptions, Key, List, RegisterError};
+use kubewright_runtime::{Cache, CacheOptions, Key, ListOptions, RegisterError};
 use tokio_util::sync::CancellationToken;
 
 use crate::world::{World, eventually, pod, soon};
@@ -36,7 +36,7 @@ async fn an_index_finds_objects_by_a_field() -> Result<()> {
     // One object before the index exists, and one after.
     running.cache.index("spec.nodeName", node)?;
     let client = world.cached(&running.cache);
-    let on = |node: &str| List::all().field("spec.nodeName", node);
+    let on = |node: &str| ListOptions::all().field("spec.nodeName", node);
     assert_eq!(names(&soon("the list", client.list::<Pod>(&on("node-1"))).await?), ["a"]);
     running.cache.index("image", |pod: &Pod| {
         let containers = pod.spec.iter().flat_map(|spec| &spec.containers);
@@ -54,14 +54,17 @@ async fn an_index_finds_objects_by_a_field() -> Result<()> {
     assert_eq!(names(&client.list::<Pod>(&both.limit(1)).await?), ["a"]);
     let none = on("node-1").field("image", "other");
     assert!(client.list::<Pod>(&none).await?.is_empty());
-    let elsewhere = List::namespace("elsewhere").field("spec.nodeName", "node-1");
+    let elsewhere = ListOptions::namespace("elsewhere").field("spec.nodeName", "node-1");
     assert!(client.list::<Pod>(&elsewhere).await?.is_empty());
     // Names and namespaces need no index.
-    assert_eq!(names(&client.list::<Pod>(&List::all().field("metadata.name", "b")).await?), ["b"]);
-    let here = List::namespace("default");
+    assert_eq!(names(&client.list::<Pod>(&ListOptions::all().field("metadata.name", "b")).await?), ["b"]);
+    let here = ListOptions::namespace("default");
     assert_eq!(names(&client.list::<Pod>(&here.clone().field("metadata.name", "b")).await?), ["b"]);
     assert_eq!(client.list::<Pod>(&here.clone().field("metadata.namespace", "default")).await?.len(), 3);
-    assert_eq!(client.list::<Pod>(&List::all().field("metadata.namespace", "default")).await?.len(), 3);
+    assert_eq!(
+        client.list::<Pod>(&ListOptions::all().field("metadata.namespace", "default")).await?.len(),
+        3
+    );
     assert_eq!(client.list::<Pod>(&here.field("metadata.namespace", "other")).await?.len(), 0);
 
     world.api::<Pod>().delete("a", &DeleteParams::default().grace_period(0)).await?;
@@ -78,7 +81,7 @@ async fn a_field_without_an_index_is_an_error_with_advice() -> Result<()> {
     let running = world.cache(CacheOptions::default());
     running.cache.informer::<Pod>();
     let client = world.cached(&running.cache);
-    let list = List::all().field("spec.nodeName", "node-1");
+    let list = ListOptions::all().field("spec.nodeName", "node-1");
     let error = soon("the list", client.list::<Pod>(&list)).await.unwrap_err();
     assert!(matches!(&error, Error::NoIndex { index, .. } if index == "spec.nodeName"));
     assert!(error.to_string().contains("Cache::index"), "{error}");
@@ -99,7 +102,7 @@ async fn a_second_index_of_the_same_name_is_rejected() -> Result<()> {
     // Another type may use the name, and the first index is kept.
     running.cache.index::<ConfigMap>("node", |_| Vec::new())?;
     soon("the lists", running.cache.synced()).await?;
-    let list = List::all().field("node", "node-1");
+    let list = ListOptions::all().field("node", "node-1");
     assert_eq!(names(&running.cache.list::<Pod>(&list)?), ["a"]);
     Ok(())
 }
@@ -119,11 +122,11 @@ async fn an_index_handle_finds_objects_of_its_type() -> Result<()> {
     assert!(matches!(by_node.get("node-1"), Err(Error::CacheNotSynced(_))));
     soon("the list", cache.synced()).await?;
     assert_eq!(names(&by_node.get("node-1")?), ["a", "b"]);
-    assert_eq!(names(&by_node.list("node-1", &List::namespace("default").limit(1))?), ["a"]);
-    assert!(by_node.list("node-1", &List::all().labels("app=web"))?.is_empty());
+    assert_eq!(names(&by_node.list("node-1", &ListOptions::namespace("default").limit(1))?), ["a"]);
+    assert!(by_node.list("node-1", &ListOptions::all().labels("app=web"))?.is_empty());
     assert!(by_node.get("node-3")?.is_empty());
     // A list by the index name uses the same index. An index that is added later has all objects.
-    assert_eq!(names(&cache.list::<Pod>(&List::all().field(by_node.name(), "node-2"))?), ["c"]);
+    assert_eq!(names(&cache.list::<Pod>(&ListOptions::all().field(by_node.name(), "node-2"))?), ["c"]);
     let by_image = cache.index::<Pod>("image", |_| vec!["nginx".to_owned()])?;
     assert_eq!(by_image.get("nginx")?.len(), 3);
     create(&world, "d", "node-2").await?;
@@ -194,7 +197,7 @@ async fn a_slow_index_function_blocks_neither_reads_nor_readiness() -> Result<()
         namespace.metadata.name.clone().into_iter().collect()
     })?;
     soon("the list", running.cache.synced()).await?;
-    let found = |name: &str| running.cache.list::<Namespace>(&List::all().field("name", name));
+    let found = |name: &str| running.cache.list::<Namespace>(&ListOptions::all().field("name", name));
     let reads = || -> Result<()> {
         assert_eq!(found("slow")?.len(), 1);
         assert!(running.cache.get::<Namespace>(&Key::cluster("slow"))?.is_some());
@@ -221,7 +224,7 @@ async fn a_slow_index_function_blocks_neither_reads_nor_readiness() -> Result<()
     added.open();
     adding.await??;
     assert_eq!(
-        running.cache.list::<Namespace>(&List::all().field("slow", "x"))?.len(),
+        running.cache.list::<Namespace>(&ListOptions::all().field("slow", "x"))?.len(),
         running.cache.informer::<Namespace>().len()
     );
     Ok(())

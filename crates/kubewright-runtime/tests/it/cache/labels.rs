@@ -5,7 +5,7 @@ use std::sync::Arc;
 use anyhow::Result;
 use k8s_openapi::api::core::v1::Pod;
 use kube::api::PostParams;
-use kubewright_runtime::{CacheOptions, Key, KindOptions, LabelSelector, List};
+use kubewright_runtime::{CacheOptions, Key, KindOptions, LabelSelector, ListOptions};
 
 use crate::world::{RunningCache, World, eventually, pod, soon};
 
@@ -42,22 +42,22 @@ fn names(pods: &[Arc<Pod>]) -> Vec<&str> {
 async fn a_list_by_label_equals_a_filter_over_all_objects() -> Result<()> {
     let (world, running) = pods(CacheOptions::default()).await?;
     let check = || -> Result<()> {
-        let all = running.cache.list::<Pod>(&List::all())?;
+        let all = running.cache.list::<Pod>(&ListOptions::all())?;
         for selector in ["app=app-3", "tier", "!tier", "app in (app-1,app-2),tier=front", "app!=app-0,tier"] {
             let parsed: LabelSelector = selector.parse()?;
             let matching =
                 all.iter().filter(|pod| parsed.matches(&pod.metadata.labels.clone().unwrap_or_default()));
             let matching: Vec<Arc<Pod>> = matching.cloned().collect();
             assert!(!matching.is_empty(), "{selector}");
-            for list in [List::all(), List::namespace("default")] {
+            for list in [ListOptions::all(), ListOptions::namespace("default")] {
                 let found = running.cache.list::<Pod>(&list.clone().labels(selector))?;
                 assert_eq!(names(&found), names(&matching), "{selector}");
                 let some = running.cache.list::<Pod>(&list.labels(selector).limit(2))?;
                 assert_eq!(names(&some), names(&matching[..2]), "{selector}");
             }
         }
-        assert!(running.cache.list::<Pod>(&List::namespace("other").labels("tier"))?.is_empty());
-        assert!(running.cache.list::<Pod>(&List::all().labels("tier in (")).is_err());
+        assert!(running.cache.list::<Pod>(&ListOptions::namespace("other").labels("tier"))?.is_empty());
+        assert!(running.cache.list::<Pod>(&ListOptions::all().labels("tier in (")).is_err());
         Ok(())
     };
     check()?;
@@ -70,7 +70,7 @@ async fn a_list_by_label_equals_a_filter_over_all_objects() -> Result<()> {
 }
 
 /// The number of objects that a second list shares with the first one.
-fn shared(running: &RunningCache, list: &List) -> Result<usize> {
+fn shared(running: &RunningCache, list: &ListOptions) -> Result<usize> {
     // An object is kept when it is decoded for the second time.
     running.cache.list::<Pod>(list)?;
     let first = running.cache.list::<Pod>(list)?;
@@ -80,15 +80,15 @@ fn shared(running: &RunningCache, list: &List) -> Result<usize> {
 
 #[tokio::test(start_paused = true)]
 async fn decoded_objects_are_kept_within_the_budget() -> Result<()> {
-    let some = List::all().labels("app=app-3");
+    let some = ListOptions::all().labels("app=app-3");
     let (_world, running) = pods(CacheOptions::default()).await?;
     assert_eq!(shared(&running, &some)?, PODS / 10);
-    assert_eq!(shared(&running, &List::all())?, PODS);
+    assert_eq!(shared(&running, &ListOptions::all())?, PODS);
     // A list that exceeds the budget keeps nothing; a small one is kept.
     let bytes = running.cache.informer::<Pod>().bytes();
     let (_world, running) =
         pods(CacheOptions { decoded_budget: bytes / 4, ..CacheOptions::default() }).await?;
-    assert_eq!(shared(&running, &List::all())?, 0);
+    assert_eq!(shared(&running, &ListOptions::all())?, 0);
     assert_eq!(shared(&running, &some)?, PODS / 10);
     let (_world, running) = pods(CacheOptions { decoded_budget: 0, ..CacheOptions::default() }).await?;
     assert_eq!(shared(&running, &some)?, 0);
@@ -100,17 +100,17 @@ async fn a_kind_that_is_kept_decoded_is_decoded_once_per_change() -> Result<()> 
     let kind = KindOptions::new().keep_decoded();
     let options = CacheOptions { decoded_budget: 0, ..CacheOptions::default() }.kind::<Pod>(kind);
     let (world, running) = pods(options).await?;
-    let before = running.cache.list::<Pod>(&List::all())?;
-    let again = running.cache.list::<Pod>(&List::all())?;
+    let before = running.cache.list::<Pod>(&ListOptions::all())?;
+    let again = running.cache.list::<Pod>(&ListOptions::all())?;
     assert!(before.iter().zip(&again).all(|(one, other)| Arc::ptr_eq(one, other)));
     let key = Key::namespaced("default", "pod-007");
     let patch = kube::api::Patch::Merge(serde_json::json!({"metadata": {"labels": {"app": "other"}}}));
     world.api::<Pod>().patch("pod-007", &kube::api::PatchParams::default(), &patch).await?;
     eventually("the event", || {
-        running.cache.list::<Pod>(&List::all().labels("app=other")).is_ok_and(|found| found.len() == 1)
+        running.cache.list::<Pod>(&ListOptions::all().labels("app=other")).is_ok_and(|found| found.len() == 1)
     })
     .await;
-    let after = running.cache.list::<Pod>(&List::all())?;
+    let after = running.cache.list::<Pod>(&ListOptions::all())?;
     let changed: Vec<Key> = before
         .iter()
         .zip(&after)

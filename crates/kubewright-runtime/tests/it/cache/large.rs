@@ -54,7 +54,7 @@ async fn a_follower_that_never_reads_delays_no_other() -> Result<()> {
         tokio::task::yield_now().await;
     }
     eventually("the last event", || {
-        informer.entries(&kubewright_runtime::List::all().labels("x=99")).unwrap().len() == 1
+        informer.entries(&kubewright_runtime::ListOptions::all().labels("x=99")).unwrap().len() == 1
     })
     .await;
     assert!(heard > 50, "the reader got only {heard} changes");

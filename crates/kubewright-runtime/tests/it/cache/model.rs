@@ -13,12 +13,12 @@ use kube::api::{Api, DeleteParams, ListParams, Patch, PatchParams, PostParams};
 use kubewright_apiserver::Options;
 use kubewright_apiserver::storage::Limits;
 use kubewright_runtime::cache::{Change, Entry, Informer, Removal};
-use kubewright_runtime::{CacheOptions, Key, KindOptions, LabelSelector, List};
+use kubewright_runtime::{CacheOptions, Key, KindOptions, LabelSelector, ListOptions};
 use proptest::prelude::*;
 use serde_json::json;
 
 use super::is_map_watch;
-use crate::world::{Asked, Effect, World, config_map, options, soon};
+use crate::world::{Effect, RecordedRequest, World, config_map, options, soon};
 
 /// The last one is not watched.
 const NAMESPACES: [&str; 3] = ["default", "other", "unwatched"];
@@ -144,7 +144,7 @@ impl Reader {
         if !informer.is_synced() {
             return Ok(());
         }
-        let all = informer.entries(&List::all())?;
+        let all = informer.entries(&ListOptions::all())?;
         for entry in &all {
             self.sees(entry)?;
             ensure!(entry.key().namespace() != Some(NAMESPACES[2]), "{entry:?} is not watched");
@@ -153,7 +153,7 @@ impl Reader {
         }
         for value in VALUES {
             for namespace in NAMESPACES.into_iter().map(Some).chain([None]) {
-                let list = namespace.map_or_else(List::all, List::namespace);
+                let list = namespace.map_or_else(ListOptions::all, ListOptions::namespace);
                 let here = |entry: &Entry| namespace.is_none_or(|it| entry.key().namespace() == Some(it));
                 let has = |entry: &Entry| entry.marks().labels.get("x").is_some_and(|x| x == value);
                 let labelled = all.iter().filter(|entry| here(entry) && has(entry));
@@ -167,7 +167,7 @@ impl Reader {
             }
         }
         for (selector, namespace) in LISTED.iter().flat_map(|it| [None, Some("default")].map(|ns| (it, ns))) {
-            let list = namespace.map_or_else(List::all, List::namespace).labels(selector);
+            let list = namespace.map_or_else(ListOptions::all, ListOptions::namespace).labels(selector);
             let selector: LabelSelector = selector.parse()?;
             let here = |entry: &Entry| namespace.is_none_or(|it| entry.key().namespace() == Some(it));
             let matching = all.iter().filter(|entry| here(entry) && selector.matches(&entry.marks().labels));
@@ -256,7 +256,9 @@ async fn life(setup: Setup, steps: Vec<Step>) -> Result<()> {
         (informer.follower(), Reader::default(), Reader::default());
     let watches = |which: usize| {
         let part = (which < 2).then(|| format!("/{}/", NAMESPACES[which]));
-        move |asked: &Asked| is_map_watch(asked) && part.as_ref().is_none_or(|part| asked.path.contains(part))
+        move |asked: &RecordedRequest| {
+            is_map_watch(asked) && part.as_ref().is_none_or(|part| asked.path.contains(part))
+        }
     };
     for step in steps {
         match step {
@@ -294,7 +296,7 @@ async fn life(setup: Setup, steps: Vec<Step>) -> Result<()> {
     ensure!(following.known == served, "followed {:?}, served {served:?}", following.known);
     let alive: Vec<&String> = following.deleted.intersection(&uids).collect();
     ensure!(alive.is_empty(), "reported as deleted, and exist: {alive:?}");
-    ensure!(world.faults.watches(Asked::is_watch) == 2, "one watch per namespace is open");
+    ensure!(world.faults.watches(RecordedRequest::is_watch) == 2, "one watch per namespace is open");
     ensure!(running.cache.health().is_ok(), "{:?}", running.cache.health());
     Ok(())
 }

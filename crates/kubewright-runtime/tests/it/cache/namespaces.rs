@@ -4,10 +4,10 @@ use anyhow::Result;
 use k8s_openapi::api::core::v1::{ConfigMap, Namespace};
 use kube::api::{Api, DeleteParams, Patch, PatchParams, PostParams};
 use kubewright_runtime::cache::{Informer, NamespaceOptions, Removal};
-use kubewright_runtime::{CacheOptions, Key, KindOptions, List};
+use kubewright_runtime::{CacheOptions, Key, KindOptions, ListOptions};
 use serde_json::json;
 
-use crate::world::{Asked, RunningCache, World, config_map, eventually, settle, soon};
+use crate::world::{RecordedRequest, RunningCache, World, config_map, eventually, settle, soon};
 
 /// Three namespaces with the ConfigMaps `in` and `out`, which have the labels `x=in` and `x=out`.
 async fn world() -> Result<World> {
@@ -34,7 +34,7 @@ async fn create(world: &World, namespace: &str, name: &str) -> Result<()> {
 }
 
 fn keys(informer: &Informer) -> Result<Vec<String>> {
-    Ok(informer.entries(&List::all())?.iter().map(|entry| entry.key().to_string()).collect())
+    Ok(informer.entries(&ListOptions::all())?.iter().map(|entry| entry.key().to_string()).collect())
 }
 
 fn drop_data(map: &mut ConfigMap) {
@@ -61,7 +61,7 @@ async fn each_namespace_of_a_kind_may_have_its_own_selectors_and_transform() -> 
     assert_eq!((data(&running, "one")?, data(&running, "two")?), (false, true));
     let mut asked: Vec<String> = world
         .faults
-        .asked()
+        .requests()
         .iter()
         .map(|it| {
             let selector = |name| it.parameter(name).unwrap_or("-").to_owned();
@@ -134,13 +134,13 @@ async fn the_empty_namespace_has_the_options_of_all_other_namespaces() -> Result
     soon("the lists", informer.synced()).await?;
     let known = ["one/in", "one/out", "three/in", "two/in"];
     assert_eq!(keys(&informer)?, known);
-    let all = world.faults.asked().into_iter().find(|it| it.path == "/api/v1/configmaps").unwrap();
+    let all = world.faults.requests().into_iter().find(|it| it.path == "/api/v1/configmaps").unwrap();
     assert_eq!(all.parameter("fieldSelector"), Some("metadata.namespace!=one"));
     // A new list of one scope does not remove the objects of the other.
     for path in ["/api/v1/configmaps", "/api/v1/namespaces/one/configmaps"] {
-        let lists = world.faults.count(Asked::is_list);
+        let lists = world.faults.count(RecordedRequest::is_list);
         world.faults.expire(|asked| asked.path == path);
-        eventually("the list again", || world.faults.count(Asked::is_list) > lists).await;
+        eventually("the list again", || world.faults.count(RecordedRequest::is_list) > lists).await;
         settle().await;
         assert_eq!(keys(&informer)?, known, "after a list of {path}");
     }
@@ -178,9 +178,9 @@ async fn a_selector_of_a_watch_applies_in_addition_to_that_of_the_namespace() ->
         ManagerOptions { cache, seed: Some(1), ..ManagerOptions::new("operator") },
     )?;
     // It equals the kind's selector, which the namespace replaces, so it must not be dropped as a repetition.
-    manager.controller_of(Nothing, Watch::new().labels("x=out")).named("nothing").register()?;
-    let listed = eventually("the list", || world.faults.count(Asked::is_list) > 0);
+    manager.controller_with(Nothing, Watch::new().labels("x=out")).named("nothing").register()?;
+    let listed = eventually("the list", || world.faults.count(RecordedRequest::is_list) > 0);
     manager.run_until(listed).await?;
-    assert_eq!(world.faults.asked()[0].parameter("labelSelector"), Some("x,x=out"));
+    assert_eq!(world.faults.requests()[0].parameter("labelSelector"), Some("x,x=out"));
     Ok(())
 }

@@ -7,13 +7,15 @@ use k8s_openapi::api::core::v1::{ConfigMap, Pod};
 use kube::api::{Api, Patch, PatchParams, PostParams};
 use kube::core::PartialObjectMeta;
 use kubewright_runtime::{
-    Cache, CacheOptions, Key, KindOptions, List, Manager, ManagerError, ManagerOptions,
+    Cache, CacheOptions, Key, KindOptions, ListOptions, Manager, ManagerError, ManagerOptions,
 };
 use serde_json::json;
 use tokio::time::Instant;
 
 use super::{label, names, next_changes};
-use crate::world::{Asked, Widget, World, config_map, eventually, object, pod, settle, soon, widget};
+use crate::world::{
+    RecordedRequest, Widget, World, config_map, eventually, object, pod, settle, soon, widget,
+};
 
 #[tokio::test(start_paused = true)]
 async fn label_selectors_are_evaluated_by_the_server() -> Result<()> {
@@ -25,7 +27,7 @@ async fn label_selectors_are_evaluated_by_the_server() -> Result<()> {
     let informer = running.cache.informer::<ConfigMap>();
     let mut follower = informer.follower();
     assert_eq!(next_changes(&mut follower).await, ["+a (initial)"]);
-    assert_eq!(world.faults.asked()[0].parameter("labelSelector"), Some("x in (in,also)"));
+    assert_eq!(world.faults.requests()[0].parameter("labelSelector"), Some("x in (in,also)"));
     // Objects that start to match are added, those that no longer match are removed.
     label(&world, "b", "also").await?;
     assert_eq!(next_changes(&mut follower).await, ["+b"]);
@@ -69,20 +71,20 @@ async fn one_informer_watches_several_namespaces_and_no_other() -> Result<()> {
     let informer = running.cache.informer::<ConfigMap>();
     let mut follower = informer.follower();
     soon("the list", informer.synced()).await?;
-    let keys = |list: &List| -> Result<Vec<String>> {
+    let keys = |list: &ListOptions| -> Result<Vec<String>> {
         Ok(informer.entries(list)?.iter().map(|entry| entry.key().to_string()).collect())
     };
-    assert_eq!(keys(&List::all())?, ["one/a", "two/a"]);
-    assert_eq!(keys(&List::namespace("two"))?, ["two/a"]);
-    assert_eq!(world.faults.watches(Asked::is_watch), 2);
-    let paths: Vec<String> = world.faults.asked().iter().map(Asked::line).collect();
+    assert_eq!(keys(&ListOptions::all())?, ["one/a", "two/a"]);
+    assert_eq!(keys(&ListOptions::namespace("two"))?, ["two/a"]);
+    assert_eq!(world.faults.watches(RecordedRequest::is_watch), 2);
+    let paths: Vec<String> = world.faults.requests().iter().map(RecordedRequest::line).collect();
     assert_eq!(paths, ["GET /api/v1/namespaces/one/configmaps", "GET /api/v1/namespaces/two/configmaps"]);
 
     // Listing one namespace again does not remove objects of the other.
     let first = next_changes(&mut follower).await;
     assert_eq!(first, ["+a (initial)", "+a (initial)"]);
     world.faults.expire(|asked| asked.path.contains("/one/"));
-    eventually("the list again", || world.faults.count(Asked::is_list) == 3).await;
+    eventually("the list again", || world.faults.count(RecordedRequest::is_list) == 3).await;
     settle().await;
     assert_eq!((informer.len(), follower.waiting()), (2, 0));
 
@@ -90,10 +92,10 @@ async fn one_informer_watches_several_namespaces_and_no_other() -> Result<()> {
     let client = world.cached(&running.cache);
     world.faults.forget();
     client.get::<ConfigMap>(&Key::namespaced("two", "a")).await?;
-    assert_eq!(client.list::<ConfigMap>(&List::all()).await?.len(), 2);
+    assert_eq!(client.list::<ConfigMap>(&ListOptions::all()).await?.len(), 2);
     assert_eq!(world.faults.count(|_| true), 0);
     client.get::<ConfigMap>(&Key::namespaced("three", "a")).await?;
-    assert_eq!(client.list::<ConfigMap>(&List::namespace("three")).await?.len(), 1);
+    assert_eq!(client.list::<ConfigMap>(&ListOptions::namespace("three")).await?.len(), 1);
     assert_eq!(world.faults.count(|_| true), 2);
     Ok(())
 }
@@ -106,7 +108,7 @@ async fn the_empty_namespace_means_all() -> Result<()> {
     let informer = running.cache.informer::<ConfigMap>();
     soon("the list", informer.synced()).await?;
     assert_eq!(names(&informer), ["a"]);
-    assert_eq!(world.faults.asked()[0].path, "/api/v1/configmaps");
+    assert_eq!(world.faults.requests()[0].path, "/api/v1/configmaps");
     Ok(())
 }
 
@@ -118,7 +120,7 @@ async fn a_kind_may_have_namespaces_of_its_own() -> Result<()> {
     let (maps, pods) = (running.cache.informer::<ConfigMap>(), running.cache.informer::<Pod>());
     soon("the lists", running.cache.synced()).await?;
     assert!(maps.is_synced() && pods.is_synced());
-    let paths: Vec<String> = world.faults.asked().into_iter().map(|asked| asked.path).collect();
+    let paths: Vec<String> = world.faults.requests().into_iter().map(|asked| asked.path).collect();
     assert_eq!(paths, ["/api/v1/namespaces/default/configmaps", "/api/v1/namespaces/elsewhere/pods"]);
     Ok(())
 }
@@ -156,15 +158,15 @@ async fn objects_are_transformed_before_they_are_stored() -> Result<()> {
     soon("the lists", running.cache.synced()).await?;
     world.config_maps(&["b"]).await?;
     eventually("the event", || names(&informer) == ["a", "b"]).await;
-    for map in running.cache.list::<ConfigMap>(&List::namespace("default"))? {
+    for map in running.cache.list::<ConfigMap>(&ListOptions::namespace("default"))? {
         assert!(map.data.is_none() && map.metadata.resource_version.is_some());
     }
-    assert_eq!(running.cache.list::<Widget>(&List::all())?[0].spec.color, "");
+    assert_eq!(running.cache.list::<Widget>(&ListOptions::all())?[0].spec.color, "");
     let metadata = running.cache.informer::<PartialObjectMeta<Widget>>();
     assert_eq!(metadata.len(), 1);
     // A broken watch continues at its last version.
     settle().await;
-    world.faults.cut(Asked::is_watch);
+    world.faults.cut(RecordedRequest::is_watch);
     world.config_maps(&["c"]).await?;
     eventually("the event", || names(&informer) == ["a", "b", "c"]).await;
     assert_eq!(world.faults.count(|asked| asked.path.ends_with("configmaps") && asked.is_list()), 1);
@@ -214,7 +216,7 @@ async fn a_resync_delivers_all_objects_again() -> Result<()> {
         last = Some(Instant::now());
     }
     assert_eq!(pods.waiting(), 0);
-    assert_eq!(world.faults.count(Asked::is_list), 2, "the server gets no requests");
+    assert_eq!(world.faults.count(RecordedRequest::is_list), 2, "the server gets no requests");
     Ok(())
 }
 
@@ -247,7 +249,7 @@ async fn the_cache_evaluates_label_selectors_of_lists() -> Result<()> {
     running.cache.informer::<ConfigMap>();
     let client = world.cached(&running.cache);
     for selector in ["app=web", "app in (web, db)", "!app", "app!=web", "app,!old", "app notin (db)", ""] {
-        let list = List::namespace("default").labels(selector);
+        let list = ListOptions::namespace("default").labels(selector);
         let names = |maps: Vec<std::sync::Arc<ConfigMap>>| -> Vec<String> {
             maps.iter().map(|map| map.metadata.name.clone().unwrap()).collect()
         };
@@ -255,14 +257,14 @@ async fn the_cache_evaluates_label_selectors_of_lists() -> Result<()> {
         let asked = names(soon("the list", client.uncached().list(&list)).await?);
         assert_eq!(cached, asked, "{selector}");
     }
-    assert!(client.list::<ConfigMap>(&List::all().labels("a b")).await.is_err());
-    let limited = client.list::<ConfigMap>(&List::namespace("default").limit(2)).await?;
+    assert!(client.list::<ConfigMap>(&ListOptions::all().labels("a b")).await.is_err());
+    let limited = client.list::<ConfigMap>(&ListOptions::namespace("default").limit(2)).await?;
     assert_eq!(limited.len(), 2);
     world
         .api::<ConfigMap>()
         .patch("a", &PatchParams::default(), &Patch::Merge(json!({"metadata": {"labels": null}})))
         .await?;
-    let web = List::namespace("default").labels("app=web");
+    let web = ListOptions::namespace("default").labels("app=web");
     eventually("the event", || running.cache.list::<ConfigMap>(&web).unwrap().is_empty()).await;
     Ok(())
 }

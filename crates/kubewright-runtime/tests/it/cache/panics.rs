@@ -11,7 +11,7 @@ use http_body::Frame;
 use k8s_openapi::api::core::v1::{ConfigMap, Pod};
 use kube::client::Body;
 use kubewright_runtime::client::Error;
-use kubewright_runtime::{CacheOptions, Key, KindOptions, List, Manager, ManagerOptions};
+use kubewright_runtime::{CacheOptions, Key, KindOptions, ListOptions, Manager, ManagerOptions};
 use tower::ServiceExt as _;
 
 use crate::operator::{Acts, Notes, Running, metric, options};
@@ -41,7 +41,7 @@ async fn an_index_function_that_panics_leaves_one_object_out_of_its_index() -> R
     world.config_maps(&["bad-too", "c"]).await?;
     let informer = cache.informer::<ConfigMap>();
     eventually("the events", || informer.len() == 4).await;
-    let found = |index| cache.list::<ConfigMap>(&List::all().field(index, "x"));
+    let found = |index| cache.list::<ConfigMap>(&ListOptions::all().field(index, "x"));
     assert_eq!(names(&found("broken")?), ["a", "c"]);
     assert_eq!(names(&found("sound")?), ["a", "bad", "bad-too", "c"]);
     assert!(cache.get::<ConfigMap>(&Key::namespaced("default", "bad"))?.is_some());
@@ -92,7 +92,7 @@ async fn an_object_that_the_transform_cannot_decode_is_kept_untransformed() -> R
     let options = KindOptions::new().transform(|_: &mut Widget| {}).namespaces(["default"]);
     let running = world.cache(CacheOptions::default().kind::<ConfigMap>(options));
     soon("the list", running.cache.informer::<ConfigMap>().synced()).await?;
-    assert_eq!(names(&running.cache.list::<ConfigMap>(&List::all())?), ["a"]);
+    assert_eq!(names(&running.cache.list::<ConfigMap>(&ListOptions::all())?), ["a"]);
     Ok(())
 }
 
@@ -130,9 +130,9 @@ async fn an_informer_that_panics_fails_readiness_and_reads() -> Result<()> {
     let (maps, pods) = (running.cache.informer::<ConfigMap>(), running.cache.informer::<Pod>());
     assert!(matches!(soon("the end", maps.synced()).await, Err(Error::CacheStopped(_))));
     soon("the list", pods.synced()).await?;
-    let read = running.cache.list::<ConfigMap>(&List::all());
+    let read = running.cache.list::<ConfigMap>(&ListOptions::all());
     assert!(matches!(read, Err(Error::CacheStopped(_))), "{read:?}");
-    running.cache.list::<Pod>(&List::all())?;
+    running.cache.list::<Pod>(&ListOptions::all())?;
     assert_eq!(running.cache.health(), Err("informer has stopped: v1, Kind=ConfigMap".to_owned()));
     Ok(())
 }

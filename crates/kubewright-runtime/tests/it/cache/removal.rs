@@ -11,7 +11,7 @@ use kubewright_runtime::{CacheOptions, KindOptions, Manager, Outcome};
 
 use super::{delete, is_map_watch, label};
 use crate::operator::{Acts, Notes, Running, manager};
-use crate::world::{Asked, Effect, World, eventually, pod, settle, soon};
+use crate::world::{Effect, RecordedRequest, World, eventually, pod, settle, soon};
 
 /// ConfigMaps of the default namespace with `x=in`.
 fn selected() -> CacheOptions {
@@ -38,7 +38,7 @@ async fn gone(follower: &mut Follower) -> Vec<(String, Removal)> {
     gone.collect()
 }
 
-fn is_lookup(asked: &Asked) -> bool {
+fn is_lookup(asked: &RecordedRequest) -> bool {
     asked.path.contains("/configmaps/")
 }
 
@@ -54,7 +54,7 @@ async fn a_deselected_object_is_distinguished_from_a_deleted_one() -> Result<()>
     assert_eq!(gone(&mut follower).await, [("left".to_owned(), Removal::Deselected)]);
     delete(&world, "deleted").await?;
     assert_eq!(gone(&mut follower).await, [("deleted".to_owned(), Removal::Deleted)]);
-    let lookup = world.faults.asked().into_iter().find(is_lookup).expect("the server was asked");
+    let lookup = world.faults.requests().into_iter().find(is_lookup).expect("the server was asked");
     assert!(lookup.accept.contains("as=PartialObjectMetadata;"), "{}", lookup.accept);
 
     // A recreated object that does not match the selector is a different object.
@@ -203,7 +203,7 @@ async fn predicates_and_causes_have_the_reason() -> Result<()> {
         }
         true
     }));
-    manager.controller_of(acts, watch).register()?;
+    manager.controller_with(acts, watch).register()?;
     let running = Running::start(&manager);
     settle().await;
     label(&world, "left", "out").await?;

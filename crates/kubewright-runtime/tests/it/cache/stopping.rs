@@ -5,11 +5,11 @@ use std::sync::Arc;
 use anyhow::Result;
 use k8s_openapi::api::core::v1::{ConfigMap, Pod};
 use kubewright_runtime::client::Error;
-use kubewright_runtime::{Cache, CacheOptions, Key, List};
+use kubewright_runtime::{Cache, CacheOptions, Key, ListOptions};
 use tokio_util::sync::CancellationToken;
 
 use super::{is_map_watch, next_changes};
-use crate::world::{Asked, Effect, World, eventually, soon};
+use crate::world::{Effect, RecordedRequest, World, eventually, soon};
 
 fn stopped<T: std::fmt::Debug>(result: &Result<T, Error>) {
     assert!(matches!(result, Err(Error::CacheStopped(_))), "{result:?}");
@@ -28,7 +28,7 @@ async fn a_removed_informer_ends_its_watch() -> Result<()> {
     running.cache.remove::<ConfigMap>();
     assert!(soon("the end", follower.next()).await.is_none());
     eventually("the end of the watch", || world.faults.watches(is_map_watch) == 0).await;
-    assert_eq!(world.faults.watches(Asked::is_watch), 1, "the other watch continues");
+    assert_eq!(world.faults.watches(RecordedRequest::is_watch), 1, "the other watch continues");
     let key = Key::namespaced("default", "a");
     assert!(matches!(running.cache.get::<ConfigMap>(&key), Err(Error::NotCached(_))));
     // The client reads from the server again.
@@ -96,7 +96,7 @@ async fn reads_of_a_synced_kind_fail_once_its_informer_has_stopped() -> Result<(
     eventually("the end", || informer.is_stopped()).await;
     let key = Key::namespaced("default", "a");
     stopped(&running.cache.get::<ConfigMap>(&key));
-    stopped(&running.cache.list::<ConfigMap>(&List::all()));
+    stopped(&running.cache.list::<ConfigMap>(&ListOptions::all()));
     stopped(&soon("the end", world.cached(&running.cache).get::<ConfigMap>(&key)).await);
     Ok(())
 }

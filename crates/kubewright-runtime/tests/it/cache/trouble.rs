@@ -13,7 +13,8 @@ use tokio::time::Instant;
 
 use super::{delete, is_map_watch, label, names, next_changes};
 use crate::world::{
-    Asked, Effect, Widget, World, eventually, eventually_within, options, settle, soon, widget, within,
+    Effect, RecordedRequest, Widget, World, eventually, eventually_within, options, settle, soon, widget,
+    within,
 };
 
 fn here() -> CacheOptions {
@@ -46,7 +47,7 @@ async fn objects_deleted_while_the_watch_was_expired_are_reported_as_deleted() -
     // Without a delay: an expired resourceVersion is not a failure.
     assert!(before.elapsed() < Duration::from_millis(100), "{:?}", before.elapsed());
     assert_eq!(names(&informer), ["changed", "kept", "new", "replaced"]);
-    assert_eq!(world.faults.count(Asked::is_list), 2);
+    assert_eq!(world.faults.count(RecordedRequest::is_list), 2);
     Ok(())
 }
 
@@ -67,7 +68,7 @@ async fn a_server_that_dropped_the_events_makes_the_cache_list_again() -> Result
     settle().await;
     world.faults.heal();
     eventually("the list", || names(&informer) == ["b", "c", "d", "e", "f"]).await;
-    assert_eq!(world.faults.count(Asked::is_list), 2);
+    assert_eq!(world.faults.count(RecordedRequest::is_list), 2);
     Ok(())
 }
 
@@ -82,7 +83,7 @@ async fn a_broken_watch_continues_at_its_last_version() -> Result<()> {
     tokio::time::sleep(A_WHILE).await;
     world.config_maps(&["c"]).await?;
     assert_eq!(next_changes(&mut follower).await, ["+c"]);
-    let last = informer.entries(&kubewright_runtime::List::all())?[2].version();
+    let last = informer.entries(&kubewright_runtime::ListOptions::all())?[2].version();
 
     world.faults.cut(is_map_watch);
     delete(&world, "a").await?;
@@ -96,7 +97,7 @@ async fn a_broken_watch_continues_at_its_last_version() -> Result<()> {
         heard.extend(next_changes(&mut follower).await);
     }
     assert_eq!(heard, ["-a", "~b", "+d"]);
-    let asked = world.faults.asked();
+    let asked = world.faults.requests();
     assert_eq!(asked.len(), 2, "{asked:?}");
     assert!(!asked[1].is_list());
     assert_eq!(asked[1].parameter("resourceVersion"), Some(&*last.to_string()));
@@ -105,9 +106,9 @@ async fn a_broken_watch_continues_at_its_last_version() -> Result<()> {
     tokio::time::sleep(A_WHILE).await;
     world.faults.cut(is_map_watch);
     let before = Instant::now();
-    eventually("the watch", || world.faults.count(Asked::is_watch) == 3).await;
+    eventually("the watch", || world.faults.count(RecordedRequest::is_watch) == 3).await;
     assert!(before.elapsed() >= Duration::from_secs(1), "{:?}", before.elapsed());
-    assert_eq!(world.faults.count(Asked::is_list), 1);
+    assert_eq!(world.faults.count(RecordedRequest::is_list), 1);
     Ok(())
 }
 
@@ -122,9 +123,11 @@ async fn a_watch_that_ends_is_reopened_from_its_last_bookmark() -> Result<()> {
     world.namespace("elsewhere").await?;
     let revision = world.server.revision();
     // A watch ends by itself after five to ten minutes.
-    eventually_within(Duration::from_mins(11), "the next watch", || world.faults.count(Asked::is_watch) == 2)
-        .await;
-    let asked = world.faults.asked();
+    eventually_within(Duration::from_mins(11), "the next watch", || {
+        world.faults.count(RecordedRequest::is_watch) == 2
+    })
+    .await;
+    let asked = world.faults.requests();
     let (first, second) = (&asked[0], &asked[1]);
     let seconds: u64 = first.parameter("timeoutSeconds").unwrap().parse()?;
     assert!((300..600).contains(&seconds), "{seconds}");
@@ -144,7 +147,7 @@ async fn a_silent_watch_is_closed_after_its_timeout() -> Result<()> {
     world.faults.stall(is_map_watch);
     world.config_maps(&["b"]).await?;
     eventually_within(Duration::from_mins(11), "the event", || names(&informer) == ["a", "b"]).await;
-    assert_eq!(world.faults.count(Asked::is_list), 1);
+    assert_eq!(world.faults.count(RecordedRequest::is_list), 1);
     Ok(())
 }
 
@@ -153,14 +156,14 @@ async fn a_request_without_a_response_is_retried_after_a_minute() -> Result<()> 
     let world = World::new();
     world.config_maps(&["a"]).await?;
     // A response that never comes, a list that never begins, a page that never comes.
-    world.faults.next(1, Effect::Hang, Asked::is_watch);
-    world.faults.next(1, Effect::Mute, Asked::is_watch);
+    world.faults.next(1, Effect::Hang, RecordedRequest::is_watch);
+    world.faults.next(1, Effect::Mute, RecordedRequest::is_watch);
     world.faults.next(1, Effect::Hang, |asked| !asked.is_watch());
     let running = world.cache(here());
     let informer = running.cache.informer::<ConfigMap>();
     within(Duration::from_mins(4), "the list", informer.synced()).await?;
     assert_eq!(names(&informer), ["a"]);
-    let asked = world.faults.asked();
+    let asked = world.faults.requests();
     assert_eq!(asked.len(), 5, "{asked:?}");
     for pair in asked[..4].windows(2) {
         let silence = pair[1].at - pair[0].at;
@@ -181,7 +184,7 @@ async fn requests_to_an_unavailable_server_back_off() -> Result<()> {
     world.faults.down();
     world.config_maps(&["b"]).await?;
     tokio::time::sleep(Duration::from_hours(1)).await;
-    let asked = world.faults.asked();
+    let asked = world.faults.requests();
     let pauses: Vec<Duration> = asked.windows(2).map(|pair| pair[1].at - pair[0].at).collect();
     assert!(asked.len() > 60 && asked.len() < 130, "{}", asked.len());
     // 800 ms doubling to 30 s, each with up to 100 % jitter.
@@ -192,7 +195,7 @@ async fn requests_to_an_unavailable_server_back_off() -> Result<()> {
     assert_eq!(names(&informer), ["a"], "known objects are kept");
     world.faults.heal();
     eventually_within(Duration::from_secs(61), "the event", || names(&informer) == ["a", "b"]).await;
-    assert_eq!(world.faults.count(Asked::is_list), 0);
+    assert_eq!(world.faults.count(RecordedRequest::is_list), 0);
     // After it has worked for a while, the next failure counts as the first.
     tokio::time::sleep(Duration::from_secs(31)).await;
     world.faults.cut(is_map_watch);
@@ -229,7 +232,7 @@ async fn retry_after_is_respected() -> Result<()> {
     world.faults.next(2, Effect::Answer(429, busy.to_string()), |_| true);
     let running = world.cache(here());
     soon("the list", running.cache.informer::<ConfigMap>().synced()).await?;
-    let asked = world.faults.asked();
+    let asked = world.faults.requests();
     assert_eq!(asked.len(), 3);
     assert!(asked.windows(2).all(|pair| pair[1].at - pair[0].at >= Duration::from_secs(20)));
     Ok(())
@@ -240,7 +243,7 @@ async fn a_server_that_closes_every_watch_immediately_is_not_flooded() -> Result
     let world = World::new();
     let running = world.cache(here());
     soon("the list", running.cache.informer::<ConfigMap>().synced()).await?;
-    world.faults.every(Effect::Answer(200, String::new()), Asked::is_watch);
+    world.faults.every(Effect::Answer(200, String::new()), RecordedRequest::is_watch);
     world.faults.end(is_map_watch);
     world.faults.forget();
     tokio::time::sleep(Duration::from_mins(10)).await;
@@ -330,7 +333,7 @@ async fn the_same_seed_gives_the_same_trace() -> Result<()> {
             world.faults.heal();
         }
         tokio::time::sleep(Duration::from_hours(1)).await;
-        Ok(world.faults.asked().iter().map(|asked| (asked.line(), asked.at - started)).collect())
+        Ok(world.faults.requests().iter().map(|asked| (asked.line(), asked.at - started)).collect())
     }
     let (first, second) = (trace().await?, trace().await?);
     assert!(first.len() > 50, "{first:?}");

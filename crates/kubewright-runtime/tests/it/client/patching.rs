@@ -7,7 +7,7 @@ use kubewright_runtime::{CacheOptions, Client, Patch};
 use serde_json::json;
 
 use super::{dynamic_widget, key, managers};
-use crate::world::{Asked, Widget, World, config_map, eventually, object, soon, widget};
+use crate::world::{RecordedRequest, Widget, World, config_map, eventually, object, soon, widget};
 
 fn deployment(name: &str) -> Deployment {
     object(json!({
@@ -49,7 +49,8 @@ async fn every_patch_type_has_its_own_list_semantics() -> Result<()> {
     let patched = client.patch(&there, &Patch::json_from(&operations)?).await?;
     assert_eq!(images(&patched), ["four"]);
     assert!(client.patch(&there, &Patch::json_from(&operations)?).await.unwrap_err().is_invalid());
-    let types: Vec<String> = world.faults.asked().iter().skip(1).map(|it| it.content_type.clone()).collect();
+    let types: Vec<String> =
+        world.faults.requests().iter().skip(1).map(|it| it.content_type.clone()).collect();
     assert_eq!(
         types[..3],
         [
@@ -97,7 +98,7 @@ async fn apply_creates_changes_and_removes_fields() -> Result<()> {
     let applied = client.apply(&wanted).await?;
     // Fields that are no longer applied are removed.
     assert_eq!(applied.data.unwrap().into_keys().collect::<Vec<_>>(), ["other"]);
-    let asked = world.faults.asked();
+    let asked = world.faults.requests();
     assert_eq!(asked[0].content_type, "application/apply-patch+yaml");
     assert_eq!(asked[0].parameter("fieldManager"), Some("mine"));
     assert_eq!(asked[0].parameter("force"), Some("true"));
@@ -137,7 +138,7 @@ async fn an_apply_that_would_change_nothing_is_not_sent() -> Result<()> {
     let client = world.cached(&running.cache).field_owner("mine");
     let informer = running.cache.informer::<ConfigMap>();
     soon("the list", informer.synced()).await?;
-    let applies = || world.faults.count(Asked::is_write);
+    let applies = || world.faults.count(RecordedRequest::is_write);
     let seen = async |map: &ConfigMap| {
         let version: u64 = map.metadata.resource_version.as_deref().unwrap().parse().unwrap();
         eventually("the event", || informer.entry(&key("a")).is_some_and(|it| it.version() == version)).await;
@@ -191,7 +192,7 @@ async fn an_apply_is_not_sent_after_changes_of_other_fields() -> Result<()> {
     let client = world.cached(&running.cache).field_owner("mine");
     let informer = running.cache.informer::<Deployment>();
     soon("the list", informer.synced()).await?;
-    let applies = || world.faults.count(Asked::is_write);
+    let applies = || world.faults.count(RecordedRequest::is_write);
     let others = Client::new(world.direct.clone()).field_owner("others");
     let seen = async |version: &Option<String>| {
         let version: u64 = version.as_deref().unwrap().parse().unwrap();

@@ -7,10 +7,10 @@ use k8s_openapi::api::core::v1::{ConfigMap, Namespace};
 use kube::api::{Api, PostParams};
 use kube::core::PartialObjectMeta;
 use kubewright_runtime::client::Error;
-use kubewright_runtime::{CacheOptions, Delete, Gvk, Key, Kind, List, Scope};
+use kubewright_runtime::{CacheOptions, Delete, Gvk, Key, Kind, ListOptions, Scope};
 
 use super::{key, widgets};
-use crate::world::{Asked, Effect, Widget, World, config_map, eventually, soon, widget};
+use crate::world::{Effect, RecordedRequest, Widget, World, config_map, eventually, soon, widget};
 
 #[tokio::test(start_paused = true)]
 async fn without_a_cache_all_reads_go_to_the_server() -> Result<()> {
@@ -24,15 +24,15 @@ async fn without_a_cache_all_reads_go_to_the_server() -> Result<()> {
     assert!(client.get::<ConfigMap>(&key("none")).await.unwrap_err().is_not_found());
     let metadata = client.get::<PartialObjectMeta<ConfigMap>>(&key("a")).await?;
     assert_eq!(metadata.metadata.uid, map.metadata.uid);
-    assert_eq!(client.list::<ConfigMap>(&List::namespace("default")).await?.len(), 2);
-    let metadata = client.list::<PartialObjectMeta<ConfigMap>>(&List::namespace("default")).await?;
+    assert_eq!(client.list::<ConfigMap>(&ListOptions::namespace("default")).await?.len(), 2);
+    let metadata = client.list::<PartialObjectMeta<ConfigMap>>(&ListOptions::namespace("default")).await?;
     assert_eq!(metadata[1].metadata.name.as_deref(), Some("b"));
-    let asked = world.faults.asked();
+    let asked = world.faults.requests();
     assert_eq!(asked.len(), 6);
     assert!(asked[3].accept.contains("as=PartialObjectMetadata;"));
     assert!(asked[5].accept.contains("as=PartialObjectMetadataList;"));
     // The underlying kube client works as well.
-    Api::<ConfigMap>::default_namespaced(client.kube().clone()).get("a").await?;
+    Api::<ConfigMap>::default_namespaced(client.kube()).get("a").await?;
     assert_eq!(world.faults.count(|_| true), 7);
     Ok(())
 }
@@ -47,7 +47,7 @@ async fn watched_kinds_are_read_from_the_cache_unless_uncached() -> Result<()> {
     // The first read waits until the first list is complete.
     let map = soon("the object", client.get::<ConfigMap>(&key("a"))).await?;
     assert_eq!(map.data.as_ref().unwrap()["key"], "value");
-    assert_eq!(client.list::<ConfigMap>(&List::namespace("default")).await?.len(), 2);
+    assert_eq!(client.list::<ConfigMap>(&ListOptions::namespace("default")).await?.len(), 2);
     let missing = client.get::<ConfigMap>(&key("none")).await.unwrap_err();
     assert!(missing.is_not_found());
     // The error equals that of the server.
@@ -59,7 +59,7 @@ async fn watched_kinds_are_read_from_the_cache_unless_uncached() -> Result<()> {
     );
     world.faults.forget();
     client.uncached().get::<ConfigMap>(&key("a")).await?;
-    client.uncached().list::<ConfigMap>(&List::namespace("default")).await?;
+    client.uncached().list::<ConfigMap>(&ListOptions::namespace("default")).await?;
     assert_eq!(world.faults.count(|_| true), 2);
     Ok(())
 }
@@ -85,10 +85,10 @@ async fn long_lists_are_read_in_pages() -> Result<()> {
         world.config_maps(&[&format!("map-{at:04}")]).await?;
     }
     let client = world.client();
-    let list = List::namespace("default");
+    let list = ListOptions::namespace("default");
     assert_eq!(client.list::<ConfigMap>(&list).await?.len(), 1_201);
     let limits = |world: &World| -> Vec<String> {
-        world.faults.asked().iter().map(|it| it.parameter("limit").unwrap_or("none").to_owned()).collect()
+        world.faults.requests().iter().map(|it| it.parameter("limit").unwrap_or("none").to_owned()).collect()
     };
     assert_eq!(limits(&world), ["500", "500", "500"]);
     world.faults.forget();
@@ -118,17 +118,17 @@ async fn the_server_evaluates_label_and_field_selectors() -> Result<()> {
         widget.metadata.labels = Some([("tier".to_owned(), tier.to_owned())].into());
         client.create(&widget).await?;
     }
-    let names = async |list: List| -> Result<Vec<String>> {
+    let names = async |list: ListOptions| -> Result<Vec<String>> {
         let widgets = client.list::<Widget>(&list).await?;
         Ok(widgets.iter().map(|widget| widget.metadata.name.clone().unwrap()).collect())
     };
-    assert_eq!(names(List::all()).await?, ["a", "b", "c"]);
-    assert_eq!(names(List::all().labels("tier=front")).await?, ["a", "c"]);
-    assert_eq!(names(List::all().labels("tier=front").field("spec.color", "red")).await?, ["a"]);
+    assert_eq!(names(ListOptions::all()).await?, ["a", "b", "c"]);
+    assert_eq!(names(ListOptions::all().labels("tier=front")).await?, ["a", "c"]);
+    assert_eq!(names(ListOptions::all().labels("tier=front").field("spec.color", "red")).await?, ["a"]);
     let selector = "tier in (back)".parse()?;
-    assert_eq!(names(List::all().matching(&selector)).await?, ["b"]);
-    assert_eq!(names(List::namespace("default").field("metadata.name", "c")).await?, ["c"]);
-    assert_eq!(names(List::namespace("other")).await?, Vec::<String>::new());
+    assert_eq!(names(ListOptions::all().matching(&selector)).await?, ["b"]);
+    assert_eq!(names(ListOptions::namespace("default").field("metadata.name", "c")).await?, ["c"]);
+    assert_eq!(names(ListOptions::namespace("other")).await?, Vec::<String>::new());
     Ok(())
 }
 
@@ -144,7 +144,7 @@ async fn kinds_are_discovered_on_demand() -> Result<()> {
     client.kind(&Gvk::new("", "v1", "Pod")).await?;
     client.kind(&Gvk::new("apps", "v1", "ReplicaSet")).await?;
     assert_eq!(world.faults.count(|_| true), 2);
-    let paths: Vec<String> = world.faults.asked().iter().map(Asked::line).collect();
+    let paths: Vec<String> = world.faults.requests().iter().map(RecordedRequest::line).collect();
     assert_eq!(paths, ["GET /api/v1", "GET /apis/apps/v1"]);
     // A subresource is not a kind.
     assert!(client.kind(&Gvk::new("apps", "v1", "Scale")).await.unwrap_err().is_unknown_kind());
@@ -190,14 +190,14 @@ async fn dynamic_objects_have_api_version_and_kind_from_cache_and_server() -> Re
             running.cache.informer_of(&client.kind(&widgets()).await?, false);
         }
         let one = soon("the object", client.get_dynamic(&widgets(), &key("a"))).await?;
-        let all = client.list_dynamic(&widgets(), &List::all()).await?;
+        let all = client.list_dynamic(&widgets(), &ListOptions::all()).await?;
         for object in [&one, &all[0]] {
             let types = object.types.as_ref().unwrap();
             assert_eq!((&*types.api_version, &*types.kind), ("example.org/v1", "Widget"));
             assert_eq!(object.data["spec"]["color"], "red");
         }
     }
-    assert_eq!(world.faults.watches(Asked::is_watch), 1);
+    assert_eq!(world.faults.watches(RecordedRequest::is_watch), 1);
     Ok(())
 }
 
@@ -213,14 +213,17 @@ async fn a_namespaced_client_rejects_other_namespaces() -> Result<()> {
         let client = client.namespaced("default");
         client.get::<ConfigMap>(&Key::cluster("a")).await?;
         client.get::<ConfigMap>(&key("a")).await?;
-        assert_eq!(client.list::<ConfigMap>(&List::all()).await?.len(), 1);
+        assert_eq!(client.list::<ConfigMap>(&ListOptions::all()).await?.len(), 1);
         // Cluster-scoped objects are still accessible.
         client.get::<Namespace>(&Key::cluster("other")).await?;
-        assert!(client.list::<Namespace>(&List::all()).await?.len() > 1);
+        assert!(client.list::<Namespace>(&ListOptions::all()).await?.len() > 1);
         for error in [
             client.get::<ConfigMap>(&Key::namespaced("other", "a")).await.unwrap_err(),
-            client.list::<ConfigMap>(&List::namespace("other")).await.unwrap_err(),
-            client.delete_all_of::<ConfigMap>(&List::namespace("other"), &Delete::new()).await.unwrap_err(),
+            client.list::<ConfigMap>(&ListOptions::namespace("other")).await.unwrap_err(),
+            client
+                .delete_all_of::<ConfigMap>(&ListOptions::namespace("other"), &Delete::new())
+                .await
+                .unwrap_err(),
         ] {
             assert!(matches!(&error, Error::OtherNamespace { namespace, .. } if namespace == "other"));
             assert!(error.to_string().contains("this client is restricted to \"default\""), "{error}");
@@ -243,7 +246,7 @@ async fn names_of_roles_may_have_any_characters() -> Result<()> {
         client.create(&role).await?;
         let role = client.get::<ClusterRole>(&Key::cluster(name)).await?;
         assert_eq!(role.metadata.name.as_deref(), Some(name));
-        let found = client.list::<ClusterRole>(&List::all().field("metadata.name", name)).await?;
+        let found = client.list::<ClusterRole>(&ListOptions::all().field("metadata.name", name)).await?;
         assert_eq!(found.len(), 1, "{name}");
         client.delete(&*role).await?;
     }
@@ -258,7 +261,7 @@ async fn a_selector_with_commas_and_equal_signs_is_escaped() -> Result<()> {
     for (name, color) in [("a", "a=b,c\\d"), ("b", "a")] {
         client.create(&widget(name, color)).await?;
     }
-    let found = client.list::<Widget>(&List::all().field("spec.color", "a=b,c\\d")).await?;
+    let found = client.list::<Widget>(&ListOptions::all().field("spec.color", "a=b,c\\d")).await?;
     assert_eq!(found.len(), 1);
     assert_eq!(found[0].metadata.name.as_deref(), Some("a"));
     Ok(())

@@ -6,7 +6,7 @@ use kubewright_runtime::{CacheOptions, Patch, Upsert};
 use serde_json::json;
 
 use super::key;
-use crate::world::{Asked, Widget, WidgetStatus, World, config_map, eventually, soon, widget};
+use crate::world::{RecordedRequest, Widget, WidgetStatus, World, config_map, eventually, soon, widget};
 
 fn wants(color: &'static str) -> impl FnOnce(&mut Widget) -> Result<()> {
     move |widget| {
@@ -37,7 +37,7 @@ async fn an_object_is_created_then_updated_then_unchanged() -> Result<()> {
         world.faults.forget();
         let (done, same) = upsert("blue").await?;
         assert_eq!((done, &*same.spec.color), (Upsert::Unchanged, "blue"));
-        assert_eq!(world.faults.count(Asked::is_write), 0);
+        assert_eq!(world.faults.count(RecordedRequest::is_write), 0);
     }
     Ok(())
 }
@@ -65,7 +65,7 @@ async fn a_function_that_fails_or_renames_the_object_changes_nothing() -> Result
             "the object was renamed from default/a to default/b: name and namespace must not change"
         );
     }
-    assert_eq!(world.faults.count(Asked::is_write), 0);
+    assert_eq!(world.faults.count(RecordedRequest::is_write), 0);
     Ok(())
 }
 

@@ -6,12 +6,12 @@ use anyhow::{Context as _, Result};
 use futures_util::StreamExt as _;
 use k8s_openapi::api::core::v1::ConfigMap;
 use kube::api::{DeleteParams, PostParams};
-use kubewright_runtime::List;
+use kubewright_runtime::ListOptions;
 use kubewright_runtime::client::{Error, WatchEvent, WatchStream, Writable};
 
 use super::widgets;
 use crate::operator::touch;
-use crate::world::{Asked, Effect, Widget, World, soon, widget, within};
+use crate::world::{Effect, RecordedRequest, Widget, World, soon, widget, within};
 
 /// The next event as its type and the name of its object. Bookmarks are skipped.
 async fn next<K: Writable>(watch: &mut WatchStream<K>) -> Result<String> {
@@ -32,7 +32,7 @@ async fn next<K: Writable>(watch: &mut WatchStream<K>) -> Result<String> {
 async fn a_watch_begins_with_the_existing_objects_and_continues() -> Result<()> {
     let world = World::new();
     world.config_maps(&["a"]).await?;
-    let mut watch = world.client().watch::<ConfigMap>(&List::namespace("default"))?;
+    let mut watch = world.client().watch::<ConfigMap>(&ListOptions::namespace("default"))?;
     assert_eq!(next(&mut watch).await?, "added a");
     world.config_maps(&["b"]).await?;
     assert_eq!(next(&mut watch).await?, "added b");
@@ -50,7 +50,7 @@ async fn a_watch_of_a_dynamic_kind_selects() -> Result<()> {
     for (name, color) in [("a", "red"), ("b", "blue")] {
         world.api::<Widget>().create(&PostParams::default(), &widget(name, color)).await?;
     }
-    let list = List::namespace("default").field("spec.color", "blue");
+    let list = ListOptions::namespace("default").field("spec.color", "blue");
     let mut watch = world.client().watch_dynamic(&widgets(), &list).await?;
     let Some(Ok(WatchEvent::Added(object))) = watch.next().await else { panic!("there is one") };
     assert_eq!(object.data["spec"]["color"], "blue");
@@ -62,10 +62,10 @@ async fn a_watch_of_a_dynamic_kind_selects() -> Result<()> {
 async fn a_broken_watch_continues_at_its_last_version() -> Result<()> {
     let world = World::new();
     world.config_maps(&["a"]).await?;
-    let mut watch = world.client().watch::<ConfigMap>(&List::namespace("default"))?;
+    let mut watch = world.client().watch::<ConfigMap>(&ListOptions::namespace("default"))?;
     assert_eq!(next(&mut watch).await?, "added a");
     for (name, broken) in [("b", true), ("c", false)] {
-        world.faults.next(2, Effect::Status(503, "ServiceUnavailable"), Asked::is_watch);
+        world.faults.next(2, Effect::Status(503, "ServiceUnavailable"), RecordedRequest::is_watch);
         let cut = if broken { world.faults.cut(|_| true) } else { world.faults.end(|_| true) };
         assert_eq!(cut, 1);
         world.config_maps(&[name]).await?;
@@ -78,7 +78,7 @@ async fn a_broken_watch_continues_at_its_last_version() -> Result<()> {
 async fn an_expired_watch_restarts_and_reports_it() -> Result<()> {
     let world = World::new();
     world.config_maps(&["a"]).await?;
-    let mut watch = world.client().watch::<ConfigMap>(&List::namespace("default"))?;
+    let mut watch = world.client().watch::<ConfigMap>(&ListOptions::namespace("default"))?;
     assert_eq!(next(&mut watch).await?, "added a");
     assert_eq!(world.faults.expire(|_| true), 1);
     assert_eq!(next(&mut watch).await?, "restarted");
@@ -90,7 +90,7 @@ async fn an_expired_watch_restarts_and_reports_it() -> Result<()> {
 async fn a_watch_past_its_timeout_is_reopened() -> Result<()> {
     let world = World::new();
     world.config_maps(&["a"]).await?;
-    let mut watch = world.client().watch::<ConfigMap>(&List::namespace("default"))?;
+    let mut watch = world.client().watch::<ConfigMap>(&ListOptions::namespace("default"))?;
     assert_eq!(next(&mut watch).await?, "added a");
     assert_eq!(world.faults.stall(|_| true), 1);
     world.config_maps(&["b"]).await?;
@@ -103,8 +103,8 @@ async fn a_watch_past_its_timeout_is_reopened() -> Result<()> {
 #[tokio::test(start_paused = true)]
 async fn a_forbidden_watch_ends() -> Result<()> {
     let world = World::new();
-    world.faults.every(Effect::Status(403, "Forbidden"), Asked::is_watch);
-    let mut watch = world.client().watch::<ConfigMap>(&List::namespace("default"))?;
+    world.faults.every(Effect::Status(403, "Forbidden"), RecordedRequest::is_watch);
+    let mut watch = world.client().watch::<ConfigMap>(&ListOptions::namespace("default"))?;
     let error = watch.next().await.context("there is an error")?.expect_err("it is not allowed");
     assert!(matches!(&error, Error::Status(_)) && error.is_forbidden(), "{error}");
     assert!(watch.next().await.is_none());

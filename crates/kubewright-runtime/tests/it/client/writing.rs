@@ -5,12 +5,14 @@ use k8s_openapi::api::apps::v1::{Deployment, ReplicaSet};
 use k8s_openapi::api::core::v1::{ConfigMap, Pod};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::OwnerReference;
 use kubewright_runtime::client::{Error, FieldValidation, Retry, retry_on_conflict};
-use kubewright_runtime::{CacheOptions, Delete, Key, List, Patch};
+use kubewright_runtime::{CacheOptions, Delete, Key, ListOptions, Patch};
 use serde_json::json;
 use tokio::time::Instant;
 
 use super::{dynamic_widget, key, managers, widgets};
-use crate::world::{Asked, Effect, Widget, World, config_map, eventually, object, pod, settle, soon, widget};
+use crate::world::{
+    Effect, RecordedRequest, Widget, World, config_map, eventually, object, pod, settle, soon, widget,
+};
 
 #[tokio::test(start_paused = true)]
 async fn objects_are_created_and_updated_typed_and_dynamic() -> Result<()> {
@@ -58,7 +60,7 @@ async fn an_object_without_a_namespace_is_rejected_before_it_is_sent() -> Result
     assert!(matches!(client.delete(&map).await.unwrap_err(), Error::NamespaceMissing { .. }));
     let kindless: kube::api::DynamicObject = object(json!({"metadata": {"name": "a"}}));
     assert!(matches!(client.create(&kindless).await.unwrap_err(), Error::Kindless));
-    let all = client.delete_all_of::<ConfigMap>(&List::all(), &Delete::new()).await.unwrap_err();
+    let all = client.delete_all_of::<ConfigMap>(&ListOptions::all(), &Delete::new()).await.unwrap_err();
     assert!(matches!(all, Error::NamespaceMissing { .. }));
     assert_eq!(world.faults.count(|_| true), 0);
     // A namespaced client sets the namespace.
@@ -99,7 +101,7 @@ async fn a_dry_run_changes_nothing() -> Result<()> {
     assert_eq!(patched.data.unwrap()["key"], "other");
     dry.apply(&config_map("c")).await?;
     dry.delete(&created).await?;
-    dry.delete_all_of::<ConfigMap>(&List::namespace("default"), &Delete::new()).await?;
+    dry.delete_all_of::<ConfigMap>(&ListOptions::namespace("default"), &Delete::new()).await?;
     assert_eq!(world.server.revision(), revision);
     assert_eq!(client.get::<ConfigMap>(&key("a")).await?.data.as_ref().unwrap()["key"], "value");
     // It is validated all the same.
@@ -231,14 +233,14 @@ async fn all_objects_of_a_list_are_deleted_in_one_request() -> Result<()> {
         client.create(&map).await?;
     }
     world.faults.forget();
-    let here = List::namespace("default");
+    let here = ListOptions::namespace("default");
     client.delete_all_of::<ConfigMap>(&here.clone().labels("app=web"), &Delete::background()).await?;
-    assert_eq!(world.faults.asked()[0].line(), "DELETE /api/v1/namespaces/default/configmaps");
+    assert_eq!(world.faults.requests()[0].line(), "DELETE /api/v1/namespaces/default/configmaps");
     assert_eq!(world.faults.count(|_| true), 1);
     let left = client.list::<ConfigMap>(&here).await?;
     assert_eq!(left.len(), 1);
     assert_eq!(left[0].metadata.name.as_deref(), Some("c"));
-    client.namespaced("default").delete_all_of::<ConfigMap>(&List::all(), &Delete::new()).await?;
+    client.namespaced("default").delete_all_of::<ConfigMap>(&ListOptions::all(), &Delete::new()).await?;
     assert!(client.list::<ConfigMap>(&here).await?.is_empty());
     Ok(())
 }
@@ -249,9 +251,9 @@ async fn the_cache_of_one_kind_does_not_serve_another() -> Result<()> {
     let running = world.cache(CacheOptions::default());
     running.cache.informer::<Deployment>();
     let client = world.cached(&running.cache);
-    assert!(soon("the list", client.list::<Deployment>(&List::all())).await?.is_empty());
+    assert!(soon("the list", client.list::<Deployment>(&ListOptions::all())).await?.is_empty());
     world.faults.forget();
-    assert!(client.list::<ReplicaSet>(&List::all()).await?.is_empty());
+    assert!(client.list::<ReplicaSet>(&ListOptions::all()).await?.is_empty());
     assert_eq!(world.faults.count(|_| true), 1);
     Ok(())
 }
@@ -280,7 +282,7 @@ async fn a_conflict_is_retried() -> Result<()> {
 
     // At most five times, 10 ms apart; other errors are not retried.
     let (mut tries, started) = (0, Instant::now());
-    world.faults.every(Effect::Status(409, "Conflict"), Asked::is_write);
+    world.faults.every(Effect::Status(409, "Conflict"), RecordedRequest::is_write);
     let result: Result<ConfigMap, Error> = retry_on_conflict(async || {
         tries += 1;
         client.create(&config_map("b")).await
@@ -379,12 +381,12 @@ async fn dynamic_objects_are_applied_and_deleted_in_bulk() -> Result<()> {
     // The cache shows that the apply would change nothing.
     world.faults.forget();
     let again = client.apply(&wanted).await?;
-    assert_eq!(world.faults.count(Asked::is_write), 0);
+    assert_eq!(world.faults.count(RecordedRequest::is_write), 0);
     assert_eq!((&again.data["spec"]["color"], again.types), (&json!("red"), applied.types));
     client.apply(&dynamic_widget("b", "blue")).await?;
-    let blue = List::namespace("default").field("spec.color", "blue");
+    let blue = ListOptions::namespace("default").field("spec.color", "blue");
     client.delete_all_of_dynamic(&widgets(), &blue, &Delete::new()).await?;
-    let left = client.uncached().list_dynamic(&widgets(), &List::namespace("default")).await?;
+    let left = client.uncached().list_dynamic(&widgets(), &ListOptions::namespace("default")).await?;
     assert_eq!(left.iter().filter_map(|it| it.metadata.name.as_deref()).collect::<Vec<_>>(), ["a"]);
     let missing = kubewright_runtime::Gvk::new("example.org", "v1", "Missing");
     let error = client.delete_all_of_dynamic(&missing, &blue, &Delete::new()).await.unwrap_err();

@@ -9,8 +9,8 @@ use k8s_openapi::api::admissionregistration::v1::{
 };
 use k8s_openapi::api::core::v1::Secret;
 use kubewright_apiserver::{ApiServer, Options};
-use kubewright_runtime::certs::Certificates;
-use kubewright_runtime::webhook::certificates::{Material, Readiness, Rotator, RotatorOptions};
+use kubewright_runtime::internal::certificates::{Material, Readiness, Rotator, RotatorOptions};
+use kubewright_runtime::internal::certs::Certificates;
 use kubewright_runtime::{Client, Clock, Key, Patch, TokioClock, eventually};
 use serde_json::{Value, json};
 use tokio::task::JoinHandle;

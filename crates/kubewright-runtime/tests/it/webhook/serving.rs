@@ -105,7 +105,7 @@ fn manager(client: &Client) -> Manager {
         },
         ..ManagerOptions::new("guard")
     };
-    let manager = Manager::new(client.kube().clone(), options).expect("a manager");
+    let manager = Manager::new(client.kube(), options).expect("a manager");
     manager.validator(NotEmpty).expect("registered");
     manager
 }
@@ -146,7 +146,7 @@ async fn outside_of_a_cluster_self_signed_certificates_need_a_namespace() {
         },
         ..ManagerOptions::new("guard")
     };
-    let manager = Manager::new(client.kube().clone(), options).expect("a manager");
+    let manager = Manager::new(client.kube(), options).expect("a manager");
     manager.validator(NotEmpty).expect("registered");
     let error = manager.run_until(std::future::pending()).await.unwrap_err();
     assert!(matches!(error, ManagerError::WebhookNamespace(_)), "{error}");
@@ -156,7 +156,7 @@ async fn outside_of_a_cluster_self_signed_certificates_need_a_namespace() {
 #[tokio::test]
 async fn a_webhook_is_registered_once_and_before_the_start() {
     let client = cluster().await;
-    let manager = Manager::new(client.kube().clone(), ManagerOptions::new("guard")).expect("a manager");
+    let manager = Manager::new(client.kube(), ManagerOptions::new("guard")).expect("a manager");
     manager.validator(NotEmpty).expect("registered");
     let twice = manager.validator(NotEmpty).unwrap_err();
     assert!(matches!(twice, RegisterError::Webhook(_)), "{twice}");

@@ -22,7 +22,7 @@ use tower_service::Service;
 
 /// A recorded request.
 #[derive(Debug, Clone)]
-pub(crate) struct Asked {
+pub(crate) struct RecordedRequest {
     pub(crate) method: Method,
     pub(crate) path: String,
     /// The query parameters, decoded.
@@ -32,7 +32,7 @@ pub(crate) struct Asked {
     pub(crate) at: Instant,
 }
 
-impl Asked {
+impl RecordedRequest {
     fn new<B>(request: &Request<B>) -> Self {
         let header = |name| {
             let value = request.headers().get(name).and_then(|value| value.to_str().ok());
@@ -115,7 +115,7 @@ pub(crate) enum Effect {
     Mute,
 }
 
-type Matcher = Box<dyn Fn(&Asked) -> bool + Send>;
+type Matcher = Box<dyn Fn(&RecordedRequest) -> bool + Send>;
 
 struct Rule {
     matches: Matcher,
@@ -125,7 +125,7 @@ struct Rule {
 
 /// What happens to an open watch.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Fate {
+enum StreamFault {
     Cut,
     End,
     Expire,
@@ -134,18 +134,18 @@ enum Fate {
 
 /// Controls the response of an open watch.
 struct Valve {
-    asked: Asked,
+    asked: RecordedRequest,
     state: Mutex<ValveState>,
 }
 
 struct ValveState {
-    fate: Option<Fate>,
+    fate: Option<StreamFault>,
     waker: Option<Waker>,
 }
 
 #[derive(Default)]
 struct State {
-    asked: Vec<Asked>,
+    asked: Vec<RecordedRequest>,
     rules: Vec<Rule>,
     watches: Vec<Weak<Valve>>,
 }
@@ -167,12 +167,12 @@ impl Faults {
     }
 
     /// All requests, in order.
-    pub(crate) fn asked(&self) -> Vec<Asked> {
+    pub(crate) fn requests(&self) -> Vec<RecordedRequest> {
         self.state().asked.clone()
     }
 
     /// The number of matching requests.
-    pub(crate) fn count(&self, matches: impl Fn(&Asked) -> bool) -> usize {
+    pub(crate) fn count(&self, matches: impl Fn(&RecordedRequest) -> bool) -> usize {
         self.state().asked.iter().filter(|asked| matches(asked)).count()
     }
 
@@ -186,13 +186,13 @@ impl Faults {
         &self,
         times: usize,
         effect: Effect,
-        matches: impl Fn(&Asked) -> bool + Send + 'static,
+        matches: impl Fn(&RecordedRequest) -> bool + Send + 'static,
     ) {
         self.state().rules.push(Rule { matches: Box::new(matches), left: times, effect });
     }
 
     /// Applies `effect` to all matching requests until [`Faults::heal`].
-    pub(crate) fn every(&self, effect: Effect, matches: impl Fn(&Asked) -> bool + Send + 'static) {
+    pub(crate) fn every(&self, effect: Effect, matches: impl Fn(&RecordedRequest) -> bool + Send + 'static) {
         self.next(usize::MAX, effect, matches);
     }
 
@@ -209,27 +209,27 @@ impl Faults {
     }
 
     /// Breaks the matching watches. Returns their number.
-    pub(crate) fn cut(&self, matches: impl Fn(&Asked) -> bool) -> usize {
-        self.meet(Some(Fate::Cut), matches)
+    pub(crate) fn cut(&self, matches: impl Fn(&RecordedRequest) -> bool) -> usize {
+        self.meet(Some(StreamFault::Cut), matches)
     }
 
     /// Ends the matching watches as the server does. Returns their number.
-    pub(crate) fn end(&self, matches: impl Fn(&Asked) -> bool) -> usize {
-        self.meet(Some(Fate::End), matches)
+    pub(crate) fn end(&self, matches: impl Fn(&RecordedRequest) -> bool) -> usize {
+        self.meet(Some(StreamFault::End), matches)
     }
 
     /// Ends the matching watches with an expired resourceVersion. Returns their number.
-    pub(crate) fn expire(&self, matches: impl Fn(&Asked) -> bool) -> usize {
-        self.meet(Some(Fate::Expire), matches)
+    pub(crate) fn expire(&self, matches: impl Fn(&RecordedRequest) -> bool) -> usize {
+        self.meet(Some(StreamFault::Expire), matches)
     }
 
     /// Stalls the matching watches without ending them. Returns their number.
-    pub(crate) fn stall(&self, matches: impl Fn(&Asked) -> bool) -> usize {
-        self.meet(Some(Fate::Stall), matches)
+    pub(crate) fn stall(&self, matches: impl Fn(&RecordedRequest) -> bool) -> usize {
+        self.meet(Some(StreamFault::Stall), matches)
     }
 
     /// The number of matching open watches.
-    pub(crate) fn watches(&self, matches: impl Fn(&Asked) -> bool) -> usize {
+    pub(crate) fn watches(&self, matches: impl Fn(&RecordedRequest) -> bool) -> usize {
         self.open().iter().filter(|valve| matches(&valve.asked)).count()
     }
 
@@ -239,14 +239,14 @@ impl Faults {
         state.watches.iter().filter_map(Weak::upgrade).collect()
     }
 
-    fn meet(&self, fate: Option<Fate>, matches: impl Fn(&Asked) -> bool) -> usize {
+    fn meet(&self, fate: Option<StreamFault>, matches: impl Fn(&RecordedRequest) -> bool) -> usize {
         let valves = self.open();
         let hit = valves.iter().filter(|valve| matches(&valve.asked));
         hit.map(|valve| valve.meet(fate)).count()
     }
 
     /// Records a request, and returns its effect.
-    fn note(&self, asked: &Asked) -> Option<Effect> {
+    fn note(&self, asked: &RecordedRequest) -> Option<Effect> {
         let mut state = self.state();
         state.asked.push(asked.clone());
         let rule = state.rules.iter_mut().find(|rule| rule.left > 0 && (rule.matches)(asked))?;
@@ -256,7 +256,7 @@ impl Faults {
 }
 
 impl Valve {
-    fn meet(&self, fate: Option<Fate>) {
+    fn meet(&self, fate: Option<StreamFault>) {
         let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
         state.fate = fate;
         if let Some(waker) = state.waker.take() {
@@ -283,10 +283,10 @@ impl Service<Request<Body>> for Connection {
 
     fn call(&mut self, request: Request<Body>) -> Self::Future {
         let Self { server, faults } = self.clone();
-        let asked = Asked::new(&request);
+        let asked = RecordedRequest::new(&request);
         let effect = faults.note(&asked);
         Box::pin(async move {
-            let fate = matches!(effect, Some(Effect::Mute)).then_some(Fate::Stall);
+            let fate = matches!(effect, Some(Effect::Mute)).then_some(StreamFault::Stall);
             match effect {
                 None | Some(Effect::Mute) => {}
                 Some(Effect::Status(code, reason)) => return Ok(status(code, reason)),
@@ -352,15 +352,15 @@ impl http_body::Body for Answer {
             state.waker = Some(cx.waker().clone());
             state.fate
         });
-        answer.over = matches!(fate, Some(Fate::Cut | Fate::End | Fate::Expire));
+        answer.over = matches!(fate, Some(StreamFault::Cut | StreamFault::End | StreamFault::Expire));
         match fate {
             None => Pin::new(&mut answer.body)
                 .poll_frame(cx)
                 .map(|frame| frame.map(|frame| frame.map_err(|never: Infallible| match never {}))),
-            Some(Fate::Stall) => Poll::Pending,
-            Some(Fate::End) => Poll::Ready(None),
-            Some(Fate::Cut) => Poll::Ready(Some(Err(io::ErrorKind::ConnectionReset.into()))),
-            Some(Fate::Expire) => {
+            Some(StreamFault::Stall) => Poll::Pending,
+            Some(StreamFault::End) => Poll::Ready(None),
+            Some(StreamFault::Cut) => Poll::Ready(Some(Err(io::ErrorKind::ConnectionReset.into()))),
+            Some(StreamFault::Expire) => {
                 let status = json!({
                     "kind": "Status", "apiVersion": "v1", "metadata": {}, "status": "Failure",
                     "message": "too old resource version: 1 (2)", "reason": "Expired", "code": 410,

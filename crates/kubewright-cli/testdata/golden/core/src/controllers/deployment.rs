@@ -1,8 +1,8 @@
 //! Controller for Deployment, which this project does not define.
 
-use kubewright::RegisterError;
 use kubewright::prelude::*;
 use kubewright::tracing::info;
+use kubewright::{Context, RegisterError, Result};
 
 use k8s_openapi::api::apps::v1::Deployment;
 

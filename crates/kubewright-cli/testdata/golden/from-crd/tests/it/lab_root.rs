@@ -1,7 +1,7 @@
 //! Tests the root controller.
 
 use anyhow::Result;
-use kubewright::prelude::*;
+use kubewright::Key;
 use kubewright_envtest::Environment;
 
 use shop::api::lab::v1::Root;

@@ -3,8 +3,8 @@
 use std::time::Duration;
 
 use anyhow::{Result, ensure};
+use kubewright::Key;
 use kubewright::condition::is_true;
-use kubewright::prelude::*;
 use kubewright_envtest::{Environment, eventually};
 
 use shop::api::v1::Order;

@@ -1,8 +1,8 @@
 //! Moves the cluster's actual state toward the desired state of a Root.
 
-use kubewright::RegisterError;
 use kubewright::prelude::*;
 use kubewright::tracing::info;
+use kubewright::{Context, RegisterError, Result};
 
 use crate::api::lab::v1::Root;
 

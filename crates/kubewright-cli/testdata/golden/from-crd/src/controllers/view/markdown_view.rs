@@ -1,9 +1,9 @@
 //! Moves the cluster's actual state toward the desired state of a MarkdownView.
 
-use kubewright::RegisterError;
 use kubewright::condition::{ConditionUpdate, set_condition};
 use kubewright::prelude::*;
 use kubewright::tracing::info;
+use kubewright::{Context, RegisterError, Result};
 
 use crate::api::view::v1::MarkdownView;
 

@@ -7,7 +7,8 @@ use tokio::time::Instant;
 
 /// A recorded request and its result.
 #[derive(Debug, Clone)]
-pub struct Asked {
+#[non_exhaustive]
+pub struct RecordedRequest {
     /// The user: the impersonated user, or `admin`.
     pub user: String,
     /// Whether a manager of the environment sent it, not a client of the test.
@@ -40,7 +41,7 @@ pub struct Asked {
     pub fault: Option<&'static str>,
 }
 
-impl Asked {
+impl RecordedRequest {
     pub(super) fn new<B>(request: &Request<B>) -> Self {
         let header = |name: &str| {
             let value = request.headers().get(name).and_then(|value| value.to_str().ok());
@@ -179,8 +180,8 @@ fn decoded(text: &str) -> String {
 mod tests {
     use super::*;
 
-    fn asked(method: Method, uri: &str) -> Asked {
-        Asked::new(&Request::builder().method(method).uri(uri).body(()).unwrap())
+    fn request(method: Method, uri: &str) -> RecordedRequest {
+        RecordedRequest::new(&Request::builder().method(method).uri(uri).body(()).unwrap())
     }
 
     #[test]
@@ -200,8 +201,11 @@ mod tests {
             (Method::POST, "/api/v1/namespaces", "create namespaces"),
             (Method::GET, "/version", "get /version"),
         ] {
-            assert_eq!(asked(method, uri).line(), line);
+            assert_eq!(request(method, uri).line(), line);
         }
-        assert_eq!(asked(Method::GET, "/api/v1/pods?labelSelector=a%3Db+c").query["labelSelector"], "a=b c");
+        assert_eq!(
+            request(Method::GET, "/api/v1/pods?labelSelector=a%3Db+c").query["labelSelector"],
+            "a=b c"
+        );
     }
 }

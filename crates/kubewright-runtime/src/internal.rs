@@ -1,0 +1,34 @@
+//! Parts for other crates of this workspace. Not public API: they change without notice.
+//!
+//! The facade `kubewright` re-exports none of them.
+
+#![doc(hidden)]
+
+pub use kubewright_sync::ordered_watch;
+
+pub use crate::connect::{Observe, ObserveLayer};
+pub use crate::election::{Election, ElectionEnd, ElectionMetrics, Leadership};
+pub use crate::fence::{Deadline, Fence, Fenced};
+pub use crate::manager::{ControllerManifest, ConversionManifest, ManagerManifest};
+pub use crate::webhook::certificates;
+
+/// Certificates of servers.
+pub mod certs {
+    pub use crate::certs::*;
+}
+
+/// The journal of reconciles.
+pub mod journal {
+    pub use crate::journal::*;
+}
+
+/// The HTTP server.
+pub mod serve {
+    pub use crate::serve::*;
+}
+
+/// The export of traces.
+#[cfg(feature = "otlp")]
+pub mod traces {
+    pub use crate::traces::*;
+}

@@ -1,0 +1,27 @@
+//! `cargo xtask api` on this repository.
+
+use std::process::Command;
+
+#[test]
+fn the_list_of_the_public_api_matches_the_sources() {
+    let output = Command::new(env!("CARGO_BIN_EXE_xtask")).args(["api", "--check"]).output().unwrap();
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+}
+
+#[test]
+fn internals_are_not_in_the_list() {
+    let list = include_str!("../../../crates/kubewright/public-api.txt");
+    for name in
+        ["Fence", "Election", "certs", "journal", "ControllerManifest", "Writable", "Referable", "KindOf"]
+    {
+        let named = |line: &&str| {
+            let item = line.split_whitespace().nth(2).unwrap_or_default();
+            item.split(['(', '<', ':', '.', '!']).any(|part| part == name)
+        };
+        assert_eq!(list.lines().find(named), None, "{name} is public");
+    }
+    let leaks =
+        |line: &&str| line.contains("clap::") && !line.contains("clap::Args") && !line.contains("use clap");
+    let leaks: Vec<&str> = list.lines().filter(leaks).collect();
+    assert!(leaks.iter().all(|line| line.starts_with("impl clap::FromArgMatches for")), "{leaks:?}");
+}
