@@ -2,18 +2,31 @@
 
 pub(crate) mod cluster;
 pub(crate) mod custom;
+pub(crate) mod delivery;
 pub(crate) mod dev;
 pub(crate) mod envtest;
 pub(crate) mod facts;
+pub(crate) mod page;
 pub(crate) mod runtime;
 pub(crate) mod server;
+pub(crate) mod webhooks;
 
 use crate::progress::Progress;
 use crate::row::Row;
 
 /// Every suite, in the order of the table.
-pub(crate) const SUITES: &[Suite] =
-    &[facts::SUITE, server::SUITE, custom::SUITE, runtime::SUITE, envtest::SUITE, cluster::SUITE, dev::SUITE];
+pub(crate) const SUITES: &[Suite] = &[
+    facts::SUITE,
+    server::SUITE,
+    custom::SUITE,
+    runtime::SUITE,
+    webhooks::SUITE,
+    envtest::SUITE,
+    cluster::SUITE,
+    dev::SUITE,
+    page::SUITE,
+    delivery::SUITE,
+];
 
 /// A set of rows that are measured together.
 #[derive(Debug)]

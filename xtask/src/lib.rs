@@ -13,6 +13,7 @@ pub mod bench;
 pub mod ci;
 pub mod facts;
 pub mod prose;
+pub mod screenshots;
 pub mod soak;
 pub mod tidy;
 

@@ -3,7 +3,7 @@
 use std::process::ExitCode;
 
 use clap::{Parser, Subcommand};
-use xtask::{api, bench, ci, facts, prose, soak, tidy};
+use xtask::{api, bench, ci, facts, prose, screenshots, soak, tidy};
 
 /// Development tasks of the kubewright repository
 #[derive(Parser)]
@@ -38,6 +38,8 @@ enum Chore {
     Bench(bench::BenchArgs),
     /// Run the randomized tests of the runtime for hours, on all cores
     Soak(soak::SoakArgs),
+    /// Take the pictures of the page of `kubewright dev`
+    Screenshots(screenshots::ScreenshotsArgs),
     /// Print random comments, or all log messages or error texts, for a language review
     Prose(prose::ProseArgs),
     /// Generate the tables of built-in Kubernetes kinds from registry packages
@@ -55,6 +57,7 @@ fn main() -> ExitCode {
         Chore::Tidy(args) => tidy::run(&args),
         Chore::Bench(args) => bench::run(&args),
         Chore::Soak(args) => soak::run(&args),
+        Chore::Screenshots(args) => screenshots::run(&args),
         Chore::Prose(args) => prose::run(&args),
         Chore::Facts(args) => facts::run(&args),
     };

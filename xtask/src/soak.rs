@@ -16,14 +16,15 @@ use anyhow::{Context as _, Result, bail, ensure};
 /// Arguments of `cargo xtask soak`.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
-Runs the model tests of queue, store and cache, the simulation of leader election, the queue under shuttle, and
-managers with injected faults. Without a limit it runs for one hour; Ctrl-C stops it.
+Runs the model tests of queue, store and cache, the simulations of leader election and of rotated webhook certificates,
+the queue under shuttle, and managers with injected faults. Without a limit it runs for one hour; Ctrl-C stops it.
 
 Examples:
   cargo xtask soak                                    one hour on all cores
   cargo xtask soak --hours 8                          overnight
   cargo xtask soak --minutes 5 --jobs 1               a short run in one process
   cargo xtask soak --cases 1000000 --schedules 20000  until both are reached
+  cargo xtask soak --rotations 10000                  rotations of webhook certificates only
   cargo xtask soak --seed 7 --schedules 100           seeds starting at 7")]
 pub struct SoakArgs {
     /// Stop after N hours
@@ -38,6 +39,9 @@ pub struct SoakArgs {
     /// Stop after N schedules of the queue and N seeds of whole managers
     #[arg(long, value_name = "N")]
     pub schedules: Option<u64>,
+    /// Stop after N rotations of webhook certificates
+    #[arg(long, value_name = "N")]
+    pub rotations: Option<u64>,
     /// Number of parallel processes [default: one per core]
     #[arg(long, value_name = "N")]
     pub jobs: Option<usize>,
@@ -55,6 +59,8 @@ enum Unit {
     Schedules,
     /// Seeds of a scenario with a manager and an API server.
     Seeds,
+    /// Rotations of a CA, in one run of the simulation.
+    Rotations,
 }
 
 impl Unit {
@@ -63,6 +69,7 @@ impl Unit {
         match self {
             Self::Cases | Self::Schedules => 500,
             Self::Seeds => 20,
+            Self::Rotations => 25,
         }
     }
 }
@@ -86,6 +93,7 @@ const PROOFS: &[Proof] = &[
     Proof { times: 2, ..proof("queue_shuttle::", Unit::Schedules, false) },
     proof("manager_proofs::whatever_happens_to_the_watches", Unit::Seeds, false),
     proof("manager_proofs::the_same_seed_gives_the_same_trace", Unit::Seeds, false),
+    proof("webhook::rotations::no_handshake_is_refused_and_no_write_is_lost", Unit::Rotations, false),
 ];
 
 const fn proof(test: &'static str, unit: Unit, unit_test: bool) -> Proof {
@@ -115,6 +123,10 @@ impl Batch {
                 vec![("SHUTTLE_RANDOM_SEED", seed.to_string()), ("KUBEWRIGHT_SCHEDULES", count.to_string())]
             }
             Unit::Seeds => vec![("KUBEWRIGHT_SEEDS", format!("{seed}..{}", seed.saturating_add(count)))],
+            Unit::Rotations => vec![
+                ("KUBEWRIGHT_SEEDS", format!("{seed}..{}", seed.saturating_add(1))),
+                ("KUBEWRIGHT_ROTATIONS", count.to_string()),
+            ],
         }
     }
 
@@ -172,6 +184,7 @@ struct Soak {
     programs: Programs,
     cases: Option<u64>,
     schedules: Option<u64>,
+    rotations: Option<u64>,
     start: Instant,
     deadline: Option<Instant>,
     stop: Arc<AtomicBool>,
@@ -191,17 +204,18 @@ pub fn run(args: &SoakArgs) -> Result<()> {
     )
     .context("invalid duration in --hours or --minutes")?;
     let timed = args.hours.is_some() || args.minutes.is_some();
-    let counted = args.cases.is_some() || args.schedules.is_some();
+    let counted = args.cases.is_some() || args.schedules.is_some() || args.rotations.is_some();
     let programs = build()?;
     let start = Instant::now();
     let limit = if timed { Some(limit) } else { (!counted).then_some(Duration::from_hours(1)) };
-    // With only --cases or only --schedules, tests without a count do not run.
+    // With only some of the counts, tests without a count do not run.
     let count = |count: Option<u64>| count.or((counted && !timed).then_some(0));
     let seed = args.seed.unwrap_or_else(seed_from_clock);
     let soak = Soak {
         programs,
         cases: count(args.cases),
         schedules: count(args.schedules),
+        rotations: count(args.rotations),
         start,
         deadline: limit.map(|limit| start + limit),
         stop: stop_on_ctrl_c()?,
@@ -266,7 +280,11 @@ impl Soak {
             let proof = state.next_proof;
             state.next_proof = (proof + 1) % PROOFS.len();
             let unit = PROOFS[proof].unit;
-            let wanted = if unit == Unit::Cases { self.cases } else { self.schedules };
+            let wanted = match unit {
+                Unit::Cases => self.cases,
+                Unit::Schedules | Unit::Seeds => self.schedules,
+                Unit::Rotations => self.rotations,
+            };
             let begun: u64 = (0..PROOFS.len())
                 .filter(|other| PROOFS[*other].unit == unit)
                 .map(|other| state.progress[other].begun)
@@ -369,7 +387,13 @@ fn done(progress: &[Progress]) -> String {
     let of = |unit| -> u64 {
         PROOFS.iter().zip(progress).filter(|(proof, _)| proof.unit == unit).map(|(_, it)| it.done).sum()
     };
-    format!("{} cases, {} schedules, {} seeds", of(Unit::Cases), of(Unit::Schedules), of(Unit::Seeds))
+    format!(
+        "{} cases, {} schedules, {} seeds, {} rotations",
+        of(Unit::Cases),
+        of(Unit::Schedules),
+        of(Unit::Seeds),
+        of(Unit::Rotations)
+    )
 }
 
 fn clock(time: Duration) -> String {
@@ -439,6 +463,7 @@ mod tests {
         insta::assert_snapshot!(batch(Unit::Cases), @"PROPTEST_RNG_SEED=40 PROPTEST_CASES=8 cargo test --release -p kubewright-runtime --lib -- queue::tests::model::");
         insta::assert_snapshot!(batch(Unit::Schedules), @"SHUTTLE_RANDOM_SEED=40 KUBEWRIGHT_SCHEDULES=8 cargo test --release -p kubewright-runtime --test it -- queue_shuttle::");
         insta::assert_snapshot!(batch(Unit::Seeds), @"KUBEWRIGHT_SEEDS=40..48 cargo test --release -p kubewright-runtime --test it -- manager_proofs::whatever_happens_to_the_watches");
+        insta::assert_snapshot!(batch(Unit::Rotations), @"KUBEWRIGHT_SEEDS=40..41 KUBEWRIGHT_ROTATIONS=8 cargo test --release -p kubewright-runtime --test it -- webhook::rotations::no_handshake_is_refused_and_no_write_is_lost");
     }
 
     #[test]

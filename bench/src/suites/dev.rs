@@ -3,7 +3,7 @@
 //! Measured in wall time of the `kubewright` program and of cargo in a scaffolded project.
 
 mod saves;
-mod scaffold;
+pub(super) mod scaffold;
 
 use anyhow::Result;
 

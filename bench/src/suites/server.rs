@@ -11,6 +11,7 @@ mod start;
 mod tls;
 mod traffic;
 mod watchers;
+mod webhooks;
 
 use anyhow::{Context as _, Result};
 use kubewright_apiserver::{ApiServer, Options};
@@ -67,6 +68,8 @@ fn run(bench: &Bench) -> Result<Vec<Row>> {
         in_process(&runtime, &mut rows)?;
         say("watchers");
         watching(&threads, &mut rows)?;
+        say("webhooks");
+        webhooks::measure(&runtime, &threads, webhooks::SIZES, &mut rows)?;
     }
     Ok(rows.into_vec())
 }

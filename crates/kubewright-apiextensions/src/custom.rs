@@ -1,6 +1,6 @@
 //! Rules for custom resources.
 //!
-//! [`Definition::compile`] compiles a CRD. A write runs, in this order: [`decode`] (or [`complete`] for the
+//! [`CrdValidation::compile`] compiles a CRD. A write runs, in this order: [`decode`] (or [`complete`] for the
 //! result of a patch), [`check_version`], [`prepare_create`], [`prepare_update`] or
 //! [`prepare_status_update`], then [`validate_create`], [`validate_replace`] or [`validate_status`], then the
 //! CEL rules unless [`blocks_rules`]; and [`warnings`]. Every object read from storage, including the result
@@ -8,9 +8,9 @@
 //!
 //! CRDs themselves are validated in [`crd`](crate::crd). CEL rules are evaluated by `kubewright-cel`.
 
+mod crd_validation;
 mod decode;
 mod defaults;
-mod definition;
 mod format;
 mod lists;
 mod metadata;
@@ -22,12 +22,12 @@ mod schema;
 mod strategy;
 mod validate;
 
+pub use crd_validation::{CrdValidation, Version};
 pub use decode::{
     DecodeError, ReadError, ShapeError, check_version, coerce, complete, convert, decode, decode_parsed,
     read, restore,
 };
 pub use defaults::apply_defaults;
-pub use definition::{Definition, Version};
 pub use format::{Format, FormatKind};
 pub use lists::validate_lists;
 pub use metadata::{Malformed, coerce_metadata, validate_metadata};

@@ -3,7 +3,12 @@
 //! `object`, `oldObject` and `params` are dynamic. `request` and `namespaceObject` have declared fields.
 //! `authorizer` checks permissions.
 
+mod type_check;
+
 use kubewright_cel::{CompileError, Env, Program, Type};
+use serde_json::Value;
+
+pub use type_check::{ExpressionWarning, type_check};
 
 const AUTHORIZER: &str = "kubernetes.authorization.Authorizer";
 const RESOURCE_CHECK: &str = "kubernetes.authorization.ResourceCheck";
@@ -45,10 +50,27 @@ impl PolicyEnvironment {
         environment
     }
 
+    /// Creates an environment in which `object`, `oldObject` and `params` have the types of OpenAPI schemas.
+    fn typed(object: (&str, &Value), params: Option<(&str, &Value)>) -> Self {
+        // The numbers keep the types apart if both are of one kind.
+        let name = |kind: &str, number: u8| format!("{kind}{number}");
+        let mut env = environment(params.is_some()).with_resource(
+            &["object", "oldObject"],
+            &name(object.0, 1),
+            object.1,
+        );
+        if let Some((kind, schema)) = params {
+            env = env.with_resource(&["params"], &name(kind, 2), schema);
+        }
+        let mut environment = Self { conditions: env.clone(), texts: env, variables: Vec::new() };
+        environment.publish();
+        environment
+    }
+
     /// Compiles the next variable and declares it. If it does not compile, it has a dynamic type.
     pub fn variable(&mut self, name: &str, expression: &str) -> Result<Program, CompileError> {
         let program = Program::compile(&self.conditions, expression, None);
-        let of = program.as_ref().map_or(Type::Dyn, |program| program.result_type().clone());
+        let of = program.as_ref().map_or(Type::Dyn, |program| composed(program.result_type()));
         self.variables.push((name.to_owned(), of));
         self.publish();
         program
@@ -96,6 +118,16 @@ impl PolicyEnvironment {
             Type::String | Type::Null => Ok(program),
             found => Err(CompileError::ResultTypes { wanted: "[string null_type]", found: found.clone() }),
         }
+    }
+}
+
+/// The type of a variable as other expressions see it: objects and types of libraries are dynamic.
+fn composed(of: &Type) -> Type {
+    match of {
+        Type::List(item) => Type::list(composed(item)),
+        Type::Map(key, value) => Type::map(composed(key), composed(value)),
+        Type::Object(_) | Type::Opaque(..) | Type::Type(_) | Type::Param(_) | Type::Error => Type::Dyn,
+        simple => simple.clone(),
     }
 }
 

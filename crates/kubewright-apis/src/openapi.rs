@@ -25,6 +25,7 @@ mod descriptions;
 mod group_versions;
 mod parameters;
 mod protobuf;
+mod resolve;
 mod route;
 mod schema;
 mod structural;
@@ -37,6 +38,7 @@ use serde_json::{Map, Value, json};
 
 pub use custom::CustomVersion;
 pub use descriptions::{Descriptions, NoDescriptions};
+pub use resolve::resolved_schema;
 
 use crate::facts;
 use group_versions::CrossRegistered;

@@ -150,10 +150,15 @@ pub fn row_conditions(gvk: Gvk<'_>, object: &Value) -> Option<Value> {
 
 /// Sorts the objects of a list for the Table: FlowSchemas by matching precedence.
 pub fn sort_rows(gvk: Gvk<'_>, objects: &mut [&Value]) {
-    if gvk.kind == "FlowSchema" {
+    if sorts_rows(gvk) {
         objects
             .sort_by_key(|object| (object.int_at("spec.matchingPrecedence"), object.str_at("metadata.name")));
     }
+}
+
+/// Whether the rows of a kind have an order of their own.
+pub fn sorts_rows(gvk: Gvk<'_>) -> bool {
+    (gvk.group, gvk.kind) == ("flowcontrol.apiserver.k8s.io", "FlowSchema")
 }
 
 fn definition(column: &Column) -> Value {

@@ -3,7 +3,7 @@
 //! The chain has upstream's plugins in upstream's order ([`chain`]), one file each. It runs in two phases:
 //! the mutating phase sees the object as the client sent it (decoded, defaulted, with its managedFields), the
 //! validating phase sees it as it will be stored. In between the object is prepared and validated
-//! ([`crate::write`]).
+//! ([`crate::registry::write`]).
 //!
 //! A plugin decides immediately ([`Admission::Ready`]) or waits for an external call
 //! ([`Admission::Pending`]). No lock is held while it waits: the write is committed against the version that
@@ -46,6 +46,7 @@ pub(crate) use attributes::{Attributes, Notes, Operation, OperationOptions, conn
 pub(crate) use chain::Chain;
 pub use chain::{AdmissionPlugins, UnknownPlugin};
 pub(crate) use cluster::Cluster;
+pub(crate) use policy::VALIDATING_POLICIES;
 pub(crate) use webhooks::Webhooks;
 
 /// The decision of a plugin.

@@ -3,16 +3,23 @@
 //! In a real cluster, controllers do this asynchronously. Here a commit adds its steps to an [`AfterCommit`],
 //! and the write path runs the list at its end ([`Inner::finish`]). Steps commit as well and add to the same
 //! list, so chains and cycles of owners need no recursion. The steps are implemented in `gc`,
-//! `crd_controller`, `service_ips`, `auth/aggregation` and `signing`.
+//! `crd_controller`, `cluster_roles`, `certificate_signing`, `registry/service_ips` and
+//! `admission/policy/type_checking`.
+
+pub(crate) mod certificate_signing;
+pub(crate) mod cluster_roles;
+pub(crate) mod crd_controller;
+pub(crate) mod gc;
 
 use std::collections::VecDeque;
 use std::sync::Arc;
 
 use kubewright_apimachinery::object::Fields as _;
 
-use crate::delete::{FOREGROUND, ORPHAN};
-use crate::gc::locate;
-use crate::resources::Resource;
+use crate::admission::VALIDATING_POLICIES;
+use crate::after_commit::gc::locate;
+use crate::endpoints::delete::{FOREGROUND, ORPHAN};
+use crate::registry::resource::Resource;
 use crate::server::{Controllers, Inner};
 use crate::storage::StoredObject;
 
@@ -36,6 +43,8 @@ enum Step {
     AggregateRoles,
     /// A CertificateSigningRequest was written.
     SigningRequest(Arc<str>),
+    /// A ValidatingAdmissionPolicy was written.
+    TypeCheckPolicy(Arc<str>),
 }
 
 /// The pending steps.
@@ -58,8 +67,11 @@ impl AfterCommit {
             return;
         }
         self.role_step(served);
-        if *served.storage == *crate::signing::STORAGE {
+        if *served.storage == *crate::after_commit::certificate_signing::STORAGE {
             self.steps.push_back(Step::SigningRequest(version.key.clone()));
+        }
+        if *served.storage == *VALIDATING_POLICIES {
+            self.steps.push_back(Step::TypeCheckPolicy(version.key.clone()));
         }
         if !version.attributes.owners.is_empty() {
             self.steps.push_back(Step::Dangling(served.storage.clone(), version.key.clone()));
@@ -79,8 +91,8 @@ impl AfterCommit {
     /// Adds the steps after an object was deleted.
     pub(crate) fn removed(&mut self, server: &Inner, served: &Resource, version: &Arc<StoredObject>) {
         self.extension_step(served, version);
-        if let Some(custom) = served.custom().filter(|_| server.is_crd_terminating(served)) {
-            self.steps.push_back(Step::EmptyDefinition(custom.definition.name.clone()));
+        if let Some(custom) = served.crd().filter(|_| server.is_crd_terminating(served)) {
+            self.steps.push_back(Step::EmptyDefinition(custom.info.name.clone()));
         }
         if server.controllers == Controllers::None {
             return;
@@ -121,7 +133,7 @@ impl AfterCommit {
     }
 
     fn role_step(&mut self, served: &Resource) {
-        if served.storage.as_ref() == crate::auth::Kind::ClusterRole.storage() {
+        if served.storage.as_ref() == crate::authz::Kind::ClusterRole.storage() {
             self.steps.push_back(Step::AggregateRoles);
         }
     }
@@ -144,6 +156,7 @@ impl Inner {
                 Step::EmptyDefinition(name) => self.empty_definition(&name, after),
                 Step::AggregateRoles => self.aggregate_roles(),
                 Step::SigningRequest(name) => self.follow_signing_request(&name),
+                Step::TypeCheckPolicy(name) => self.type_check_policy(&name),
             }
         }
     }

@@ -1,6 +1,7 @@
 //! Keys and certificates of the server and its clients.
 
 pub(crate) mod issue;
+pub(crate) mod pki;
 
 use std::net::IpAddr;
 

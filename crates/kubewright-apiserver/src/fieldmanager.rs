@@ -5,8 +5,8 @@ use kubewright_apimachinery::{json, time};
 use kubewright_structured_merge::{self as apply, Owners, Write, packed};
 use serde_json::Value;
 
+use crate::registry::resource::Resource;
 use crate::request::Request;
-use crate::resources::Resource;
 use crate::server::Inner;
 
 /// The field manager of a write.
@@ -58,8 +58,8 @@ impl Inner {
             kind: served.kind(),
             subresource,
             time: &time::format_rfc3339(self.clock.now()),
-            versions: served.versions(),
-            reset: &served.reset(subresource),
+            versions: served.strategy.versions(),
+            reset: &served.strategy.reset_fields(subresource),
             owners: Owners::Packed,
         })
     }

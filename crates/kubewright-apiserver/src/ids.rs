@@ -4,10 +4,10 @@
 
 use std::sync::{Mutex, PoisonError};
 
+use uuid::Builder;
+
 /// Characters of generated names: no vowels and no similar characters.
 const ALPHABET: &[u8] = b"bcdfghjklmnpqrstvwxz2456789";
-
-const HEX: &[u8; 16] = b"0123456789abcdef";
 
 /// Maximum length of a generated name: a DNS label, as upstream.
 const MAX_NAME: usize = 63;
@@ -25,14 +25,7 @@ impl Ids {
     /// A random UUID (version 4).
     pub(crate) fn uid(&self) -> String {
         let bits = self.draw(|rng| rng.u128(..));
-        let bits = bits & !(0xf << 76) | (0x4 << 76);
-        let bits = bits & !(0x3 << 62) | (0x2 << 62);
-        let mut text = [b'-'; 36];
-        let places = (0..36).filter(|at| !matches!(at, 8 | 13 | 18 | 23));
-        for (at, place) in places.enumerate() {
-            text[place] = HEX[(bits >> (124 - 4 * at)) as usize & 0xf];
-        }
-        str::from_utf8(&text).expect("digits and hyphens").to_owned()
+        Builder::from_random_bytes(bits.to_be_bytes()).into_uuid().to_string()
     }
 
     /// A name that starts with `prefix`, truncated to fit.

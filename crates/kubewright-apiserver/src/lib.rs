@@ -7,53 +7,42 @@
 //! Defaulting and validation are in `kubewright-apis` (built-in kinds) and `kubewright-apiextensions` (custom
 //! resources). This crate routes requests to them and stores the results. It depends on no Kubernetes client;
 //! its tests use unmodified ones.
+//!
+//! The modules are the stages of a request, in this order.
 
-mod admission;
-mod after_commit;
-pub mod audit;
-pub mod auth;
-mod body;
-mod bootstrap;
-pub mod certs;
-pub mod clock;
-mod compaction;
-mod conversion;
-mod crd_controller;
-mod custom;
-mod delete;
-mod discovery;
-mod fieldmanager;
-mod gc;
-mod ids;
-mod input;
-mod kinds;
-mod negotiate;
-mod openapi;
-mod options;
-mod output;
-mod patch;
-mod pki;
-mod read;
-mod request;
-mod resources;
-mod reviews;
-mod rules;
-mod scale;
+// The listener, the filter chain and the router.
 pub mod serve;
 mod server;
-mod service_ips;
-mod signing;
-mod stack;
-pub mod storage;
-mod subresources;
-pub mod tokens;
-mod version;
-mod watch;
+// The path, verb and options of a request.
+mod request;
+// Authentication, authorization and the audit log.
+pub mod audit;
+pub mod authn;
+pub mod authz;
+// Bodies, content negotiation and responses.
+mod encoding;
+// The handlers of verbs.
+mod endpoints;
+// managedFields on every write.
+mod fieldmanager;
+// Admission plugins, webhooks and policies.
+mod admission;
 mod webhook_client;
-mod write;
+// The served resources, their strategies and the write path.
+mod registry;
+// Objects and their history, in memory and on disk.
+pub mod storage;
+// Garbage collection and other work after a commit.
+mod after_commit;
+// Values that the stages share.
+pub mod certs;
+pub mod clock;
+mod ids;
+mod off_worker;
+mod stack;
 
 pub use admission::{AdmissionPlugins, UnknownPlugin};
-pub use body::Body;
+pub use encoding::body::Body;
+pub use endpoints::version::{KubernetesVersion, VersionError};
 pub use server::{ApiServer, Controllers, Options};
-pub use version::{KubernetesVersion, VersionError};
 pub use webhook_client::WebhookAddress;

@@ -2,10 +2,12 @@
 //!
 //! Owns Kubernetes' URL grammar. Independent of the served resources.
 
+pub(crate) mod options;
+
 use http::Method;
 use http::request::Parts;
 
-use crate::auth::User;
+use crate::authn::User;
 
 /// A parsed request.
 #[derive(Debug)]
@@ -17,7 +19,13 @@ pub(crate) struct Request {
     pub(crate) headers: http::HeaderMap,
     pub(crate) user: User,
     pub(crate) target: Target,
+    /// Whether the request came over a socket, so that it shares its thread with other clients.
+    pub(crate) over_socket: bool,
 }
+
+/// Marks requests that came over a socket, in their extensions.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct OverSocket;
 
 /// The target of a path.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -54,6 +62,7 @@ impl Request {
             path,
             user,
             target,
+            over_socket: parts.extensions.get::<OverSocket>().is_some(),
         }
     }
 
@@ -84,6 +93,14 @@ impl Request {
             Method::DELETE => "delete",
             _ => lower(&self.method),
         }
+    }
+
+    /// Whether the response has no deadline: watches, logs and connections to a pod.
+    pub(crate) fn is_long_running(&self) -> bool {
+        let connects = |path: &ResourcePath| {
+            matches!(path.subresource.as_str(), "attach" | "exec" | "log" | "portforward" | "proxy")
+        };
+        self.is_watch() || matches!(&self.target, Target::Resource(path) if connects(path))
     }
 
     pub(crate) fn is_watch(&self) -> bool {
@@ -173,27 +190,7 @@ impl Query {
 
 /// Decodes percent encoding; invalid sequences are kept.
 pub(crate) fn percent_decode(text: impl AsRef<str>) -> String {
-    let text = text.as_ref();
-    if !text.contains('%') {
-        return text.to_owned();
-    }
-    let bytes = text.as_bytes();
-    let mut decoded = Vec::with_capacity(bytes.len());
-    let mut at = 0;
-    while at < bytes.len() {
-        let hex = |offset: usize| bytes.get(at + offset).and_then(|b| char::from(*b).to_digit(16));
-        match (bytes[at], hex(1), hex(2)) {
-            (b'%', Some(high), Some(low)) => {
-                decoded.push(u8::try_from(high * 16 + low).unwrap_or_default());
-                at += 3;
-            }
-            (byte, ..) => {
-                decoded.push(byte);
-                at += 1;
-            }
-        }
-    }
-    String::from_utf8_lossy(&decoded).into_owned()
+    percent_encoding::percent_decode_str(text.as_ref()).decode_utf8_lossy().into_owned()
 }
 
 #[cfg(test)]

@@ -2,9 +2,11 @@
 
 mod tls_writer;
 
+use std::convert::Infallible;
 use std::io;
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use base64::Engine as _;
@@ -12,6 +14,7 @@ use base64::engine::general_purpose::STANDARD;
 use hyper_util::rt::{TokioExecutor, TokioIo, TokioTimer};
 use hyper_util::server::conn::auto;
 use hyper_util::server::graceful::GracefulShutdown;
+use kubewright_apimachinery::status::ApiError;
 use kubewright_sync::ordered_watch;
 use rustls::server::{ServerConfig, WebPkiClientVerifier};
 use rustls::{RootCertStore, SupportedCipherSuite};
@@ -22,8 +25,11 @@ use tokio::task::JoinSet;
 use tokio_rustls::TlsAcceptor;
 use tower_service::Service as _;
 
-use crate::auth::{MASTERS, User};
+use crate::authn::{MASTERS, User};
 use crate::certs::{Authority, CertificateError, Identity};
+use crate::encoding::body::Body;
+use crate::encoding::response;
+use crate::request::OverSocket;
 use crate::server::ApiServer;
 use tls_writer::TlsWriter;
 
@@ -31,6 +37,16 @@ use tls_writer::TlsWriter;
 const MAX_STREAMS: u32 = 2_000;
 const STREAM_WINDOW: u32 = 1 << 20;
 const CONNECTION_WINDOW: u32 = 16 << 20;
+/// Time for the TLS handshake, and then for the first request.
+const HANDSHAKE: Duration = Duration::from_secs(10);
+const FIRST_REQUEST: Duration = Duration::from_secs(30);
+/// Time for the header of a request, as kube-apiserver's `ReadHeaderTimeout`.
+const HEADER: Duration = Duration::from_secs(32);
+/// Deadline of requests that are not long-running: kube-apiserver's `--request-timeout`.
+const REQUEST: Duration = Duration::from_mins(1);
+/// Pauses of the accept loop after errors, such as too many open files.
+const MIN_PAUSE: Duration = Duration::from_millis(5);
+const MAX_PAUSE: Duration = Duration::from_secs(1);
 /// Time for running requests to finish on shutdown.
 const DRAIN: Duration = Duration::from_millis(500);
 
@@ -270,6 +286,7 @@ async fn accept(
 ) {
     let mut connections = JoinSet::new();
     let graceful = GracefulShutdown::new();
+    let mut pause = MIN_PAUSE;
     loop {
         let accepted = tokio::select! {
             biased;
@@ -279,13 +296,16 @@ async fn accept(
         };
         match accepted {
             Ok((stream, _)) => {
+                pause = MIN_PAUSE;
                 connections.spawn(connection(stream, tls.clone(), server.clone(), graceful.watcher()));
             }
-            // For example out of file descriptors, or the client has disconnected. Continue with the next
-            // connection.
+            // The client has disconnected.
+            Err(error) if is_of_client(&error) => {}
+            // For example out of file descriptors: wait until other connections are closed.
             Err(error) => {
-                tracing::warn!(%error, "failed to accept connection");
-                tokio::task::yield_now().await;
+                tracing::warn!(%error, retry_in = ?pause, "failed to accept connection");
+                tokio::time::sleep(pause).await;
+                pause = (pause * 2).min(MAX_PAUSE);
             }
         }
     }
@@ -293,6 +313,12 @@ async fn accept(
     // Watches do not end by themselves, so the remaining connections are aborted.
     let _ = tokio::time::timeout(DRAIN, graceful.shutdown()).await;
     connections.shutdown().await;
+}
+
+/// Whether an accept failed because of the connection and not of the listener.
+fn is_of_client(error: &io::Error) -> bool {
+    use io::ErrorKind::{ConnectionAborted, ConnectionRefused, ConnectionReset};
+    matches!(error.kind(), ConnectionAborted | ConnectionRefused | ConnectionReset)
 }
 
 async fn connection(
@@ -305,10 +331,14 @@ async fn connection(
     if let Err(error) = stream.set_nodelay(true) {
         tracing::debug!(%error, "failed to set TCP_NODELAY");
     }
-    let stream = match tls.accept(stream).await {
-        Ok(stream) => stream,
-        Err(error) => {
+    let stream = match tokio::time::timeout(HANDSHAKE, tls.accept(stream)).await {
+        Ok(Ok(stream)) => stream,
+        Ok(Err(error)) => {
             tracing::debug!(%error, "TLS handshake failed");
+            return;
+        }
+        Err(_) => {
+            tracing::debug!("TLS handshake timed out");
             return;
         }
     };
@@ -319,12 +349,16 @@ async fn connection(
         .and_then(|chain| chain.first())
         .and_then(|certificate| user_of(certificate))
         .unwrap_or_else(User::anonymous);
+    let requested = Arc::new(AtomicBool::new(false));
+    let seen = requested.clone();
     let service = hyper::service::service_fn(move |mut request: http::Request<hyper::body::Incoming>| {
+        seen.store(true, Ordering::Relaxed);
         request.extensions_mut().insert(user.clone());
-        server.clone().call(request)
+        request.extensions_mut().insert(OverSocket);
+        within_deadline(server.clone(), request)
     });
     let mut builder = auto::Builder::new(TokioExecutor::new());
-    builder.http1().timer(TokioTimer::new());
+    builder.http1().timer(TokioTimer::new()).header_read_timeout(HEADER);
     builder
         .http2()
         .timer(TokioTimer::new())
@@ -334,9 +368,48 @@ async fn connection(
         .keep_alive_interval(Duration::from_secs(30));
     let wire = TlsWriter::new(stream);
     let serving = builder.serve_connection(TokioIo::new(wire.clone()), service);
-    if let Err(error) = wire.serve(watcher.watch(serving.into_owned())).await {
-        tracing::debug!(%error, "connection failed");
+    let silent = async {
+        tokio::time::sleep(FIRST_REQUEST).await;
+        if requested.load(Ordering::Relaxed) {
+            std::future::pending::<()>().await;
+        }
+    };
+    tokio::select! {
+        served = wire.serve(watcher.watch(serving.into_owned())) => {
+            if let Err(error) = served {
+                tracing::debug!(%error, "connection failed");
+            }
+        }
+        () = silent => tracing::debug!("no request was sent; connection closed"),
     }
+}
+
+/// Handles a request. One that is not long-running has a deadline.
+async fn within_deadline(
+    mut server: ApiServer,
+    request: http::Request<hyper::body::Incoming>,
+) -> Result<http::Response<Body>, Infallible> {
+    if is_long_running(request.uri()) {
+        return server.call(request).await;
+    }
+    match tokio::time::timeout(REQUEST, server.call(request)).await {
+        Ok(response) => response,
+        Err(_) => {
+            let why = "Timeout: request did not complete within the allotted timeout";
+            Ok(response::failure(&ApiError::new(504, "Timeout", why)))
+        }
+    }
+}
+
+/// Whether a path may be a long-running request. The router decides exactly, later.
+fn is_long_running(uri: &http::Uri) -> bool {
+    let (path, query) = (uri.path(), uri.query().unwrap_or_default());
+    let last = path.rsplit('/').next().unwrap_or_default();
+    query.contains("watch=")
+        || query.split('&').any(|pair| pair == "watch")
+        || path.contains("/watch/")
+        || path.contains("/proxy")
+        || matches!(last, "attach" | "exec" | "log" | "portforward")
 }
 
 /// The user of a client certificate: the common name, and the organizations as groups.

@@ -17,6 +17,7 @@
 //!
 //! [`Memory`] is pure and synchronous: no locks, no clock, no tasks. [`Store`] wraps it for a server.
 
+pub(crate) mod compaction;
 pub mod conformance;
 pub mod log;
 mod memory;

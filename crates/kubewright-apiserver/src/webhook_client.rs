@@ -2,7 +2,7 @@
 //!
 //! A [`Target`] is one client configuration, compiled once: address, trust and idle connections. A call ends
 //! within its timeout, and no lock is held while it waits. Errors have kube-apiserver's wording, because
-//! clients see them. In-process handlers ([`Handlers`]) are called without a socket.
+//! clients see them. Connections are HTTP/1.1 and reused, as upstream's. In-process handlers ([`Handlers`]) are called without a socket.
 //!
 //! It sends bytes and returns the decoded response; it does not interpret reviews.
 
@@ -37,8 +37,8 @@ use answer::Answer;
 const MAX_ANSWER: usize = 8 * 1024 * 1024;
 /// Default timeout.
 const DEFAULT_TIMEOUT: Duration = Duration::from_secs(30);
-/// Maximum number of idle connections of a target.
-const MAX_IDLE: usize = 8;
+/// Maximum number of idle connections of a target, as in client-go.
+const MAX_IDLE: usize = 25;
 
 /// One `clientConfig` of a webhook.
 pub(crate) struct Target {

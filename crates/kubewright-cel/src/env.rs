@@ -5,7 +5,10 @@
 use std::collections::HashMap;
 use std::sync::Arc;
 
+use serde_json::Value as Json;
+
 use super::escape;
+use super::schema::{DeclType, Schema};
 use super::types::Type;
 
 /// The variables and object types that an expression may use.
@@ -33,6 +36,18 @@ impl Env {
     #[must_use]
     pub fn with_object(mut self, name: &str, fields: impl IntoIterator<Item = (String, Type)>) -> Self {
         self.objects.insert(Arc::from(name), fields.into_iter().collect());
+        self
+    }
+
+    /// Declares variables that contain a resource with this OpenAPI schema, which must not have references. Its
+    /// object types get names that start with `type_name`. A schema without a type declares dynamic variables.
+    #[must_use]
+    pub fn with_resource(mut self, variables: &[&str], type_name: &str, schema: &Json) -> Self {
+        let declared = DeclType::of(&Schema::root(schema));
+        let of = declared.map_or(Type::Dyn, |declared| declared.declare(type_name, &mut self));
+        for variable in variables {
+            self = self.with_variable(variable, of.clone());
+        }
         self
     }
 

@@ -13,8 +13,8 @@ use clap::{ArgAction, Args, ColorChoice, CommandFactory, Parser, Subcommand, Val
 
 use crate::cli::examples::examples;
 use crate::commands::{
-    apiserver, completion, create, delete, dev, edit, envtest, help, init, manifests, migrate, update,
-    version,
+    apiserver, build_installer, bundle, chart, completion, create, delete, deploy, dev, edit, envtest, help, image,
+    init, manifests, migrate, scorecard, undeploy, update, version,
 };
 use crate::ui::{Verbosity, style};
 
@@ -22,6 +22,7 @@ const EXAMPLES: &[(&str, &str)] = &[
     ("Create a project in the current directory", "kubewright init --domain example.com"),
     ("Add a kind and its controller", "kubewright create api --group shop --version v1 --kind Order"),
     ("Run the operator, and rebuild it on each save", "kubewright dev"),
+    ("Build, push and deploy", "kubewright deploy --tag registry.example.com/shop:v1"),
     ("Start a Kubernetes API server", "kubewright apiserver --port 6443"),
     ("Generate CRDs and RBAC rules", "kubewright manifests"),
     ("Print version information", "kubewright version"),
@@ -51,15 +52,22 @@ pub(crate) struct Cli {
 #[derive(Debug, Subcommand)]
 pub(crate) enum Command {
     Apiserver(apiserver::Args),
+    BuildInstaller(build_installer::Args),
+    Bundle(bundle::Args),
+    Chart(chart::Args),
     Completion(completion::Args),
     Create(create::Args),
     Delete(delete::Args),
+    Deploy(deploy::Args),
     Dev(dev::Args),
     Edit(edit::Args),
     Envtest(envtest::Args),
+    Image(image::Args),
     Init(init::Args),
     Manifests(manifests::Args),
     Migrate(migrate::Args),
+    Scorecard(scorecard::Args),
+    Undeploy(undeploy::Args),
     Update(update::Args),
     Version(version::Args),
     Help(help::Args),

@@ -4,7 +4,7 @@
 //!   applied to it.
 //! - [`permissions`] runs the operator with its generated RBAC rules and reports forbidden calls.
 //! - [`webhooks`] configures the API server to call the operator's webhooks on this machine.
-//! - [`watcher`] reports saves, [`builder`] runs cargo, and [`operator`] runs the built [`program`]. Both are
+//! - [`watcher`] reports saves, [`builder`] runs cargo and [`build_output`] reads its progress, and [`operator`] runs the built [`program`]. Both are
 //!   a [`process_group`].
 //! - [`readiness`] decides whether the samples are ready, and [`readiness_watch`] when to check.
 //! - [`session`] is the loop itself, [`report`] prints its lines, and [`page`] is the web UI.
@@ -13,6 +13,7 @@
 //! ends, everything that it started is stopped, and nothing else.
 
 mod answer;
+mod build_output;
 mod builder;
 mod cluster;
 mod definitions;
@@ -24,7 +25,7 @@ mod program;
 mod readiness;
 mod readiness_watch;
 mod report;
-mod samples;
+pub(crate) mod samples;
 mod session;
 mod state_dir;
 mod watcher;
@@ -36,6 +37,7 @@ use std::time::Duration;
 use anyhow::{Context as _, Result, bail};
 use kubewright_runtime::logs;
 
+pub(crate) use self::answer::told;
 pub(crate) use self::cluster::Where;
 use self::report::{Lines, Voice};
 use self::session::Session;

@@ -1,6 +1,7 @@
 //! An operator project: its location, how it is built, and how its files are written.
 
 mod build;
+mod lock;
 pub(crate) mod manifests;
 mod metadata;
 pub(crate) mod project_file;
@@ -14,10 +15,11 @@ use anyhow::{Context as _, Result, anyhow};
 
 use crate::error::Hint as _;
 
-pub(crate) use build::{Programs, not_started};
+pub(crate) use build::{Build, Programs, cargo, not_started};
+pub(crate) use lock::LockedRoot;
 pub(crate) use manifests::Manifests;
 pub(crate) use metadata::{Metadata, Sources};
-pub(crate) use writes::Writes;
+pub(crate) use writes::{Writes, read, write};
 
 /// A cargo package that contains an operator.
 #[derive(Clone, Debug)]

@@ -26,7 +26,7 @@ pub(crate) mod webhooks;
 pub(crate) use dependency::Dependency;
 pub(crate) use foreign::{adopt, builtin};
 pub(crate) use manifests::watched;
-pub(crate) use plan::{Plan, diff};
+pub(crate) use plan::{Plan, Step, diff};
 pub(crate) use render::{Options, Rendered, Rendering, render};
 pub(crate) use update::{Outcome, Update};
 

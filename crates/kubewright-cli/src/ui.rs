@@ -5,9 +5,11 @@
 //! ([`escape()`]), so that a file or a server cannot send control sequences to the terminal.
 
 mod escape;
+mod progress;
 pub(crate) mod style;
 
 pub(crate) use crate::ui::escape::escape;
+pub(crate) use crate::ui::progress::{Progress, megabytes};
 
 use std::fmt::{self, Display};
 use std::io::{self, ErrorKind, IsTerminal, Write};
@@ -75,6 +77,11 @@ impl Ui {
     pub(crate) fn print_styled_error(&self, text: &str) {
         // Without standard error there is nowhere to report this.
         let _ = AutoStream::new(io::stderr().lock(), self.color).write_all(text.as_bytes());
+    }
+
+    /// Whether standard error is colored.
+    pub(crate) fn colors_errors(&self) -> bool {
+        AutoStream::new(io::stderr(), self.color).current_choice() != anstream::ColorChoice::Never
     }
 
     /// Prints a note, unless quiet.

@@ -89,6 +89,10 @@ impl Assets {
         self.folder.path().join("kubeconfig")
     }
 
+    pub(crate) fn url(&self) -> String {
+        self.config.cluster_url.to_string().trim_end_matches('/').to_owned()
+    }
+
     /// The certificate authority of all certificates.
     #[cfg(feature = "cluster")]
     pub(crate) fn authority(&self) -> &Authority {

@@ -354,8 +354,24 @@ impl Environment {
         }
     }
 
-    /// The administrator's kubeconfig, for kubectl and other processes. `None` for an embedded server that does not
-    /// listen ([`Builder::https`]) and for an existing cluster.
+    /// The URL of the API server, such as `https://127.0.0.1:40123`. `None` for an embedded server that does not listen
+    /// ([`Builder::https`]) and for an existing cluster.
+    ///
+    /// Clients need the CA and the client certificate of [`Environment::kubeconfig`], or a bearer token such as one of
+    /// `kubectl create token`.
+    pub fn url(&self) -> Option<String> {
+        match &self.plane {
+            Plane::Embedded { listening, .. } => listening.as_ref().map(|it| it.0.url()),
+            Plane::Assets(assets) => Some(assets.url()),
+            Plane::Existing => None,
+        }
+    }
+
+    /// The file with the administrator's kubeconfig, for kubectl, other processes, and clients in this process that do
+    /// not use this crate's version of kube. `None` for an embedded server that does not listen ([`Builder::https`])
+    /// and for an existing cluster.
+    ///
+    /// [`Environment::faults`] do not apply to these clients.
     pub fn kubeconfig(&self) -> Option<PathBuf> {
         match &self.plane {
             Plane::Embedded { listening, .. } => listening.as_ref().map(|it| it.1.path().join("kubeconfig")),

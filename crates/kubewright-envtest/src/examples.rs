@@ -1,10 +1,12 @@
 //! Random objects of a type, made from its schema, for property tests such as the round trips of conversions.
 //!
-//! The same type gives the same objects. They have the shape that the schema describes; patterns and CEL rules are not
-//! considered, so an API server may refuse them.
+//! The same type gives the same objects. They have the shape that the schema describes. A text matches the pattern and the
+//! length of its field if one of a few texts, the default or the example of the field does. CEL rules are not considered, so
+//! an API server may refuse the objects.
 
 use kubewright_manifests::crd;
 use kubewright_manifests::declare::Item;
+use regex::Regex;
 use schemars::JsonSchema;
 use serde::de::DeserializeOwned;
 use serde_json::{Map, Value, json};
@@ -107,6 +109,38 @@ fn text(schema: &Value, random: &mut fastrand::Rng) -> Value {
         Some("uuid") => "00000000-0000-4000-8000-000000000000".into(),
         Some("ipv4" | "ip") => "127.0.0.1".into(),
         Some("uri" | "url") => "https://example.com".into(),
-        _ => TEXTS[random.usize(0..TEXTS.len())].into(),
+        _ => {
+            let texts = texts(schema);
+            texts[random.usize(0..texts.len())].into()
+        }
+    }
+}
+
+/// The texts that a field accepts. All texts if none of them, nor the default or the example of the field, is accepted.
+fn texts(schema: &Value) -> Vec<&str> {
+    let pattern = schema["pattern"].as_str().and_then(|pattern| Regex::new(pattern).ok());
+    let (least, most) = (schema["minLength"].as_u64(), schema["maxLength"].as_u64());
+    let is_accepted = |text: &&str| {
+        let length = text.chars().count() as u64;
+        least.is_none_or(|least| length >= least)
+            && most.is_none_or(|most| length <= most)
+            && pattern.as_ref().is_none_or(|pattern| pattern.is_match(text))
+    };
+    let of_the_field = [&schema["default"], &schema["example"]].into_iter().filter_map(Value::as_str);
+    let accepted: Vec<&str> = TEXTS.into_iter().chain(of_the_field).filter(is_accepted).collect();
+    if accepted.is_empty() { TEXTS.to_vec() } else { accepted }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn texts_match_pattern_and_length() {
+        assert_eq!(texts(&json!({})), TEXTS);
+        assert_eq!(texts(&json!({ "pattern": r"^\S+$", "default": "*" })), ["a", "B-2", "10", "é", "*"]);
+        assert_eq!(texts(&json!({ "minLength": 2, "maxLength": 3 })), ["B-2", "10"]);
+        assert_eq!(texts(&json!({ "pattern": "^x-[0-9]$", "example": "x-1" })), ["x-1"]);
+        assert_eq!(texts(&json!({ "pattern": "^x-[0-9]$" })), TEXTS);
     }
 }

@@ -159,7 +159,7 @@ pub(crate) fn wrong_group(group: &str) -> Option<String> {
         return Some(format!("unknown group `{group}`{near}"));
     }
     // Third-party groups may resemble built-in ones, so only a distance of one counts as a typo.
-    let near = known().find(|known| crate::nearest::distance(known, group) == 1)?;
+    let near = known().find(|known| strsim::osa_distance(known, group) == 1)?;
     Some(format!("unknown group `{group}`; did you mean `{near}`?"))
 }
 
@@ -201,7 +201,7 @@ pub(crate) fn wrong_resource(resource: &str, groups: &[String]) -> Option<String
     }
     let near = nearest(base, own().map(|row| row.1)).filter(|near| {
         let letters = if base.len() < 8 { 1 } else { 2 };
-        crate::nearest::distance(near, base) <= letters
+        strsim::osa_distance(near, base) <= letters
     })?;
     Some(format!("unknown resource `{base}`; did you mean `{}`?", with(near)))
 }

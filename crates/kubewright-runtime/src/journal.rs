@@ -1,8 +1,9 @@
-//! The journal: a live stream of an operator's reconciles, for a program that shows them.
+//! The journal: a live stream of an operator's reconciles and webhook calls, for a program that shows them.
 //!
 //! A manager with an address ([`ManagerOptions::journal`](crate::ManagerOptions::journal), set by the environment
 //! variable [`VARIABLE`] in operators) connects there and writes one [`Record`] per line, as JSON: which reconciles
-//! start and why, their API requests, their results, and the queue depth.
+//! start and why, their API requests, their results, the queue depth, and the reviews of its webhooks. The listener
+//! accepts only operators with its token ([`TOKEN_VARIABLE`]).
 //!
 //! Invariants:
 //!
@@ -14,23 +15,31 @@
 //! It is for observation only; operators must not depend on it.
 
 mod reconciles;
+mod reviews;
 mod writer;
 
 use std::net::SocketAddr;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
 
 use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
+use serde_json::Value;
 use tokio::sync::mpsc;
 
 pub(crate) use self::reconciles::{Asking, PAUSE, Reconciles, Trail};
+pub(crate) use self::reviews::{Converted, Reviews};
 pub(crate) use self::writer::Writer;
 use crate::Clock;
 use crate::controller::Trigger;
+use crate::webhook::Operation;
 
 /// The environment variable with the address of the journal, such as `127.0.0.1:4000`.
 pub const VARIABLE: &str = "KUBEWRIGHT_JOURNAL";
+
+/// The environment variable with the token of the journal, which the listener compares.
+pub const TOKEN_VARIABLE: &str = "KUBEWRIGHT_JOURNAL_TOKEN";
 
 /// The capacity of the buffer.
 const BUFFERED: usize = 4096;
@@ -50,6 +59,10 @@ pub enum Record {
     Ended(Ended),
     /// The number of queued or running keys changed.
     Queue(Queue),
+    /// A webhook answered an admission review.
+    Admission(Admission),
+    /// The conversion webhook answered a review.
+    Conversion(Conversion),
 }
 
 /// Identifies the operator.
@@ -64,6 +77,9 @@ pub struct Hello {
     pub pid: u32,
     /// The names of its controllers, in registration order.
     pub controllers: Vec<String>,
+    /// The token of [`TOKEN_VARIABLE`].
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub token: Option<String>,
 }
 
 /// A reconcile started.
@@ -115,6 +131,9 @@ pub struct Cause {
     /// The number of further changed fields.
     #[serde(default)]
     pub more: usize,
+    /// The resource version of that object when the reconcile started, if fields changed.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub resource_version: Option<String>,
 }
 
 /// A request to the API server through [`Context::client`](crate::Context::client).
@@ -137,6 +156,9 @@ pub struct Request {
     /// The error, if there was no response.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub error: Option<String>,
+    /// The resource version of the written object.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub resource_version: Option<String>,
 }
 
 /// A reconcile ended.
@@ -193,6 +215,103 @@ pub struct Queue {
     pub active: usize,
 }
 
+/// A webhook answered an admission review. Fields have the meaning of `admission.k8s.io/v1`.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Admission {
+    /// The time of the response.
+    #[serde(with = "micros")]
+    pub at: Timestamp,
+    /// The name of the webhook; its path if it is not declared.
+    pub webhook: String,
+    /// The path of the webhook.
+    pub path: String,
+    /// The operation on the object.
+    pub operation: Operation,
+    /// The API group of the object.
+    #[serde(default)]
+    pub group: String,
+    /// The API version of the object.
+    #[serde(default)]
+    pub version: String,
+    /// The kind of the object.
+    pub kind: String,
+    /// The subresource; empty for the object itself.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub subresource: String,
+    /// The namespace of the object; empty for cluster-scoped objects.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub namespace: String,
+    /// The name of the object, or its `generateName`.
+    pub name: String,
+    /// The user who sent the request.
+    #[serde(default)]
+    pub user: String,
+    /// Whether the request is a dry run.
+    #[serde(default)]
+    pub dry_run: bool,
+    /// Whether the request is allowed.
+    pub allowed: bool,
+    /// The status code of a denial.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub code: Option<u16>,
+    /// The message of a denial.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub message: Option<String>,
+    /// The warnings.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub warnings: Vec<String>,
+    /// The first 50 operations of the patch.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub patch: Vec<PatchOperation>,
+    /// The number of further operations.
+    #[serde(default)]
+    pub more_patches: usize,
+    /// The duration.
+    pub ms: f64,
+}
+
+/// An operation of a JSON patch (RFC 6902). Values of Secrets are replaced, long values are cut.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct PatchOperation {
+    /// The operation, such as `add`.
+    pub op: String,
+    /// The path, as JSON pointer.
+    pub path: String,
+    /// The new value.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub value: Option<Value>,
+    /// The value before the patch.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub before: Option<Value>,
+}
+
+/// The conversion webhook answered a review.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Conversion {
+    /// The time of the response.
+    #[serde(with = "micros")]
+    pub at: Timestamp,
+    /// The API group of the objects.
+    #[serde(default)]
+    pub group: String,
+    /// The kind of the objects.
+    pub kind: String,
+    /// The versions of the objects, such as `view.example.com/v1`.
+    pub from: Vec<String>,
+    /// The requested version.
+    pub to: String,
+    /// The number of objects.
+    pub objects: usize,
+    /// The first eight objects, as `namespace/name`.
+    #[serde(default)]
+    pub names: Vec<String>,
+    /// Why the conversion failed.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub error: Option<String>,
+    /// The duration.
+    pub ms: f64,
+}
+
 /// Accepts records. Cheap to clone; clones share one journal.
 #[derive(Clone)]
 pub(crate) struct Journal(Arc<Shared>);
@@ -205,12 +324,12 @@ struct Shared {
 }
 
 impl Journal {
-    /// Creates a journal for the listener at an address, and its writer.
-    pub(crate) fn new(address: SocketAddr, clock: Arc<dyn Clock>) -> (Self, Writer) {
+    /// Creates a journal for the listener at an address, and its writer. The writer sends the token first.
+    pub(crate) fn new(address: SocketAddr, token: Option<String>, clock: Arc<dyn Clock>) -> (Self, Writer) {
         let (records, receiver) = mpsc::channel(BUFFERED);
         // Assume a listener until connecting fails, so that the first records are not lost.
         let journal = Self(Arc::new(Shared { records, heard: AtomicBool::new(true), clock }));
-        (journal.clone(), Writer::new(address, journal, receiver))
+        (journal.clone(), Writer::new(address, token, journal, receiver))
     }
 
     /// Whether records should be created.
@@ -229,6 +348,14 @@ impl Journal {
     fn set_heard(&self, heard: bool) {
         self.0.heard.store(heard, Ordering::Relaxed);
     }
+}
+
+/// In milliseconds, to the microsecond.
+fn millis(time: Duration) -> f64 {
+    // Exact for 285 years.
+    #[expect(clippy::cast_precision_loss, reason = "no duration is that long")]
+    let micros = time.as_micros() as f64;
+    micros / 1000.0
 }
 
 #[expect(clippy::trivially_copy_pass_by_ref, reason = "serde passes a reference")]
@@ -276,6 +403,7 @@ mod tests {
             name: Some("x".to_owned()),
             changed: vec!["status.readyReplicas".to_owned()],
             more: 0,
+            resource_version: Some("7".to_owned()),
         };
         let started = Started {
             at: at(),
@@ -295,7 +423,7 @@ mod tests {
                 r#"{"type":"started","at":"2026-01-02T03:04:05.600000Z","id":"1","controller":"markdownview","#,
                 r#""kind":"MarkdownView","namespace":"default","name":"sample","attempt":0,"waited_ms":1.2,"#,
                 r#""causes":[{"why":"modified","kind":"Deployment","namespace":"default","name":"x","#,
-                r#""changed":["status.readyReplicas"],"more":0}]}"#,
+                r#""changed":["status.readyReplicas"],"more":0,"resource_version":"7"}]}"#,
             )
         );
     }
@@ -322,6 +450,7 @@ mod tests {
             status: None,
             ms: 0.8,
             error: Some("refused".to_owned()),
+            resource_version: None,
         };
         assert_eq!(
             line(&Record::Request(request)),

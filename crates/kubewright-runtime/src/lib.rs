@@ -10,6 +10,7 @@
 //! - [`controller`] connects a reconciler to the kinds that it watches.
 //! - [`queue`] is the work queue: priorities, fairness, backoff.
 //! - [`cache`] holds watched objects, with indexes. [`client`] reads from the cache and writes to the API server.
+//! - [`informer`] and [`queue::WorkQueue`] are the parts of client-go, for a control loop without a manager.
 //! - [`LeaderElectionOptions`] enable leader election. Replicas that do not lead cannot write: [`Client`] checks the
 //!   deadline of the Lease before every write.
 //! - [`events`], [`health`], [`metrics`] and [`logs`] are for observability.
@@ -80,6 +81,7 @@ mod eventually;
 mod fence;
 pub mod finalizer;
 pub mod health;
+pub mod informer;
 pub mod internal;
 mod journal;
 mod key;

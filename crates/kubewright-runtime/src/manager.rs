@@ -458,7 +458,9 @@ impl Manager {
         // It runs with the servers, which stop last, so that it records reconciles until the end.
         let (journal, writer) = match inner.options.journal {
             Some(address) => {
-                let (journal, writer) = Journal::new(address, inner.options.clock.clone());
+                let (token, clock) = (inner.options.journal_token.clone(), inner.options.clock.clone());
+                let (journal, writer) = Journal::new(address, token, clock);
+                self.record_webhooks(&journal);
                 (Some(journal), Some(writer))
             }
             None => (None, None),

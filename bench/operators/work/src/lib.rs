@@ -4,6 +4,7 @@
 //! as a process with the same [`run`]. This crate depends on neither of them.
 
 mod program;
+mod webhook;
 mod widget;
 mod work;
 
@@ -12,6 +13,7 @@ use std::sync::Arc;
 use anyhow::Result;
 
 pub use self::program::run;
+pub use self::webhook::{DEFAULT_PROTOCOL, MUTATE, VALIDATE, WebhookServer, problems};
 pub use self::widget::{Port, Widget, WidgetSpec, WidgetStatus, widget};
 pub use self::work::Work;
 

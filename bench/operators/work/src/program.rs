@@ -8,18 +8,20 @@ use std::sync::Arc;
 
 use anyhow::{Context as _, Result, bail};
 
-use crate::{Kind, Operator, Setup, Work};
+use crate::{Kind, Operator, Setup, WebhookServer, Work, webhook};
 
 /// Maximum number of concurrent reconciles.
 const WORKERS: u16 = 16;
 
-/// Runs an operator. The process arguments are the kind and the expected number of objects.
-pub async fn run<O: Operator>() -> Result<()> {
+/// Runs an operator. The process arguments are the kind and the expected number of objects, or `webhooks` and the files of
+/// a certificate and its key.
+pub async fn run<O: Operator + WebhookServer>() -> Result<()> {
     O::logs()?;
     let mut args = std::env::args().skip(1);
     let kind = match args.next().as_deref() {
         Some("widgets") => Kind::Widgets,
         Some("pods") => Kind::Pods,
+        Some("webhooks") => return webhook::run::<O>(args).await,
         _ => bail!("expected a kind and a number of objects: `widgets 1000` or `pods 1000`"),
     };
     let objects: usize = args.next().context("missing number of objects")?.parse()?;

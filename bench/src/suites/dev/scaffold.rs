@@ -26,7 +26,8 @@ const REPEATS: usize = 5;
 const PEER: &str = "default profile";
 const NAME: &str = "bench";
 const RECONCILER: &str = "src/controllers/widget.rs";
-const LOGGED: &str = "\"reconciling";
+/// Text of the reconciler that a change replaces.
+pub(crate) const LOGGED: &str = "\"reconciling";
 
 /// Returns a project that is built.
 pub(super) fn run(bench: &Bench, kubewright: &Path, rows: &mut Rows) -> Result<Project> {
@@ -56,7 +57,7 @@ pub(super) fn run(bench: &Bench, kubewright: &Path, rows: &mut Rows) -> Result<P
 }
 
 /// A project with one kind, and its target directory.
-pub(super) struct Project {
+pub(crate) struct Project {
     root: TempDir,
     target: TempDir,
     /// Seconds for scaffolding.
@@ -64,7 +65,7 @@ pub(super) struct Project {
 }
 
 impl Project {
-    fn make(kubewright: &Path) -> Result<Self> {
+    pub(crate) fn make(kubewright: &Path) -> Result<Self> {
         let folder = || tempfile::tempdir().context("create a temporary directory");
         let mut made = Self { root: folder()?, target: folder()?, took: 0.0 };
         let init = format!("init --quiet --domain example.com --project-name {NAME}");
@@ -78,7 +79,7 @@ impl Project {
     }
 
     /// A command that runs `program` in the project.
-    pub(super) fn command(&self, program: &Path) -> Command {
+    pub(crate) fn command(&self, program: &Path) -> Command {
         let mut command = Command::new(program);
         command
             .current_dir(self.root.path())
@@ -109,13 +110,18 @@ impl Project {
         fs::write(&path, changed).context("write Cargo.toml")
     }
 
+    /// A path in the project.
+    pub(crate) fn path(&self, name: &str) -> PathBuf {
+        self.root.path().join(name)
+    }
+
     /// A path in the state directory of `kubewright dev`.
     pub(super) fn kept(&self, name: &str) -> PathBuf {
         self.target.path().join("kubewright/dev").join(NAME).join(name)
     }
 
     /// Replaces text in the reconciler's source file.
-    pub(super) fn change_reconciler(&self, from: &str, to: &str) -> Result<()> {
+    pub(crate) fn change_reconciler(&self, from: &str, to: &str) -> Result<()> {
         let path = self.root.path().join(RECONCILER);
         let text = fs::read_to_string(&path).context("read the reconciler")?;
         ensure!(text.contains(from), "no {from} in the reconciler");
@@ -124,7 +130,7 @@ impl Project {
 }
 
 /// Runs a command and returns the seconds. Fails if the command fails.
-fn seconds(command: &mut Command) -> Result<f64> {
+pub(crate) fn seconds(command: &mut Command) -> Result<f64> {
     let started = Instant::now();
     let status = command.status().with_context(|| format!("start {command:?}"))?;
     let took = started.elapsed().as_secs_f64();

@@ -62,6 +62,17 @@ pub(super) fn list(base: &str, kind: Kind) -> Call {
     request(Method::GET, format!("{base}{}", kind.collection()), Bytes::new())
 }
 
+/// A POST of any object to a collection of an in-process server.
+pub(super) fn post(path: &str, object: &Value) -> Call {
+    call(Method::POST, path.to_owned(), object)
+}
+
+/// A GET with a media type.
+pub(super) fn read(path: &str, media: &str) -> Call {
+    let builder = Request::builder().uri(path).header(header::ACCEPT, media);
+    builder.body(Full::new(Bytes::new())).expect("valid path and headers")
+}
+
 pub(super) fn watch(base: &str, kind: Kind, from: u64) -> Call {
     let uri = format!("{base}{}?watch=true&resourceVersion={from}", kind.collection());
     request(Method::GET, uri, Bytes::new())

@@ -7,8 +7,8 @@ use std::sync::LazyLock;
 
 use serde_json::Value;
 
+use super::crd_validation::CrdValidation;
 use super::defaults::apply_defaults;
-use super::definition::Definition;
 use super::metadata::{self, Malformed};
 use super::prune::{prune_nulls, prune_paths, unknown_field};
 use super::schema::Schema;
@@ -63,12 +63,16 @@ pub enum ReadError {
 
 /// Decodes a body: parses, normalises and defaults it. [`Decoded::strict`] lists duplicate fields first, then
 /// unknown ones. The caller must compare version and kind with the request path; see [`check_version`].
-pub fn decode(definition: &Definition, json: &[u8]) -> Result<Decoded, DecodeError> {
+pub fn decode(definition: &CrdValidation, json: &[u8]) -> Result<Decoded, DecodeError> {
     decode_parsed(definition, json::parse(json, ParseOptions::default())?, json)
 }
 
 /// Like [`decode`], for a body that is already parsed.
-pub fn decode_parsed(definition: &Definition, parsed: Parsed, json: &[u8]) -> Result<Decoded, DecodeError> {
+pub fn decode_parsed(
+    definition: &CrdValidation,
+    parsed: Parsed,
+    json: &[u8],
+) -> Result<Decoded, DecodeError> {
     let mut strict: Vec<String> = parsed.strict_errors().collect();
     let mut value = parsed.value;
     if value.str_at("kind").is_empty() {
@@ -79,7 +83,7 @@ pub fn decode_parsed(definition: &Definition, parsed: Parsed, json: &[u8]) -> Re
 }
 
 /// Normalises and defaults an object that a client sent. Returns strict validation errors.
-pub fn complete(definition: &Definition, object: &mut Value) -> Result<Vec<String>, ShapeError> {
+pub fn complete(definition: &CrdValidation, object: &mut Value) -> Result<Vec<String>, ShapeError> {
     let strict = coerce(definition, object, Malformed::Refuse)?;
     default(definition, object);
     Ok(strict)
@@ -98,7 +102,7 @@ pub fn check_version(expected: Gvk<'_>, object: &Value) -> Result<(), ApiError> 
 }
 
 /// Reads a stored object in the requested version, converted with strategy `None`.
-pub fn read(definition: &Definition, mut stored: Value, version: &str) -> Result<Value, ReadError> {
+pub fn read(definition: &CrdValidation, mut stored: Value, version: &str) -> Result<Value, ReadError> {
     restore(definition, &mut stored)?;
     if Gvk::of(&stored).version != version {
         convert(definition, &mut stored, version)?;
@@ -108,7 +112,7 @@ pub fn read(definition: &Definition, mut stored: Value, version: &str) -> Result
 
 /// Normalises and defaults a stored object in its stored version. Before webhook conversion; run [`coerce`]
 /// after it.
-pub fn restore(definition: &Definition, stored: &mut Value) -> Result<(), ReadError> {
+pub fn restore(definition: &CrdValidation, stored: &mut Value) -> Result<(), ReadError> {
     let gvk = Gvk::of(stored);
     if gvk.group != definition.group || !definition.versions.contains_key(gvk.version) {
         return Err(ReadError::From(stored.str_at("apiVersion").to_owned()));
@@ -122,7 +126,7 @@ pub fn restore(definition: &Definition, stored: &mut Value) -> Result<(), ReadEr
 }
 
 /// Converts an object with strategy `None`: sets `apiVersion` and prunes fields unknown to the version.
-pub fn convert(definition: &Definition, object: &mut Value, version: &str) -> Result<(), ReadError> {
+pub fn convert(definition: &CrdValidation, object: &mut Value, version: &str) -> Result<(), ReadError> {
     let api_version = definition.gvk(version).api_version();
     if !definition.versions.contains_key(version) {
         return Err(ReadError::To(api_version));
@@ -136,7 +140,7 @@ pub fn convert(definition: &Definition, object: &mut Value, version: &str) -> Re
 /// kept. Returns the unknown fields as strict validation errors: those of metadata first, then others, then
 /// those of metadata in embedded resources.
 pub fn coerce(
-    definition: &Definition,
+    definition: &CrdValidation,
     object: &mut Value,
     malformed: Malformed,
 ) -> Result<Vec<String>, ShapeError> {
@@ -165,7 +169,7 @@ fn prune_nulls_below(schema: &Schema, object: &mut Value) {
     }
 }
 
-fn default(definition: &Definition, object: &mut Value) {
+fn default(definition: &CrdValidation, object: &mut Value) {
     if let Some(schema) = schema_of(definition, object) {
         apply_defaults(schema, object);
     }
@@ -173,7 +177,7 @@ fn default(definition: &Definition, object: &mut Value) {
 
 /// The schema of an object's version; the empty schema if the CRD does not have that version. `None` for
 /// objects of other kinds.
-fn schema_of<'a>(definition: &'a Definition, object: &Value) -> Option<&'a Schema> {
+fn schema_of<'a>(definition: &'a CrdValidation, object: &Value) -> Option<&'a Schema> {
     static EMPTY: LazyLock<Schema> = LazyLock::new(Schema::default);
     let gvk = Gvk::of(object);
     let ours = gvk.group == definition.group && gvk.kind == definition.kind;

@@ -3,7 +3,7 @@
 //! Parses `openAPIV3Schema`. Does not check that the schema is structural; CRD validation does. As upstream,
 //! an invalid pattern is kept and fails every string.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashSet};
 
 use serde_json::{Map, Value};
 
@@ -21,6 +21,8 @@ pub struct Schema {
     pub format: Option<Format>,
     /// `enum`; empty if any value is allowed.
     pub allowed: Vec<Value>,
+    /// The strings of `enum`, for long lists.
+    pub allowed_strings: HashSet<String>,
     /// Declared fields of an object.
     pub properties: BTreeMap<String, Schema>,
     /// `additionalProperties`.
@@ -272,7 +274,12 @@ impl Schema {
             types,
             nullable: flag(source, "nullable"),
             format: source.get("format").and_then(Value::as_str).and_then(|name| Format::of(name, types)),
-            allowed: source.get("enum").and_then(Value::as_array).cloned().unwrap_or_default(),
+            allowed: list(source, "enum").to_vec(),
+            allowed_strings: list(source, "enum")
+                .iter()
+                .filter_map(Value::as_str)
+                .map(str::to_owned)
+                .collect(),
             properties: properties(source)?,
             additional: additional(source)?,
             items: items(source)?,

@@ -3,7 +3,7 @@
 
 use serde_json::Value;
 
-use super::definition::{Definition, Version};
+use super::crd_validation::{CrdValidation, Version};
 use super::lists::validate_lists;
 use super::metadata::validate_metadata;
 use super::validate::{validate, validate_update, validate_update_at};
@@ -66,7 +66,7 @@ fn equal_but_metadata(new: &Value, old: &Value) -> bool {
 }
 
 /// Validates an object on create, without CEL rules; see [`blocks_rules`].
-pub fn validate_create(definition: &Definition, version: &str, object: &Value) -> ErrorList {
+pub fn validate_create(definition: &CrdValidation, version: &str, object: &Value) -> ErrorList {
     let Some(rules) = definition.versions.get(version) else { return ErrorList::new() };
     let mut errors = type_errors(definition.gvk(version), object);
     if errors.is_empty() {
@@ -82,7 +82,7 @@ pub fn validate_create(definition: &Definition, version: &str, object: &Value) -
 }
 
 /// Validates an object on update, without CEL rules; see [`blocks_rules`].
-pub fn validate_replace(definition: &Definition, version: &str, new: &Value, old: &Value) -> ErrorList {
+pub fn validate_replace(definition: &CrdValidation, version: &str, new: &Value, old: &Value) -> ErrorList {
     let Some(rules) = definition.versions.get(version) else { return ErrorList::new() };
     let gvk = definition.gvk(version);
     let types = type_errors(gvk, new);
@@ -99,7 +99,7 @@ pub fn validate_replace(definition: &Definition, version: &str, new: &Value, old
 }
 
 /// Validates an object on an update of its status, without CEL rules; see [`blocks_rules`].
-pub fn validate_status(definition: &Definition, version: &str, new: &Value, old: &Value) -> ErrorList {
+pub fn validate_status(definition: &CrdValidation, version: &str, new: &Value, old: &Value) -> ErrorList {
     let Some(rules) = definition.versions.get(version) else { return ErrorList::new() };
     let gvk = definition.gvk(version);
     let types = type_errors(gvk, new);

@@ -160,8 +160,11 @@ fn string_error(schema: &Schema, text: &str, at: &At<'_>) -> Option<Found> {
 
 fn enum_error(schema: &Schema, value: &Value, at: &At<'_>) -> Option<Found> {
     let allowed = &schema.allowed;
-    (!allowed.is_empty() && !allowed.iter().any(|one| equals_enum(value, one)))
-        .then(|| Found::not_supported(at, value, allowed))
+    let is_allowed = match value {
+        Value::String(text) => schema.allowed_strings.contains(text),
+        value => allowed.iter().any(|one| equals_enum(value, one)),
+    };
+    (!allowed.is_empty() && !is_allowed).then(|| Found::not_supported(at, value, allowed))
 }
 
 /// Like upstream, first converts the value to the type of the enum value with Go's rules: 1.5 becomes 1, and

@@ -2,8 +2,6 @@
 
 use std::collections::BTreeMap;
 
-use kubewright_apiextensions::custom;
-use kubewright_apimachinery::decode;
 use kubewright_apimachinery::gvk::Gvk;
 use kubewright_apimachinery::object::Fields as _;
 use kubewright_apimachinery::status::{ApiError, Qualified};
@@ -11,9 +9,10 @@ use kubewright_structured_merge::{ManagedFields, packed};
 use serde_json::{Value, json};
 
 use super::webhook::Reinvocation;
-use crate::auth::User;
-use crate::options::{DeleteOptions, WriteOptions};
-use crate::resources::{Resource, ResourceKind};
+use crate::authn::User;
+use crate::registry::resource::Resource;
+use crate::registry::strategy::Strategy;
+use crate::request::options::{DeleteOptions, WriteOptions};
 
 /// The operation of a request.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -67,8 +66,8 @@ pub(crate) struct Attributes<'a> {
     /// The kind of `object`. For some subresources (`scale`, `binding`, `eviction`) it differs from the
     /// resource's kind.
     pub(crate) kind: Gvk<'a>,
-    /// How objects of `kind` are decoded.
-    pub(crate) shape: &'a ResourceKind,
+    /// The rules of objects of `kind`.
+    pub(crate) strategy: &'a dyn Strategy,
     /// `status`, `scale`, or empty.
     pub(crate) subresource: &'a str,
     /// The namespace; empty for cluster-scoped objects. For a Namespace, its own name.
@@ -131,22 +130,8 @@ impl Attributes<'_> {
     /// Replaces the object with one from outside the server, for example a webhook's patched object. It is
     /// decoded and defaulted like a request body. The chain checks its managedFields afterwards.
     pub(crate) fn replace(&mut self, mut object: Value) -> Result<(), ApiError> {
-        match self.shape {
-            ResourceKind::BuiltIn(ty) => {
-                decode::complete(ty.get(), &mut object)
-                    .map_err(|error| ApiError::internal(error.to_string()))?;
-                if self.kind == self.resource.gvk() {
-                    self.resource.set_defaults(&mut object).map_err(ApiError::internal)?;
-                }
-            }
-            ResourceKind::Custom(custom) => {
-                custom::complete(&custom.rules, &mut object)
-                    .map_err(|error| ApiError::internal(error.to_string()))?;
-                if let Some(version) = custom.rules.versions.get(self.resource.version()) {
-                    custom::apply_defaults(&version.schema, &mut object);
-                }
-            }
-        }
+        self.strategy.decode_value(&mut object).map_err(ApiError::internal)?;
+        self.strategy.default(&mut object).map_err(ApiError::internal)?;
         let managed = self.object.at("metadata.managedFields").clone();
         self.managed_fields_before.get_or_insert(managed);
         self.object = object;

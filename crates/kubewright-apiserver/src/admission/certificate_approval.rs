@@ -2,7 +2,8 @@
 
 use kubewright_apimachinery::object::Fields as _;
 
-use crate::auth::{Action, ActionOn, User};
+use crate::authn::User;
+use crate::authz::{Action, ActionOn};
 
 use super::{Admission, Attributes, Cluster, Notes, Operation, Plugin};
 

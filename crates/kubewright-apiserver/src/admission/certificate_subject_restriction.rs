@@ -9,7 +9,7 @@ use x509_parser::certification_request::X509CertificationRequest;
 use x509_parser::prelude::FromDer as _;
 
 use super::{Admission, Attributes, Cluster, Notes, Operation, Plugin};
-use crate::auth::MASTERS;
+use crate::authn::MASTERS;
 
 const SIGNER: &str = "kubernetes.io/kube-apiserver-client";
 

@@ -200,7 +200,7 @@ mod tests {
     use serde_json::{Value, json};
 
     use super::*;
-    use crate::auth::{Action, ActionOn};
+    use crate::authz::{Action, ActionOn};
     use crate::{ApiServer, Options};
 
     fn names(enable: &[&str], disable: &[&str]) -> Vec<&'static str> {

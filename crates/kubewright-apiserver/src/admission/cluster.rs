@@ -5,9 +5,10 @@ use std::sync::Arc;
 use serde_json::Value;
 
 use super::Webhooks;
-use crate::auth::{Action, User};
-use crate::output;
-use crate::resources::Registry;
+use crate::authn::User;
+use crate::authz::Action;
+use crate::encoding::response;
+use crate::registry::resource::Registry;
 use crate::server::Inner;
 use crate::storage::StoredObject;
 use crate::webhook_client::{Handler, WebhookAddress};
@@ -28,14 +29,14 @@ impl<'a> Cluster<'a> {
         let registry = self.registry();
         let resource = registry.stored(storage)?;
         let version = self.server.store.get(storage, &resource.key(namespace, name))?;
-        Some(output::object(resource, &version))
+        Some(response::object(resource, &version))
     }
 
     /// All objects of a resource, ordered by name; of one namespace if it is not empty.
     pub(crate) fn list(&self, storage: &str, namespace: &str) -> Vec<Value> {
         let registry = self.registry();
         let Some(resource) = registry.stored(storage) else { return Vec::new() };
-        self.versions(storage, namespace).iter().map(|version| output::object(resource, version)).collect()
+        self.versions(storage, namespace).iter().map(|version| response::object(resource, version)).collect()
     }
 
     /// As [`Cluster::list`], not decoded: for labels and revisions.
@@ -56,7 +57,7 @@ impl<'a> Cluster<'a> {
 
     /// Whether the authorizer allows an action to a user.
     pub(crate) fn allows(&self, user: &User, action: Action<'_>) -> bool {
-        self.server.allows(user, action)
+        self.server.authz.allows(user, action)
     }
 
     /// A new UID.

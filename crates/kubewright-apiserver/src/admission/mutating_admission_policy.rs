@@ -3,14 +3,13 @@
 use kubewright_apimachinery::json;
 use kubewright_apimachinery::patch::{JsonPatch, JsonPatchError};
 use kubewright_apimachinery::status::{ApiError, Cause};
-use kubewright_structured_merge::{self as apply, Schema, Versions as _};
+use kubewright_structured_merge::{self as apply};
 use serde_json::Value;
 
 use super::policy::{Binding, Input, Patch, Policy, collect};
 use super::validating_admission_policy::{Policies, namespace_object, relevant};
 use super::webhook::{Authorization, Invocation, admission_request, in_version};
 use super::{Admission, Attributes, Cluster, Notes, Operation, Plugin};
-use crate::resources::ResourceKind;
 
 pub(super) struct MutatingAdmissionPolicy;
 
@@ -216,12 +215,8 @@ fn patched(attributes: &Attributes<'_>, object: Value, patch: &Patch) -> Result<
         }
         Patch::Apply(configuration) => {
             let api_version = configuration.get("apiVersion").and_then(Value::as_str).unwrap_or_default();
-            let schema = match attributes.shape {
-                ResourceKind::BuiltIn(ty) => Schema::built_in(ty.get()),
-                ResourceKind::Custom(custom) => {
-                    custom.schema(api_version).map_err(|error| error.to_string())?
-                }
-            };
+            let schema =
+                attributes.strategy.versions().schema(api_version).map_err(|error| error.to_string())?;
             Ok(apply::merge(schema, object, configuration))
         }
     }

@@ -7,7 +7,7 @@ use kubewright_apimachinery::status::ApiError;
 use serde_json::Value;
 
 use super::{Admission, Attributes, Cluster, Notes, Operation, Plugin};
-use crate::auth::{Action, ActionOn};
+use crate::authz::{Action, ActionOn};
 
 pub(super) struct OwnerReferencesPermissionEnforcement;
 

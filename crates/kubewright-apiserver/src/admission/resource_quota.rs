@@ -13,9 +13,9 @@ use serde_json::Value;
 
 use super::{Admission, Attributes, Cluster, Notes, Operation, Plugin};
 use crate::after_commit::AfterCommit;
+use crate::encoding::response;
 use crate::fieldmanager::FieldManager;
-use crate::output;
-use crate::resources::Resource;
+use crate::registry::resource::Resource;
 use crate::server::Inner;
 use crate::storage::{Expect, StoredObject};
 
@@ -82,7 +82,7 @@ impl Inner {
         let Some(quotas) = registry.find("", "v1", "resourcequotas") else { return Ok(()) };
         // Check all quotas before updating any.
         for version in &listing.items {
-            self.used_after(charge, &output::object(quotas, version))?;
+            self.used_after(charge, &response::object(quotas, version))?;
         }
         if charge.dry_run {
             return Ok(());
@@ -100,8 +100,8 @@ impl Inner {
         mut version: Arc<StoredObject>,
     ) -> Result<(), ApiError> {
         loop {
-            let old = output::packed(quotas, &version);
-            let mut quota = output::object(quotas, &version);
+            let old = response::packed(quotas, &version);
+            let mut quota = response::object(quotas, &version);
             let Some(used) = self.used_after(charge, &quota)? else { return Ok(()) };
             for (name, much) in used {
                 quota.object_mut("status.used").insert(name, much.to_string().into());

@@ -190,7 +190,7 @@ fn open_with(
     let log_path = folder.path(folder::Kind::Log, found.start);
     let (mut writer, progress) = Writer::new(folder, found, options);
     // Must be on disk before a client can see a later revision.
-    writer.commit(vec![Record::Opened { revision }]).map_err(OpenError::io(&log_path))?;
+    writer.commit(vec![Record::Opened { revision }], &Queue::closed()).map_err(OpenError::io(&log_path))?;
     let log = Log::start(writer, progress, lock).map_err(OpenError::io(dir))?;
     Ok(Opened { engine, log: Arc::new(log), recovered })
 }
@@ -222,10 +222,10 @@ impl Log {
         Ok(Self { queue, progress, forgets: AtomicU64::new(0), thread: Mutex::new(Some(thread)) })
     }
 
-    /// Why commits can no longer be made durable. Permanent: after a failed sync the content of the disk is
-    /// unknown. The server must then reject writes before it commits them.
+    /// Why commits cannot be made durable now: the disk is full, or permanently after a failed sync, when the content of
+    /// the disk is unknown. The server must then reject writes before it commits them.
     pub fn failure(&self) -> Option<io::Error> {
-        self.progress.borrow().failure()
+        self.progress.borrow().obstacle()
     }
 
     /// Writes the queued records and marks a clean shutdown. Waits for the disk and for a running snapshot.

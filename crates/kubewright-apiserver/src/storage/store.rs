@@ -16,7 +16,7 @@ pub trait Durability: Send + Sync {
     fn record(&self, batch: &[Recorded]);
     /// Records that a resource was dropped.
     fn forget(&self, resource: &str);
-    /// The permanent failure of the log, if any.
+    /// Why commits cannot be made durable now, if they cannot.
     fn failure(&self) -> Option<std::io::Error>;
     /// Flushes and marks a clean shutdown. Later commits are not stored.
     fn close(&self) -> std::io::Result<()>;
@@ -120,7 +120,7 @@ impl Store {
         Ok(versions)
     }
 
-    /// The permanent failure of the log, if any.
+    /// Why commits cannot be made durable now, if they cannot.
     pub fn failure(&self) -> Option<std::io::Error> {
         self.durability.as_ref().and_then(|durability| durability.failure())
     }

@@ -5,7 +5,7 @@ use http::header;
 use kubewright_apimachinery::object::Fields as _;
 use serde_json::Value;
 
-use crate::input;
+use crate::encoding::request_body;
 
 /// An HTTP response.
 pub(super) struct Answer {
@@ -26,7 +26,7 @@ impl Answer {
         if !(200..=206).contains(&self.status) {
             return Err(self.failure());
         }
-        let (value, _) = input::applied(&self.body)?;
+        let (value, _) = request_body::applied(&self.body)?;
         let kind = match &value {
             Value::Object(_) => return Ok(value),
             // Null decodes into an empty object.
@@ -44,7 +44,7 @@ impl Answer {
     }
 
     fn failure(&self) -> String {
-        if let Ok((status, _)) = input::applied(&self.body)
+        if let Ok((status, _)) = request_body::applied(&self.body)
             && status.str_at("status") == "Failure"
             && matches!(status.str_at("kind"), "" | "Status")
         {

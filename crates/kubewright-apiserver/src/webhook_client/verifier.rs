@@ -33,12 +33,14 @@ pub(super) fn connector(bundle: &str) -> Result<TlsConnector, String> {
     store.add_parsable_certificates(roots.iter().cloned());
     let chains = WebPkiServerVerifier::builder_with_provider(Arc::new(store), provider.clone()).build().ok();
     let verifier = Verifier { roots, chains, provider: provider.clone() };
-    let config = ClientConfig::builder_with_provider(provider)
+    let mut config = ClientConfig::builder_with_provider(provider)
         .with_safe_default_protocol_versions()
         .map_err(|error| error.to_string())?
         .dangerous()
         .with_custom_certificate_verifier(Arc::new(verifier))
         .with_no_client_auth();
+    // As upstream: with HTTP/2 all requests would go to one replica of the webhook.
+    config.alpn_protocols = vec![b"http/1.1".to_vec()];
     Ok(TlsConnector::from(Arc::new(config)))
 }
 

@@ -13,7 +13,7 @@ use kube::api::{Api, ListParams, PostParams};
 use kube::config::{KubeConfigOptions, Kubeconfig};
 use kube::{Client, Config};
 use kubewright_apiserver::ApiServer;
-use kubewright_apiserver::auth::User;
+use kubewright_apiserver::authn::User;
 use kubewright_apiserver::certs::{Authority, Identity};
 use kubewright_apiserver::serve::{self, Listening};
 use serde_json::{Value, json};

@@ -6,7 +6,7 @@ use base64::engine::general_purpose::STANDARD;
 use bytes::Bytes;
 use http::{Method, Request, StatusCode, header};
 use http_body_util::{BodyExt as _, Full};
-use kubewright_apiserver::auth::User;
+use kubewright_apiserver::authn::User;
 use kubewright_apiserver::{ApiServer, Controllers, Options};
 use rcgen::{CertificateParams, DnType, KeyPair, SanType};
 use serde_json::{Value, json};

@@ -8,6 +8,8 @@ mod custom;
 mod lists;
 mod numbers;
 mod patches;
+mod roles;
+mod sockets;
 mod urls;
 
 use std::sync::mpsc;

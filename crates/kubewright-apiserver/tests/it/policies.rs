@@ -197,3 +197,102 @@ async fn a_mutation_that_fails_denies_the_request() {
     let message = body["message"].as_str().unwrap();
     assert!(message.starts_with("policy 'p' with binding 'b' denied request: JSON Patch: "), "{message}");
 }
+
+const POLICY: &str = "/apis/admissionregistration.k8s.io/v1/validatingadmissionpolicies/p";
+
+async fn status(server: &ApiServer) -> Value {
+    send(server, "GET", POLICY, &Value::Null).await.2["status"].take()
+}
+
+#[tokio::test]
+async fn a_policy_is_type_checked_against_the_kinds_that_it_matches() {
+    let server = server();
+    let rule = |group: &str, resource: &str| json!({"apiGroups": [group], "apiVersions": ["v1"], "operations": ["*"], "resources": [resource]});
+    let mut policy = json!({
+        "paramKind": {"apiVersion": "v1", "kind": "ConfigMap"},
+        "matchConstraints": {"resourceRules": [
+            rule("apps", "deployments"), rule("", "pods"), rule("nosuch.example.com", "things"), rule("*", "*"),
+        ]},
+        "validations": [
+            {"expression": "object.metadata.name != params.data.name"},
+            {"expression": "object.spec.replicas > 1", "messageExpression": "'' + params.nosuch"},
+        ],
+    });
+    enforce(&server, policy.clone(), json!({})).await;
+    let checked = status(&server).await;
+    assert_eq!(checked["observedGeneration"], 1);
+    let caret = "undefined field 'replicas'\n | object.spec.replicas > 1\n | ...........^\n";
+    let warnings = &checked["typeChecking"]["expressionWarnings"];
+    assert_eq!(
+        warnings[0],
+        json!({"fieldRef": "spec.validations[1].expression",
+            "warning": format!("/v1, Kind=Pod: ERROR: <input>:1:12: {caret}")})
+    );
+    assert_eq!(warnings[1]["fieldRef"], "spec.validations[1].messageExpression");
+    let message = warnings[1]["warning"].as_str().unwrap();
+    assert!(message.contains("/v1, Kind=Pod: ERROR: <input>:1:12: undefined field 'nosuch'"), "{message}");
+    assert!(message.contains("\n\napps/v1, Kind=Deployment: ERROR: <input>:1:12: undefined"), "{message}");
+    assert_eq!(warnings.as_array().unwrap().len(), 2);
+
+    // A corrected policy has no warnings.
+    policy["validations"] = json!([{"expression": "object.metadata.name != params.data.name"}]);
+    let (_, _, mut object) = send(&server, "GET", POLICY, &Value::Null).await;
+    object["spec"]["validations"] = policy["validations"].clone();
+    assert_eq!(send(&server, "PUT", POLICY, &object).await.0, 200);
+    let checked = status(&server).await;
+    assert_eq!(checked["observedGeneration"], 2);
+    assert_eq!(checked["typeChecking"]["expressionWarnings"], Value::Null);
+    let (_, _, object) = send(&server, "GET", POLICY, &Value::Null).await;
+    let managers = object["metadata"]["managedFields"].as_array().unwrap();
+    let ours =
+        managers.iter().find(|it| it["manager"] == "validatingadmissionpolicy-status-controller").unwrap();
+    assert_eq!((&ours["operation"], &ours["subresource"]), (&json!("Apply"), &json!("status")));
+}
+
+#[tokio::test]
+async fn a_custom_resource_is_type_checked_with_its_schema() {
+    let server = server();
+    let schema = json!({"type": "object", "properties": {"spec": {"type": "object", "properties": {
+        "size": {"type": "integer"}, "port": {"x-kubernetes-int-or-string": true}}}}});
+    let crd = json!({
+        "metadata": {"name": "things.example.com"},
+        "spec": {"group": "example.com", "scope": "Cluster", "names": {"kind": "Thing", "plural": "things"},
+            "versions": [{"name": "v1", "served": true, "storage": true, "schema": {"openAPIV3Schema": schema}}]},
+    });
+    let path = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions";
+    assert_eq!(send(&server, "POST", path, &crd).await.0, 201);
+    let policy = json!({
+        "matchConstraints": {"resourceRules": [{"apiGroups": ["example.com"], "apiVersions": ["v1"],
+            "operations": ["*"], "resources": ["things"]}]},
+        "validations": [
+            {"expression": "object.spec.size > 1 && object.spec.port != 'http' && object.spec.port != 1"},
+            {"expression": "object.spec.size == 'big'"},
+        ],
+    });
+    enforce(&server, policy, json!({})).await;
+    let warnings = status(&server).await["typeChecking"]["expressionWarnings"].take();
+    assert_eq!(
+        warnings,
+        json!([{"fieldRef": "spec.validations[1].expression", "warning":
+            "example.com/v1, Kind=Thing: ERROR: <input>:1:18: found no matching overload for '_==_' applied to \
+             '(int, string)'\n | object.spec.size == 'big'\n | .................^\n"}])
+    );
+}
+
+#[tokio::test]
+async fn a_policy_without_warnings_has_an_empty_type_check() {
+    let server = server();
+    enforce(&server, json!({"validations": [{"expression": "size(object.data) > 0"}]}), json!({})).await;
+    assert_eq!(status(&server).await, json!({"observedGeneration": 1, "typeChecking": {}}));
+}
+
+#[tokio::test]
+async fn without_controllers_the_status_of_a_policy_stays_empty() {
+    let options = kubewright_apiserver::Options {
+        controllers: kubewright_apiserver::Controllers::None,
+        ..kubewright_apiserver::Options::default()
+    };
+    let server = ApiServer::new(options);
+    enforce(&server, json!({"validations": [{"expression": "object.nosuch == 1"}]}), json!({})).await;
+    assert_eq!(status(&server).await, json!({}));
+}

@@ -300,6 +300,65 @@ async fn a_scale_is_read_and_written_in_protobuf() {
     assert_eq!((written.status, &written.object()["spec"]["replicas"]), (200, &json!(5)));
 }
 
+#[tokio::test]
+async fn every_subresource_answers_in_protobuf() {
+    let server = server();
+    let pods = "/api/v1/namespaces/default/pods";
+    let pod = json!({
+        "apiVersion": "v1", "kind": "Pod", "metadata": {"name": "p"},
+        "spec": {"containers": [{"name": "c", "image": "i"}]},
+    });
+    assert_eq!(put(&server, "POST", pods, &pod).await.status, 201);
+    let account = json!({"apiVersion": "v1", "kind": "ServiceAccount", "metadata": {"name": "a"}});
+    let accounts = "/api/v1/namespaces/default/serviceaccounts";
+    assert_eq!(put(&server, "POST", accounts, &account).await.status, 201);
+
+    let success = |raw: &Raw| {
+        let status = raw.object();
+        assert_eq!(
+            (raw.status, &status["kind"], &status["status"], &status["code"]),
+            (201, &json!("Status"), &json!("Success"), &json!(201))
+        );
+    };
+    let binding = json!({
+        "apiVersion": "v1", "kind": "Binding", "metadata": {"name": "p"}, "target": {"kind": "Node", "name": "n"},
+    });
+    success(&put(&server, "POST", &format!("{pods}/p/binding"), &binding).await);
+    // A second binding fails, in protobuf too.
+    let refused = put(&server, "POST", &format!("{pods}/p/binding"), &binding).await;
+    assert_eq!((refused.status, &refused.object()["reason"]), (409, &json!("Conflict")));
+    let read = put(&server, "PUT", &format!("{pods}/p/status"), &{
+        let mut pod = get(&server, &format!("{pods}/p"), MEDIA_TYPE).await.object();
+        pod["status"]["phase"] = "Running".into();
+        pod
+    })
+    .await;
+    assert_eq!((read.status, &read.object()["status"]["phase"]), (200, &json!("Running")));
+    let request = json!({"apiVersion": "authentication.k8s.io/v1", "kind": "TokenRequest", "spec": {"expirationSeconds": 600}});
+    let token = put(&server, "POST", &format!("{accounts}/a/token"), &request).await;
+    assert_eq!((token.status, &token.object()["kind"]), (201, &json!("TokenRequest")));
+    let eviction = json!({"apiVersion": "policy/v1", "kind": "Eviction", "metadata": {"name": "p"}});
+    success(&put(&server, "POST", &format!("{pods}/p/eviction"), &eviction).await);
+    let missing = put(&server, "POST", &format!("{pods}/nosuch/eviction"), &{
+        let mut eviction = eviction.clone();
+        eviction["metadata"]["name"] = "nosuch".into();
+        eviction
+    })
+    .await;
+    assert_eq!((missing.status, &missing.object()["reason"]), (404, &json!("NotFound")));
+    // The other encoding of the same answer.
+    let yaml = exchange(
+        &server,
+        "POST",
+        &format!("{pods}/p/eviction"),
+        "application/yaml",
+        "application/json",
+        eviction.to_string().into(),
+    )
+    .await;
+    assert_eq!((yaml.status, yaml.media.as_str()), (201, "application/yaml"));
+}
+
 fn widgets(schema: &Value) -> Value {
     json!({
         "apiVersion": "apiextensions.k8s.io/v1", "kind": "CustomResourceDefinition",

@@ -5,7 +5,8 @@ use std::sync::Arc;
 use bytes::Bytes;
 use http::{Method, Request, header};
 use http_body_util::{BodyExt as _, Full};
-use kubewright_apiserver::auth::{Action, ActionOn, Authorization, Authorizer, User};
+use kubewright_apiserver::authn::User;
+use kubewright_apiserver::authz::{Action, ActionOn, Authorization, Authorizer};
 use kubewright_apiserver::{ApiServer, Controllers, Options};
 use serde_json::{Value, json};
 

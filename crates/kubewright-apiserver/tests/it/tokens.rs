@@ -9,7 +9,7 @@ use bytes::Bytes;
 use http::{Method, Request, StatusCode, header};
 use http_body_util::{BodyExt as _, Full};
 use kubewright_apiserver::ApiServer;
-use kubewright_apiserver::auth::User;
+use kubewright_apiserver::authn::User;
 use kubewright_apiserver::serve::Listening;
 use serde_json::{Value, json};
 

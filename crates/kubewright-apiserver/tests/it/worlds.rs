@@ -10,7 +10,7 @@ use http_body_util::{BodyExt as _, Empty, Full};
 use k8s_openapi::api::core::v1::{ConfigMap, Service};
 use kube::ResourceExt as _;
 use kube::api::{Api, DeleteParams, ListParams, PostParams, WatchEvent, WatchParams};
-use kubewright_apiserver::auth::User;
+use kubewright_apiserver::authn::User;
 use kubewright_apiserver::{ApiServer, Options};
 use serde_json::{Value, json};
 

@@ -1,5 +1,9 @@
 //! Named formats: `format.dns1123Label().validate(text)`.
 
+use base64::Engine as _;
+use base64::alphabet::STANDARD;
+use base64::engine::{GeneralPurpose, GeneralPurposeConfig};
+
 use super::Function;
 use super::{time, url};
 use crate::value::{Evaluated, Extension, Value};
@@ -115,39 +119,14 @@ fn is_uuid(text: &str) -> bool {
     rest.is_empty()
 }
 
+/// Go ignores the unused bits of the last digit.
+const LENIENT_BITS: GeneralPurpose =
+    GeneralPurpose::new(&STANDARD, GeneralPurposeConfig::new().with_decode_allow_trailing_bits(true));
+
 /// Decodes standard base64 with padding. Ignores line breaks.
 pub(crate) fn decode_base64(text: &str) -> Option<Vec<u8>> {
     let digits: Vec<u8> = text.bytes().filter(|byte| !matches!(byte, b'\n' | b'\r')).collect();
-    if !digits.len().is_multiple_of(4) {
-        return None;
-    }
-    let mut bytes = Vec::with_capacity(digits.len() / 4 * 3);
-    let groups = digits.len() / 4;
-    for (i, group) in digits.chunks(4).enumerate() {
-        let padding = group.iter().rev().take_while(|byte| **byte == b'=').count();
-        if padding > 2 || padding > 0 && i + 1 < groups {
-            return None;
-        }
-        let mut bits = 0u32;
-        for byte in &group[..4 - padding] {
-            bits = bits << 6 | base64_digit(*byte)?;
-        }
-        bits <<= 6 * padding;
-        let [_, a, b, c] = bits.to_be_bytes();
-        bytes.extend_from_slice(&[a, b, c][..3 - padding]);
-    }
-    Some(bytes)
-}
-
-fn base64_digit(byte: u8) -> Option<u32> {
-    Some(u32::from(match byte {
-        b'A'..=b'Z' => byte - b'A',
-        b'a'..=b'z' => byte - b'a' + 26,
-        b'0'..=b'9' => byte - b'0' + 52,
-        b'+' => 62,
-        b'/' => 63,
-        _ => return None,
-    }))
+    LENIENT_BITS.decode(digits).ok()
 }
 
 fn value<'a>(format: &'static NamedFormat) -> Value<'a> {

@@ -9,12 +9,11 @@ use std::path::Path;
 use std::sync::Arc;
 
 use anyhow::{Context as _, Result};
-use kubewright_apiserver::auth::Authorization;
+use kubewright_apiserver::authn::tokens::{PublicKey, SigningKey, TokenOptions};
+use kubewright_apiserver::authz::Authorization;
 use kubewright_apiserver::certs::Authority;
 use kubewright_apiserver::serve::{Certificates, Serving};
-use kubewright_apiserver::tokens::{PublicKey, SigningKey, TokenOptions};
 use kubewright_apiserver::{AdmissionPlugins, ApiServer, Controllers, KubernetesVersion, Options};
-use kubewright_runtime::logs;
 
 use super::flags::{Asked, Effect, Flag, Given, Program};
 use super::switches;
@@ -22,6 +21,7 @@ use crate::commands::apiserver::{authorization, duration};
 use crate::control_plane;
 use crate::descriptions::KubernetesDescriptions;
 use crate::error::Hint as _;
+use crate::log_output;
 use crate::signals::Signals;
 use crate::ui::Ui;
 
@@ -73,7 +73,7 @@ pub(super) fn run(args: &[OsString], ui: &Ui) -> Result<()> {
         Asked::Help => ui.print(PROGRAM.help().as_bytes()),
         Asked::Version => ui.print(format!("Kubernetes {}\n", KubernetesVersion::default()).as_bytes()),
         Asked::Run(given) => {
-            logs::init(&control_plane::log_options(ui))?;
+            log_output::install(ui)?;
             control_plane::runtime()?.block_on(serve(&given, ui))
         }
     }

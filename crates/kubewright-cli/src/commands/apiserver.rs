@@ -9,14 +9,14 @@ use std::time::{Duration, Instant};
 
 use anyhow::Result;
 use kubewright_apimachinery::duration::parse_go_duration;
-use kubewright_apiserver::auth::Authorization;
+use kubewright_apiserver::authz::Authorization;
 use kubewright_apiserver::{AdmissionPlugins, ApiServer, Controllers, KubernetesVersion, Options};
-use kubewright_runtime::logs;
 
 use crate::cli::examples::examples;
 use crate::control_plane::{self, ControlPlane};
 use crate::descriptions::KubernetesDescriptions;
 use crate::error::Hint as _;
+use crate::log_output;
 use crate::signals::Signals;
 use crate::ui::Ui;
 
@@ -131,7 +131,7 @@ enum Which {
 
 pub(crate) fn run(args: &Args, ui: &Ui) -> Result<()> {
     let started = Instant::now();
-    logs::init(&control_plane::log_options(ui))?;
+    log_output::install(ui)?;
     control_plane::runtime()?.block_on(serve(args, ui, started))
 }
 

@@ -2,21 +2,22 @@
 //! files on disk.
 
 use std::fmt::Write as _;
-use std::fs;
-use std::io::{self, BufRead as _, ErrorKind, IsTerminal as _};
-use std::path::{Path, PathBuf};
+use std::io::{self, BufRead as _, IsTerminal as _};
+use std::path::Path;
 
 use anyhow::{Context as _, Result, anyhow};
 use clap::CommandFactory as _;
 
 use crate::cli::Cli;
 use crate::error::Hint as _;
-use crate::project::Writes;
 use crate::project::project_file::{self, ProjectFile};
+use crate::project::{LockedRoot, Writes};
 use crate::scaffold::add::Changed;
 use crate::scaffold::base::{self, Base};
 use crate::scaffold::{self, Options, Plan, Rendered, Rendering, diff, render};
 use crate::ui::Ui;
+
+pub(crate) use crate::project::{read, write};
 
 /// How to apply a change.
 #[derive(Clone, Copy, Debug, clap::Args)]
@@ -57,13 +58,17 @@ impl Which {
     }
 }
 
-/// Finds the project that contains a directory. Returns its root too.
-pub(crate) fn open(folder: &Path) -> Result<(PathBuf, ProjectFile)> {
+/// Finds and locks the project that contains a directory.
+pub(crate) fn open(folder: &Path, ui: &Ui) -> Result<(LockedRoot, ProjectFile)> {
     let absolute =
         std::path::absolute(folder).with_context(|| format!("cannot find {}", folder.display()))?;
     let root =
         absolute.ancestors().find(|above| above.join(project_file::PATH).is_file()).unwrap_or(&absolute);
-    Ok((root.to_owned(), ProjectFile::load(root)?))
+    ProjectFile::load(root)?;
+    let root = LockedRoot::lock(root, ui)?;
+    // Read again: another command may have changed it before this one got the lock.
+    let project = ProjectFile::load(&root)?;
+    Ok((root, project))
 }
 
 /// Updates the files from one project state to another. Returns whether they were written.
@@ -128,27 +133,6 @@ fn carry_out(root: &Path, before: &Rendering, after: &Rendering, how: How, ui: &
     }
     ui.print(told.as_bytes())?;
     Ok(true)
-}
-
-/// Writes or removes files: all or none.
-pub(crate) fn write(root: &Path, steps: &[(String, Option<String>)]) -> Result<()> {
-    let mut writes = Writes::new(root);
-    for (path, text) in steps {
-        match text {
-            Some(text) => writes.write(path, text)?,
-            None => writes.remove(path),
-        }
-    }
-    writes.commit()
-}
-
-/// Reads a project file, if it exists.
-pub(crate) fn read(root: &Path, path: &str) -> Result<Option<String>> {
-    match fs::read(root.join(path)) {
-        Ok(bytes) => Ok(Some(String::from_utf8_lossy(&bytes).into_owned())),
-        Err(error) if error.kind() == ErrorKind::NotFound => Ok(None),
-        Err(error) => Err(error).with_context(|| format!("cannot read {path}")),
-    }
 }
 
 /// Returns the value of a flag, or prompts for it on a terminal.

@@ -57,7 +57,7 @@ pub(crate) fn run(args: &Args, ui: &Ui) -> Result<()> {
         What::Api(args) => args,
         What::Webhook(args) => return webhook::run(args, ui),
     };
-    let (root, project) = open(&args.project)?;
+    let (root, project) = open(&args.project, ui)?;
     let [group, version, kind] = args.which.ask(&["delete", "api"], ui)?;
     let changed = add::remove(&project, &group, &version, &kind)?;
     change(&root, &changed, args.how, ui)?;

@@ -115,7 +115,7 @@ pub(crate) fn run(args: Args, ui: &Ui) -> Result<()> {
 }
 
 /// Parses a Go duration: `90s`, `5m`, `1m30s`.
-fn duration(text: &str) -> Result<Duration, String> {
+pub(super) fn duration(text: &str) -> Result<Duration, String> {
     let nanoseconds = parse_go_duration(text).ok().and_then(|it| u64::try_from(it).ok());
     nanoseconds
         .filter(|nanoseconds| *nanoseconds > 0)

@@ -76,7 +76,7 @@ pub(crate) fn run(args: &Args, ui: &Ui) -> Result<()> {
         return api::run(args, ui);
     }
     args.kubebuilder.note(ui);
-    let (root, before) = open(&args.project)?;
+    let (root, before) = open(&args.project, ui)?;
     let asked = [args.multigroup, args.namespaced, args.prometheus, args.network_policy];
     if asked.iter().all(Option::is_none) && args.webhook_certs.is_none() {
         return Err(anyhow!("nothing to change")).hint("see `kubewright edit --help`");

@@ -30,7 +30,7 @@ pub(crate) struct Args {
 }
 
 pub(crate) fn run(args: &Args, ui: &Ui) -> Result<()> {
-    let (root, mut project) = open(&args.project)?;
+    let (root, mut project) = open(&args.project, ui)?;
     let disk = |path: &str| read(&root, path);
     let base = disk(base::PATH)?.map(|text| Base::read(&text)).transpose()?;
     let version = env!("CARGO_PKG_VERSION");
@@ -54,7 +54,7 @@ pub(crate) fn run(args: &Args, ui: &Ui) -> Result<()> {
         return Ok(());
     };
     let after = render(&project, &base.options());
-    let mut update = Update::new(&base, &after, disk)?;
+    let mut update = Update::new(&base, &after, base::PATH, disk)?;
     if let Some(record) = after.get(project_file::PATH) {
         let there = disk(project_file::PATH)?;
         if there.as_ref() != Some(&record.text) {

@@ -153,6 +153,11 @@ impl Cluster {
         format!("{} get {}", self.kubectl, kinds.join(","))
     }
 
+    /// The start of a command line of kubectl for this cluster.
+    pub(crate) fn kubectl_command(&self) -> &str {
+        &self.kubectl
+    }
+
     /// Whether the samples were never applied to this cluster.
     pub(crate) async fn wants(&self, samples: &[Sample]) -> Result<bool> {
         if let Some((_, folder)) = &self.embedded {

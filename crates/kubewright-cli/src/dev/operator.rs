@@ -20,6 +20,7 @@ use tokio::process::Command;
 use tokio::task::JoinHandle;
 use tokio::time::Instant;
 
+use super::page::Feed;
 use super::process_group::Group;
 use super::program::Program;
 use super::report::{Voice, shown};
@@ -49,6 +50,8 @@ pub(crate) struct Launch {
     /// Arguments before those in [`DEFAULTS`].
     pub(crate) arguments: Vec<String>,
     pub(crate) variables: Vec<(&'static str, OsString)>,
+    /// Gets the output.
+    pub(crate) feed: Feed,
 }
 
 /// Default flags, unless the user sets the same or a conflicting flag.
@@ -245,8 +248,12 @@ impl Operator {
         let child = group.child();
         let (stdout, stderr) = (child.stdout.take(), child.stderr.take());
         let listeners = [
-            stdout.map(|stream| tokio::spawn(listen(stream, Arc::clone(&tail), self.ui.clone()))),
-            stderr.map(|stream| tokio::spawn(listen(stream, Arc::clone(&tail), self.ui.clone()))),
+            stdout.map(|stream| {
+                tokio::spawn(listen(stream, Arc::clone(&tail), self.ui.clone(), self.launch.feed.clone()))
+            }),
+            stderr.map(|stream| {
+                tokio::spawn(listen(stream, Arc::clone(&tail), self.ui.clone(), self.launch.feed.clone()))
+            }),
         ];
         Ok(Running {
             group,
@@ -273,12 +280,13 @@ impl Running {
 }
 
 /// Forwards lines and keeps the last ones.
-async fn listen(stream: impl AsyncRead + Unpin, tail: Arc<Mutex<VecDeque<String>>>, ui: Ui) {
+async fn listen(stream: impl AsyncRead + Unpin, tail: Arc<Mutex<VecDeque<String>>>, ui: Ui, feed: Feed) {
     let mut stream = BufReader::new(stream);
     let mut bytes = Vec::new();
     while stream.read_until(b'\n', &mut bytes).await.is_ok_and(|length| length > 0) {
         let line = String::from_utf8_lossy(&bytes).trim_end().to_owned();
         bytes.clear();
+        feed.log(&line);
         if !ui.is_quiet() {
             Voice::Operator.say(&ui, &line);
         }

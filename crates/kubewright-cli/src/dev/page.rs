@@ -3,32 +3,42 @@
 //! A [`Page`] watches the cluster, reads the operator's [`journal`], and serves both to local browsers. It is
 //! read-only, and no failure here ends the development loop. Errors are shown on the page and retried.
 //!
-//! - [`watch`] and [`journal`] collect data, [`state`] and [`work`] keep a bounded amount of it and publish
-//!   it on the [`board`], and [`stream`] and [`http`] serve it;
-//! - [`readiness`], [`system_objects`], [`redact`] and [`detail`] decide how an object is displayed;
+//! - [`watch`], [`journal`] and [`feed`] collect data, [`state`], [`work`], [`reviews`], [`logs`], [`build`] and
+//!   [`history`] keep a bounded amount of it and publish it on the [`board`], and [`stream`] and [`http`] serve it;
+//! - [`readiness`], [`references`], [`system_objects`], [`redact`] and [`detail`] decide how an object is displayed;
+//! - [`why`] explains a reconcile;
 //! - `assets/` is the page itself: plain HTML, CSS and modules, without a build step.
 
 mod board;
+mod build;
 mod detail;
+mod feed;
+mod history;
 mod http;
 mod journal;
+mod logs;
 mod readiness;
 mod redact;
+mod references;
+mod reviews;
 mod state;
 mod stream;
 mod system_objects;
 #[cfg(test)]
 mod tests;
 mod watch;
+mod why;
 mod work;
 
 use std::net::{Ipv4Addr, SocketAddr};
 use std::sync::Arc;
 
-use anyhow::{Context as _, Result};
+use anyhow::{Context as _, Result, anyhow};
+use ring::rand::{SecureRandom as _, SystemRandom};
 use tokio::net::TcpListener;
 use tokio::task::JoinSet;
 
+pub(crate) use self::feed::Feed;
 use self::state::Shared;
 use crate::error::Hint as _;
 
@@ -36,6 +46,8 @@ use crate::error::Hint as _;
 pub(crate) struct Page {
     address: SocketAddr,
     journal: SocketAddr,
+    token: Arc<str>,
+    shared: Arc<Shared>,
     tasks: JoinSet<()>,
 }
 
@@ -52,12 +64,13 @@ impl Page {
             .context("cannot listen for the operator's journal on 127.0.0.1")?;
         let address = page.local_addr().context("cannot read the address of the web UI")?;
         let journal = records.local_addr().context("cannot read the address of the journal")?;
+        let token: Arc<str> = token()?.into();
         let shared = Arc::new(Shared::new());
         let mut tasks = JoinSet::new();
         tasks.spawn(watch::follow(client, shared.clone()));
-        tasks.spawn(journal::listen(records, shared.clone()));
-        tasks.spawn(http::serve(page, shared));
-        Ok(Self { address, journal, tasks })
+        tasks.spawn(journal::listen(records, token.clone(), shared.clone()));
+        tasks.spawn(http::serve(page, shared.clone()));
+        Ok(Self { address, journal, token, shared, tasks })
     }
 
     /// URL of the page.
@@ -70,8 +83,25 @@ impl Page {
         self.journal
     }
 
+    /// Token of the journal: the value of `KUBEWRIGHT_JOURNAL_TOKEN`. Only the operator that `dev` starts has it.
+    pub(crate) fn journal_token(&self) -> &str {
+        &self.token
+    }
+
+    /// Where the development loop reports builds, exits and output of the operator.
+    pub(crate) fn feed(&self) -> Feed {
+        Feed::new(self.shared.clone())
+    }
+
     /// Stops the page and closes all connections.
     pub(crate) async fn stop(mut self) {
         self.tasks.shutdown().await;
     }
+}
+
+/// A random token.
+fn token() -> Result<String> {
+    let mut bytes = [0; 16];
+    SystemRandom::new().fill(&mut bytes).map_err(|_| anyhow!("the system has no random numbers"))?;
+    Ok(format!("{:032x}", u128::from_be_bytes(bytes)))
 }

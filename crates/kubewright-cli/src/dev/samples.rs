@@ -106,6 +106,11 @@ impl Sample {
         Ok(Self { file: file.to_owned(), kind, name, namespace: text("/metadata/namespace"), object })
     }
 
+    /// The object as it is in the file.
+    pub(crate) fn object(&self) -> &Value {
+        &self.object
+    }
+
     /// Finds the resource of the sample. Retries, since a new kind may not be served yet.
     pub(crate) async fn place(&self, client: &kube::Client) -> Result<Placed> {
         // Other errors are not retried.

@@ -10,6 +10,7 @@ use std::time::Duration;
 
 use anyhow::{Result, anyhow};
 use kubewright_apimachinery::permission::Permission;
+use kubewright_runtime::journal;
 use tokio::time::Instant;
 
 use super::Options;
@@ -17,13 +18,13 @@ use super::builder::{Build, Builder, Built};
 use super::cluster::{Cluster, Where};
 use super::definitions::Definitions;
 use super::operator::{self, Launch, Operator};
-use super::page::Page;
+use super::page::{Feed, Page};
 use super::permissions::Permissions;
 use super::readiness::tree::Standing;
 use super::readiness_watch::Waiting;
 use super::report::{Report, count, shown};
 use super::watcher::{Change, Watcher};
-use super::webhooks::{Host, Webhooks};
+use super::webhooks::{self, Host, Webhooks};
 use crate::error::Hint as _;
 use crate::project::Project;
 use crate::signals::Signals;
@@ -40,6 +41,7 @@ pub(crate) struct Session {
     cluster: Cluster,
     /// `None` with `--once`.
     page: Option<Page>,
+    feed: Feed,
     /// `None` with `--once`.
     watcher: Option<Watcher>,
     operator: Operator,
@@ -110,6 +112,19 @@ impl Session {
             Some(_) => None,
             None => Some(Page::start(cluster.client().clone(), options.page_port).await?),
         };
+        // Nothing serves the webhooks of a run that crashed.
+        match webhooks::clean_up(cluster.client(), &metadata.name).await {
+            Ok(0) => {}
+            Ok(left) => {
+                let what = count(left, "object");
+                report.step("webhooks", &format!("{what} of an earlier run deleted or restored"))?;
+            }
+            // The user may lack the permission, and the operator may have no webhooks.
+            Err(error) => {
+                let message = format!("cannot look for webhooks of an earlier run: {error:#}");
+                report.failed("webhooks", &message)?;
+            }
+        }
         let host = if cluster.is_existing() {
             Host::of_existing(options.webhook_host.as_deref(), cluster.context())
         } else {
@@ -120,31 +135,38 @@ impl Session {
             folder: project.root().to_owned(),
             arguments: cluster.arguments.clone(),
             variables: cluster.variables.clone(),
+            feed: page.as_ref().map(Page::feed).unwrap_or_default(),
         };
         match &webhooks {
             Some(webhooks) => launch.variables.extend(webhooks.variables()),
             None => launch.arguments.push("--webhook-bind-address=0".to_owned()),
         }
         if let Some(page) = &page {
-            launch.variables.push(("KUBEWRIGHT_JOURNAL", page.journal_address().to_string().into()));
+            launch.variables.push((journal::VARIABLE, page.journal_address().to_string().into()));
+            launch.variables.push((journal::TOKEN_VARIABLE, page.journal_token().into()));
         }
         if project.watched_namespace().is_some() {
             // A namespaced operator watches its own namespace in a cluster, and that of the samples here.
             launch.arguments.push(format!("--namespace={}", cluster.client().default_namespace()));
         }
         launch.arguments.extend(options.operator_args);
+        let feed = launch.feed.clone();
+        feed.kubectl(cluster.kubectl_command());
         Ok(Self {
             report,
             started,
             builder: Builder {
                 project: project.clone(),
                 bin: options.bin,
+                selection: metadata.selection,
                 arguments: options.cargo,
                 ui: ui.clone(),
+                feed: feed.clone(),
             },
             project,
             cluster,
             page,
+            feed,
             watcher,
             operator: Operator::new(launch, ui.clone()),
             definitions: Definitions::default(),
@@ -188,11 +210,15 @@ impl Session {
             match event {
                 Event::Saved => self.saved().await?,
                 Event::Built(built) => self.built(built).await?,
-                Event::Operator(operator::Event::Ended { told }) => self.report.failed("operator", &told)?,
+                Event::Operator(operator::Event::Ended { told }) => {
+                    self.feed.exited(&told);
+                    self.report.failed("operator", &told)?;
+                }
                 Event::Operator(operator::Event::Again) => {
                     let began = Instant::now();
                     let started = self.operator.start().await?;
                     self.waiting.look();
+                    self.show_start(started, "restarted", began);
                     self.tell_start("restarted", started, began)?;
                 }
                 Event::Standings(standings) => {
@@ -218,8 +244,8 @@ impl Session {
         let reported = self.report_unused();
         // The operator no longer serves the webhooks.
         let removed = match &mut self.webhooks {
-            Some(webhooks) if self.is_deployed => webhooks.remove(self.cluster.client()).await,
-            _ => Ok(()),
+            Some(webhooks) => webhooks.remove(self.cluster.client()).await,
+            None => Ok(()),
         };
         if let Some(page) = self.page {
             page.stop().await;
@@ -230,7 +256,9 @@ impl Session {
 
     /// Starts a build.
     fn begin(&mut self) -> Result<()> {
-        self.build = Some(self.builder.start(!self.operator.is_running())?);
+        let runs = self.operator.is_running();
+        self.build = Some(self.builder.start(!runs)?);
+        self.feed.compiling(runs);
         Ok(())
     }
 
@@ -276,9 +304,14 @@ impl Session {
             None if self.once.is_some() => {
                 return Err(anyhow!("failed to build the operator")).hint("see the compiler errors above");
             }
-            None => self.report.failed("build", &format!("failed in {}; {goes_on}", shown(built.took)))?,
+            None => {
+                self.feed.failed(&built.error, goes_on);
+                self.report.failed("build", &format!("failed in {}; {goes_on}", shown(built.took)))?;
+            }
             Some(program) => {
+                self.feed.deploying();
                 if let Err(error) = self.deploy(&program, built.took).await {
+                    self.feed.failed(&format!("{error:#}"), goes_on);
                     self.survive(error, "rebuilt", goes_on)?;
                 }
             }

@@ -26,6 +26,18 @@ use crate::ui::Ui;
 /// Timeout for printing the inventory.
 const PATIENCE: Duration = Duration::from_mins(1);
 
+/// How cargo builds an operator.
+#[derive(Debug)]
+pub(crate) struct Build<'a> {
+    /// `build`, or a subcommand with the same arguments.
+    pub(crate) subcommand: &'a str,
+    /// The arguments that select the binary.
+    pub(crate) selection: Vec<String>,
+    pub(crate) arguments: &'a [String],
+    /// Environment variables for cargo.
+    pub(crate) variables: Vec<(&'static str, String)>,
+}
+
 /// A JSON message of cargo.
 #[derive(Deserialize)]
 struct Message {
@@ -43,7 +55,9 @@ struct Target {
 impl Project {
     /// Builds the operator and reads its inventory.
     pub(crate) fn declarations(&self, bin: Option<&str>, cargo: &[String], ui: &Ui) -> Result<Declarations> {
-        let program = self.build(bin, cargo, ui)?;
+        let selection = self.metadata(bin)?.selection;
+        let build = Build { subcommand: "build", selection, arguments: cargo, variables: Vec::new() };
+        let program = self.build(&build, ui)?;
         self.declared_by(&program)
     }
 
@@ -62,30 +76,33 @@ impl Project {
         Ok(declarations)
     }
 
-    /// The command that builds the package's binaries. [`Programs`] reads its standard output; its standard
-    /// error goes to the user.
-    pub(crate) fn build_command(&self, bin: Option<&str>, arguments: &[String], ui: &Ui) -> Command {
+    /// The command that builds the operator's binary. [`Programs`] reads its standard output; its standard
+    /// error goes to the user. `selection` is [`Metadata::selection`](super::Metadata::selection).
+    pub(crate) fn build_command(&self, selection: &[String], arguments: &[String], ui: &Ui) -> Command {
+        let build = Build { subcommand: "build", selection: selection.to_vec(), arguments, variables: Vec::new() };
+        self.command(&build, ui)
+    }
+
+    fn command(&self, build: &Build<'_>, ui: &Ui) -> Command {
         let mut command = Command::new(cargo());
         for (name, _) in std::env::vars_os() {
             if name.to_str().is_some_and(is_of_another_cargo) {
                 command.env_remove(name);
             }
         }
-        command.current_dir(self.root()).args(["build", "--message-format=json-render-diagnostics"]);
-        match bin {
-            Some(name) => command.args(["--bin", name]),
-            None => command.arg("--bins"),
-        };
+        command.current_dir(self.root()).args([build.subcommand, "--message-format=json-render-diagnostics"]);
+        command.args(&build.selection);
         if ui.is_quiet() {
             command.arg("--quiet");
         }
-        command.args(arguments).stdin(Stdio::null()).stdout(Stdio::piped());
+        command.args(build.arguments).envs(build.variables.iter().map(|(name, value)| (name, value)));
+        command.stdin(Stdio::null()).stdout(Stdio::piped());
         command
     }
 
     /// Builds the package and returns the path of the operator binary.
-    fn build(&self, bin: Option<&str>, arguments: &[String], ui: &Ui) -> Result<PathBuf> {
-        let mut child = self.build_command(bin, arguments, ui).spawn().map_err(not_started)?;
+    pub(crate) fn build(&self, build: &Build<'_>, ui: &Ui) -> Result<PathBuf> {
+        let mut child = self.command(build, ui).spawn().map_err(not_started)?;
         let mut programs = Programs::default();
         let stdout = child.stdout.take().context("cargo has no standard output")?;
         for line in BufReader::new(stdout).lines() {
@@ -151,7 +168,7 @@ fn is_of_another_cargo(name: &str) -> bool {
 }
 
 /// The cargo executable.
-pub(super) fn cargo() -> OsString {
+pub(crate) fn cargo() -> OsString {
     std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into())
 }
 

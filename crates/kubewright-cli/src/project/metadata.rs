@@ -22,6 +22,8 @@ pub(crate) struct Metadata {
     pub(crate) name: String,
     /// The target directory.
     pub(crate) target: PathBuf,
+    /// The arguments of `cargo build` that select the operator.
+    pub(crate) selection: Vec<String>,
     pub(crate) sources: Sources,
 }
 
@@ -40,10 +42,13 @@ struct Answer {
     packages: Vec<Package>,
     target_directory: PathBuf,
     workspace_root: PathBuf,
+    #[serde(default)]
+    workspace_default_members: Vec<String>,
 }
 
 #[derive(Deserialize)]
 struct Package {
+    id: String,
     name: String,
     manifest_path: PathBuf,
     targets: Vec<Target>,
@@ -116,9 +121,25 @@ impl Answer {
         }
         Ok(Metadata {
             name: package.name.clone(),
+            selection: self.selection(project, package, bin.unwrap_or(names[0])),
             sources: sources(&self.workspace_root, package, &packages),
             target: self.target_directory.clone(),
         })
+    }
+}
+
+impl Answer {
+    /// Selects the operator's binary. In a larger workspace, cargo also resolves the features of the default
+    /// members, as `cargo build` in the root does, so that both builds share their dependencies.
+    fn selection(&self, project: &Project, package: &Package, bin: &str) -> Vec<String> {
+        let mut arguments = vec!["--bin".to_owned(), bin.to_owned()];
+        if self.workspace_root != project.root() {
+            let others = self.workspace_default_members.iter().filter(|id| **id != package.id);
+            for id in std::iter::once(&package.id).chain(others) {
+                arguments.extend(["--package".to_owned(), id.clone()]);
+            }
+        }
+        arguments
     }
 }
 
@@ -175,8 +196,9 @@ mod tests {
         answer(
             r#"{
                 "workspace_root": "/w", "target_directory": "/t",
+                "workspace_default_members": ["two#1", "operator#1"],
                 "packages": [
-                    {"name": "operator", "manifest_path": "/w/operator/Cargo.toml",
+                    {"id": "operator#1", "name": "operator", "manifest_path": "/w/operator/Cargo.toml",
                      "targets": [
                         {"name": "operator", "kind": ["bin"], "src_path": "/w/operator/src/main.rs"},
                         {"name": "it", "kind": ["test"], "src_path": "/w/operator/tests/it/main.rs"}],
@@ -185,13 +207,13 @@ mod tests {
                         {"path": "/w/testing", "kind": "dev"},
                         {"path": "/elsewhere", "kind": null},
                         {"kind": null}]},
-                    {"name": "api", "manifest_path": "/w/api/Cargo.toml",
+                    {"id": "api#1", "name": "api", "manifest_path": "/w/api/Cargo.toml",
                      "targets": [{"name": "api", "kind": ["lib"], "src_path": "/w/api/src/lib.rs"}],
                      "dependencies": []},
-                    {"name": "testing", "manifest_path": "/w/testing/Cargo.toml",
+                    {"id": "testing#1", "name": "testing", "manifest_path": "/w/testing/Cargo.toml",
                      "targets": [{"name": "testing", "kind": ["lib"], "src_path": "/w/testing/src/lib.rs"}],
                      "dependencies": []},
-                    {"name": "two", "manifest_path": "/w/two/Cargo.toml",
+                    {"id": "two#1", "name": "two", "manifest_path": "/w/two/Cargo.toml",
                      "targets": [
                         {"name": "a", "kind": ["bin"], "src_path": "/w/two/src/bin/a.rs"},
                         {"name": "b", "kind": ["bin"], "src_path": "/w/two/src/main.rs"}],
@@ -212,6 +234,17 @@ mod tests {
         assert_eq!(found.sources.roots, folders(&["/w", "/w/api", "/w/operator"]));
         assert_eq!(found.sources.code, folders(&["/w/api/src", "/w/operator/src"]));
         assert_eq!((found.name.as_str(), found.target), ("operator", PathBuf::from("/t")));
+    }
+
+    #[test]
+    fn features_are_those_of_the_default_members() {
+        let selection = |folder: &str, bin| of(folder, bin).unwrap().selection.join(" ");
+        assert_eq!(
+            selection("/w/operator", None),
+            "--bin operator --package operator#1 --package two#1",
+            "as for a build in the root of the workspace"
+        );
+        assert_eq!(selection("/w/two", Some("a")), "--bin a --package two#1 --package operator#1");
     }
 
     #[test]

@@ -161,7 +161,12 @@ impl ProjectFile {
 
     /// Reads the PROJECT file in a directory.
     pub(crate) fn load(root: &Path) -> Result<Self> {
-        let text = match fs::read_to_string(root.join(PATH)) {
+        let path = root.join(PATH);
+        // A FIFO would block.
+        if fs::metadata(&path).is_ok_and(|found| !found.is_file()) {
+            return Err(anyhow!("{} is not a regular file", path.display())).hint("move it away");
+        }
+        let text = match fs::read_to_string(path) {
             Ok(text) => text,
             Err(error) if error.kind() == ErrorKind::NotFound => {
                 return Err(anyhow!(

@@ -3,14 +3,17 @@
 //! Each text is first staged beside its target, where disk errors surface. Only when all are staged are they
 //! renamed into place. Readers see the old or the new text.
 
-use std::ffi::OsString;
+use std::ffi::{OsStr, OsString};
 use std::fs::{self, File};
 use std::io::{ErrorKind, Write as _};
 use std::path::{Path, PathBuf};
 
-use anyhow::{Context as _, Result};
+use anyhow::{Context as _, Result, anyhow};
 
 use crate::error::Hint as _;
+
+/// The suffix of staged files.
+const SUFFIX: &str = ".kubewright";
 
 /// Pending file changes until [`Writes::commit`]. Dropping it discards them.
 #[derive(Debug)]
@@ -45,10 +48,7 @@ impl Writes {
         let place = self.root.join(path);
         // Write through a symlink and keep the link.
         let place = fs::canonicalize(&place).unwrap_or(place);
-        let mut name = OsString::from(".");
-        name.push(place.file_name().unwrap_or_default());
-        name.push(".kubewright");
-        let beside = place.with_file_name(name);
+        let beside = place.with_file_name(staged_name(place.file_name().unwrap_or_default()));
         self.stage(&place, &beside, text)
             .with_context(|| format!("cannot write {path}"))
             .hint("nothing was changed; check free disk space and permissions")
@@ -109,6 +109,20 @@ impl Writes {
     }
 }
 
+/// The name under which a file is staged.
+fn staged_name(name: &OsStr) -> OsString {
+    let mut staged = OsString::from(".");
+    staged.push(name);
+    staged.push(SUFFIX);
+    staged
+}
+
+/// Whether a file is staged, by its name.
+pub(super) fn is_staged(name: &OsStr) -> bool {
+    let name = name.as_encoded_bytes();
+    name.len() > SUFFIX.len() && name.starts_with(b".") && name.ends_with(SUFFIX.as_bytes())
+}
+
 impl Drop for Writes {
     fn drop(&mut self) {
         for staged in &self.staged {
@@ -120,6 +134,32 @@ impl Drop for Writes {
                 let _ = fs::remove_dir(folder);
             }
         }
+    }
+}
+
+/// Writes or removes files: all or none.
+pub(crate) fn write(root: &Path, steps: &[(String, Option<String>)]) -> Result<()> {
+    let mut writes = Writes::new(root);
+    for (path, text) in steps {
+        match text {
+            Some(text) => writes.write(path, text)?,
+            None => writes.remove(path),
+        }
+    }
+    writes.commit()
+}
+
+/// Reads a project file, if it exists.
+pub(crate) fn read(root: &Path, path: &str) -> Result<Option<String>> {
+    let place = root.join(path);
+    // A FIFO would block.
+    if fs::metadata(&place).is_ok_and(|found| !found.is_file()) {
+        return Err(anyhow!("{path} is not a regular file")).hint("move it away");
+    }
+    match fs::read(place) {
+        Ok(bytes) => Ok(Some(String::from_utf8_lossy(&bytes).into_owned())),
+        Err(error) if error.kind() == ErrorKind::NotFound => Ok(None),
+        Err(error) => Err(error).with_context(|| format!("cannot read {path}")),
     }
 }
 

@@ -17,11 +17,16 @@ use super::render::{Options, Rendered, Rendering};
 /// Path relative to the project root.
 pub(crate) const PATH: &str = ".kubewright/scaffold.yaml";
 const HEADER: &str = "\
-# The scaffold as `kubewright` rendered it. `kubewright update` merges a newer scaffold with it.
+# Files as `kubewright` rendered them. Later runs merge newer ones with your changes.
 # Commit this file, and do not edit it.
 ";
 
-/// A rendered scaffold.
+/// Whether a path is that of a record, of the scaffold or of other generated files.
+pub(crate) fn is_record(path: &str) -> bool {
+    path.starts_with(".kubewright/")
+}
+
+/// A rendered scaffold, or another tree of generated files.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub(crate) struct Base {
     /// The kubewright version that rendered it.
@@ -59,8 +64,13 @@ impl Base {
 
     /// Parses the record.
     pub(crate) fn read(text: &str) -> Result<Self> {
+        Self::read_from(PATH, text)
+    }
+
+    /// Parses the record at another path.
+    pub(crate) fn read_from(path: &str, text: &str) -> Result<Self> {
         serde_saphyr::from_str(text)
-            .with_context(|| format!("{PATH} is invalid; restore it from version control"))
+            .with_context(|| format!("{path} is invalid; restore it from version control"))
     }
 
     /// Serializes the record.

@@ -2,7 +2,7 @@
 //!
 //! They match the scaffolded handlers. If the user changed the sample, the version on disk is used.
 
-use kubewright_apiextensions::custom::{self, Definition};
+use kubewright_apiextensions::custom::{self, CrdValidation};
 use kubewright_manifests::files::DEFINITIONS;
 use kubewright_manifests::yaml;
 use serde_json::{Value, json};
@@ -63,7 +63,7 @@ fn builtin(kind: &Kind<'_>) -> Option<(Value, Value)> {
 
 /// The object that the API server returns: with CRD defaults and without status.
 fn answer(crd: &Value, version: &str, object: &Value) -> Option<Value> {
-    let definition = Definition::compile(crd).ok()?;
+    let definition = CrdValidation::compile(crd).ok()?;
     let version = definition.versions.get(version)?;
     let mut object = object.clone();
     if let Some(fields) = object.as_object_mut().filter(|_| version.status) {

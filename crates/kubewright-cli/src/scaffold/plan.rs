@@ -143,10 +143,10 @@ impl Plan {
     }
 }
 
-/// Steps as a unified diff, without the scaffold record, which repeats the other files.
+/// Steps as a unified diff, without records of renderings, which repeat the other files.
 pub(crate) fn diff(steps: &[Step]) -> String {
     let mut text = String::new();
-    for Step { path, before, after } in steps.iter().filter(|step| step.path != base::PATH) {
+    for Step { path, before, after } in steps.iter().filter(|step| !base::is_record(&step.path)) {
         let name = |side: &str, there: &Option<String>| {
             if there.is_some() { format!("{side}/{path}") } else { "/dev/null".to_owned() }
         };

@@ -1,11 +1,12 @@
-//! Updates the scaffold of a project with a three-way merge of every file.
+//! Updates generated files of a project with a three-way merge of every file: the scaffold, and the trees that
+//! later commands generate.
 //!
-//! The base is the recorded scaffold ([`Base`]). User changes stay, scaffold changes are merged, and
+//! The base is the recorded rendering ([`Base`]). User changes stay, scaffold changes are merged, and
 //! conflicts get conflict markers. Files that the user removed or wrote are left alone.
 
 use std::collections::BTreeSet;
 
-use super::base::{self, Base};
+use super::base::Base;
 use super::merge::merge_marked;
 use super::plan::Step;
 use super::render::Rendering;
@@ -35,10 +36,11 @@ pub(crate) enum Outcome {
 }
 
 impl Update {
-    /// Plans an update of the files on disk from a base to a new rendering.
+    /// Plans an update of the files on disk from a base to a new rendering. `record` is the path of the base.
     pub(crate) fn new<E>(
         base: &Base,
         after: &Rendering,
+        record: &str,
         mut disk: impl FnMut(&str) -> Result<Option<String>, E>,
     ) -> Result<Self, E> {
         let mut update = Self::default();
@@ -97,10 +99,10 @@ impl Update {
                 (None, None) => {}
             }
         }
-        let record = Base::of(after, |file| !theirs.contains(&file.path)).to_text();
-        let there = disk(base::PATH)?;
-        if there.as_ref() != Some(&record) {
-            update.step(base::PATH, there, Some(record));
+        let recorded = Base::of(after, |file| !theirs.contains(&file.path)).to_text();
+        let there = disk(record)?;
+        if there.as_ref() != Some(&recorded) {
+            update.step(record, there, Some(recorded));
         }
         Ok(update)
     }

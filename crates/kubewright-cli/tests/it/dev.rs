@@ -1,8 +1,12 @@
 //! `kubewright dev` with real projects, cargo and kubectl.
 
 mod builds;
+#[expect(dead_code, reason = "the tests of the page use all of it")]
+#[path = "../../src/dev/page/tests/driver.rs"]
+mod driver;
 mod example;
 mod kept;
+mod page;
 mod refusals;
 mod running;
 mod saves;

@@ -5,7 +5,7 @@ use std::net::TcpStream;
 use std::path::Path;
 use std::process::{Child, Stdio};
 use std::sync::mpsc;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use anyhow::{Context as _, Result};
 
@@ -101,4 +101,22 @@ fn warnings_are_always_logged() -> Result<()> {
     drop(Server::start(dir.path(), "")?);
     std::fs::write(dir.path().join("data/snapshot-00000000000000000150"), "not a snapshot")?;
     Server::start(dir.path(), "")?.will_say("WARN  skipping damaged snapshot error=")
+}
+
+#[test]
+fn a_full_standard_error_does_not_block_the_server() -> Result<()> {
+    let dir = tempfile::tempdir()?;
+    let mut server = Server::start(dir.path(), "--verbose")?;
+    // Each connection logs a line of more than 64 bytes, and the pipe of 64 KiB is not read.
+    for _ in 0..1500 {
+        server.knock()?;
+    }
+    // The first line after the pipe has space again reports the loss.
+    let lines = server.says()?;
+    let deadline = Instant::now() + DEADLINE;
+    while !lines.try_iter().any(|line| line.contains("log lines were dropped")) {
+        anyhow::ensure!(Instant::now() < deadline, "the loss was not reported");
+        server.knock()?;
+    }
+    Ok(())
 }

@@ -1,10 +1,18 @@
 //! Runs the real binary and compares its output.
 
 #[cfg(unix)]
+mod adopt;
+#[cfg(unix)]
 mod binaries;
+#[cfg(unix)]
+mod chart;
 mod color;
 mod completion;
 mod crash;
+#[cfg(unix)]
+mod delivery;
+#[cfg(unix)]
+mod deploy;
 #[cfg(unix)]
 mod dev;
 mod help;
@@ -20,6 +28,7 @@ mod markdown_view;
 #[cfg(unix)]
 mod modes;
 mod output;
+mod quick_start;
 #[cfg(unix)]
 mod replay;
 mod run;

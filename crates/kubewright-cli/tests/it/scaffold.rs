@@ -1,6 +1,10 @@
 //! Scaffolding commands: their output and files.
 
-mod golden;
+mod cert_manager;
+mod concurrent;
+mod cronjob;
+mod examples;
+pub(crate) mod golden;
 mod image;
 mod refusals;
 mod seeds;
@@ -10,6 +14,8 @@ mod update;
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
+
+pub(crate) use tutorial::lock;
 
 use crate::run::{self, Run, command};
 

@@ -40,7 +40,7 @@ fn a_missing_command_lists_all_commands() {
     exit status 2
     --- stderr
     error: 'kubewright' requires a subcommand but one was not provided
-      [subcommands: apiserver, completion, create, delete, dev, edit, envtest, init, manifests, migrate, update, version, help]
+      [subcommands: apiserver, build-installer, bundle, chart, completion, create, delete, deploy, dev, edit, envtest, image, init, manifests, migrate, scorecard, undeploy, update, version, help]
 
     Usage: kubewright [OPTIONS] <COMMAND>
 

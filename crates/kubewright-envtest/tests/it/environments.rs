@@ -146,6 +146,8 @@ async fn a_timeout_takes_no_real_time_on_a_paused_clock() -> Result<()> {
 async fn a_listening_environment_has_a_kubeconfig_until_it_is_dropped() -> Result<()> {
     let env = embedded().https().start().await?;
     let file = env.kubeconfig().expect("it listens");
+    let url = env.url().expect("it listens");
+    assert!(url.starts_with("https://127.0.0.1:") && std::fs::read_to_string(&file)?.contains(&url), "{url}");
     let config = kube::config::Kubeconfig::read_from(&file)?;
     let config =
         kube::Config::from_custom_kubeconfig(config, &kube::config::KubeConfigOptions::default()).await?;
@@ -153,7 +155,8 @@ async fn a_listening_environment_has_a_kubeconfig_until_it_is_dropped() -> Resul
     assert!(client.get_opt::<Namespace>(&Key::cluster("default")).await?.is_some());
     drop(env);
     assert!(!file.exists());
-    assert!(embedded().start().await?.kubeconfig().is_none());
+    let silent = embedded().start().await?;
+    assert!(silent.kubeconfig().is_none() && silent.url().is_none());
     Ok(())
 }
 

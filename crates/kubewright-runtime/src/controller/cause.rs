@@ -104,6 +104,14 @@ impl Cause {
     }
 }
 
+impl Cause {
+    /// The current resource version of the object, if changed fields are recorded.
+    pub(crate) fn version(&self) -> Option<u64> {
+        let before = self.before.as_ref()?;
+        before.informer.entry(&self.object).map(|now| now.version())
+    }
+}
+
 impl Trigger {
     /// The name in logs and in the journal.
     pub fn as_str(self) -> &'static str {

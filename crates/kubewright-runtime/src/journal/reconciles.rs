@@ -6,9 +6,10 @@
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
+use serde::Deserialize;
 use tokio::time::Instant;
 
-use super::{Cause, Ended, Ending, Journal, Queue, Record, Request, Started};
+use super::{Cause, Ended, Ending, Journal, Queue, Record, Request, Started, millis};
 use crate::controller::Cause as Happened;
 use crate::queue::Taken;
 use crate::reconcile::ReconcileId;
@@ -90,6 +91,7 @@ impl From<&Happened> for Cause {
             name: object.map(|key| key.name().to_owned()),
             changed: changed.paths.clone(),
             more: changed.more,
+            resource_version: cause.version().map(|version| version.to_string()),
         }
     }
 }
@@ -117,6 +119,7 @@ impl Trail {
             path: request.uri().to_string(),
             since: Instant::now(),
             answer: Err("cancelled before the response".to_owned()),
+            version: None,
         }
     }
 }
@@ -128,13 +131,31 @@ pub(crate) struct Asking {
     path: String,
     since: Instant,
     answer: Result<u16, String>,
+    version: Option<String>,
 }
 
 impl Asking {
-    /// Sets the status code or the error.
-    pub(crate) fn answered(mut self, answer: Result<u16, String>) {
+    /// Sets the status code or the error, and the response body of a write.
+    pub(crate) fn answered(mut self, answer: Result<u16, String>, body: Option<&[u8]>) {
         self.answer = answer;
+        if self.method != "GET" {
+            self.version = body.and_then(resource_version);
+        }
     }
+}
+
+/// The resource version of an object.
+fn resource_version(json: &[u8]) -> Option<String> {
+    #[derive(Deserialize)]
+    struct Written {
+        metadata: Meta,
+    }
+    #[derive(Deserialize)]
+    #[serde(rename_all = "camelCase")]
+    struct Meta {
+        resource_version: Option<String>,
+    }
+    serde_json::from_slice::<Written>(json).ok()?.metadata.resource_version
 }
 
 impl Drop for Asking {
@@ -146,14 +167,9 @@ impl Drop for Asking {
             Err(error) => (None, Some(std::mem::take(error))),
         };
         let ms = millis(self.since.elapsed());
-        self.trail.journal.write(|at| Record::Request(Request { at, id, method, path, status, ms, error }));
+        let resource_version = self.version.take();
+        self.trail.journal.write(|at| {
+            Record::Request(Request { at, id, method, path, status, ms, error, resource_version })
+        });
     }
-}
-
-/// In milliseconds, to the microsecond.
-fn millis(time: Duration) -> f64 {
-    // Exact for 285 years.
-    #[expect(clippy::cast_precision_loss, reason = "no duration is that long")]
-    let micros = time.as_micros() as f64;
-    micros / 1000.0
 }

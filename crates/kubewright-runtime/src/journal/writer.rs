@@ -27,6 +27,7 @@ const AT_ONCE: usize = 64 * 1024;
 /// Writes the journal.
 pub(crate) struct Writer {
     address: SocketAddr,
+    token: Option<String>,
     journal: Journal,
     records: mpsc::Receiver<Record>,
 }
@@ -40,8 +41,13 @@ enum Talk {
 }
 
 impl Writer {
-    pub(super) fn new(address: SocketAddr, journal: Journal, records: mpsc::Receiver<Record>) -> Self {
-        Self { address, journal, records }
+    pub(super) fn new(
+        address: SocketAddr,
+        token: Option<String>,
+        journal: Journal,
+        records: mpsc::Receiver<Record>,
+    ) -> Self {
+        Self { address, token, journal, records }
     }
 
     /// Runs until `stop`, then writes the buffered records within the timeout.
@@ -59,6 +65,7 @@ impl Writer {
                     operator: operator.clone(),
                     pid: std::process::id(),
                     controllers: controllers.clone(),
+                    token: self.token.clone(),
                 });
                 if let Ok(Talk::Over) = self.talk(stream, hello, &stop).await {
                     return;

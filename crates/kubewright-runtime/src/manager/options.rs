@@ -52,8 +52,10 @@ pub struct ManagerOptions {
     pub leader_election: Option<LeaderElectionOptions>,
     /// Graceful shutdown timeout; `None` waits forever.
     pub graceful_shutdown_timeout: Option<Duration>,
-    /// The address of a program that receives a journal of every reconcile; off by default.
+    /// The address of a program that receives a journal of reconciles and webhook calls; off by default.
     pub journal: Option<SocketAddr>,
+    /// The token that the receiver of the journal expects.
+    pub journal_token: Option<String>,
     /// Whether events that differ only in their notes are aggregated into one Event; see
     /// [`Recorder::ignoring_notes`](crate::events::Recorder::ignoring_notes). Off by default.
     pub events_ignore_note: bool,
@@ -83,6 +85,7 @@ impl ManagerOptions {
             leader_election: None,
             graceful_shutdown_timeout: Some(Duration::from_secs(30)),
             journal: None,
+            journal_token: None,
             events_ignore_note: false,
             metrics: Metrics::new(),
             clock: Arc::new(SystemClock),

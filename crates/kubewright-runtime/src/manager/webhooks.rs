@@ -11,6 +11,7 @@ use super::{Inner, Manager, ManagerError, RegisterError};
 use crate::Key;
 use crate::certs::{CertificateMetrics, Certificates};
 use crate::election::pod_namespace;
+use crate::journal::{Journal, Reviews};
 use crate::serve::{Handler, Server};
 use crate::webhook::certificates::{Rotator, RotatorMetrics, RotatorOptions, TargetKinds};
 use crate::webhook::{
@@ -89,6 +90,12 @@ impl Manager {
     fn check_not_started(&self, name: &str) -> Result<(), RegisterError> {
         let started = self.state().running.is_some();
         if started { Err(RegisterError::Started(name.to_owned())) } else { Ok(()) }
+    }
+
+    /// Records the reviews of the registered webhooks.
+    pub(super) fn record_webhooks(&self, journal: &Journal) {
+        let names = self.state().webhooks.iter().map(|it| (it.path.clone(), it.name.clone())).collect();
+        self.inner.webhooks.record(Reviews::new(journal.clone(), names));
     }
 
     /// Binds the webhook server; `None` if no webhook is registered.

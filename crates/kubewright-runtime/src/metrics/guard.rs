@@ -20,11 +20,11 @@ use tokio::time::Instant;
 use crate::serve::{Response, text};
 
 /// How long the result of a TokenReview is cached.
-const TOKEN: Duration = Duration::from_mins(1);
-/// How long an allowed access is cached.
-const ALLOWED: Duration = Duration::from_mins(5);
+const TOKEN: Duration = Duration::from_secs(10);
+/// How long an allowed access is cached: a removed permission ends after this time.
+const ALLOWED: Duration = Duration::from_secs(10);
 /// How long a denied access is cached.
-const DENIED: Duration = Duration::from_secs(30);
+const DENIED: Duration = Duration::from_secs(5);
 /// The timeout of a review.
 const PATIENCE: Duration = Duration::from_secs(10);
 /// The capacity of each cache, so that guessed tokens cannot fill the memory.

@@ -133,7 +133,7 @@ impl AdmissionRequest {
     }
 
     /// The name that error messages use: the object's, or its `generateName`.
-    fn shown_name(&self) -> String {
+    pub(crate) fn shown_name(&self) -> String {
         #[derive(Deserialize, Default)]
         #[serde(default)]
         struct Named {
@@ -304,6 +304,15 @@ impl AdmissionResponse {
     /// The message of the status, or an empty text.
     pub fn message(&self) -> &str {
         self.status.as_ref().and_then(|status| status["message"].as_str()).unwrap_or_default()
+    }
+
+    /// The status code of a denial.
+    pub(crate) fn code(&self) -> Option<u16> {
+        self.status.as_ref().and_then(|status| u16::try_from(status["code"].as_u64()?).ok())
+    }
+
+    pub(crate) fn warning_texts(&self) -> &[String] {
+        &self.warnings
     }
 
     /// The JSON patch operations.

@@ -28,10 +28,6 @@ pub use rotator::{Readiness, Rotator, RotatorOptions};
 pub use secret::SecretError;
 pub use targets::{Service, TargetKinds};
 
-/// How long a CA is valid.
-const CA_LIFETIME: SignedDuration = SignedDuration::from_hours(10 * 365 * 24);
-/// How long a leaf is valid.
-const LEAF_LIFETIME: SignedDuration = SignedDuration::from_hours(90 * 24);
 /// How far certificates are dated back, for clocks that disagree.
 const BACKDATED: SignedDuration = SignedDuration::from_hours(1);
 /// How long all targets must have trusted the next CA before its leaf is served. API servers read webhook
@@ -39,6 +35,21 @@ const BACKDATED: SignedDuration = SignedDuration::from_hours(1);
 const PROPAGATION: SignedDuration = SignedDuration::from_secs(60);
 /// The longest time between two checks. Timers stop while a machine is suspended; the wall clock does not.
 const RECHECK: SignedDuration = SignedDuration::from_mins(5);
+
+/// How long new certificates are valid. They are renewed at two thirds.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Lifetimes {
+    /// Of a CA: ten years.
+    pub ca: SignedDuration,
+    /// Of a leaf: 90 days. At least several hours, because certificates are dated back by one.
+    pub leaf: SignedDuration,
+}
+
+impl Default for Lifetimes {
+    fn default() -> Self {
+        Self { ca: SignedDuration::from_hours(10 * 365 * 24), leaf: SignedDuration::from_hours(90 * 24) }
+    }
+}
 
 /// When a certificate is valid.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
@@ -104,10 +115,14 @@ pub struct Material {
 }
 
 impl Material {
-    /// New certificates for these DNS names.
+    /// New certificates for these DNS names, with the default lifetimes.
     pub fn create(names: &[String], now: Timestamp) -> Result<Self, IssueError> {
-        let ca = Authority::issue(now)?;
-        let leaf = ca.sign(names, now)?;
+        Self::create_for(names, Lifetimes::default(), now)
+    }
+
+    fn create_for(names: &[String], lifetimes: Lifetimes, now: Timestamp) -> Result<Self, IssueError> {
+        let ca = Authority::issue(lifetimes.ca, now)?;
+        let leaf = ca.sign(names, lifetimes.leaf, now)?;
         Ok(Self { ca, next: None, previous: None, leaf })
     }
 
@@ -120,20 +135,26 @@ impl Material {
     }
 
     /// The material after a step. Steps that change nothing in the Secret return it as it is.
-    pub fn after(&self, step: &Step, names: &[String], now: Timestamp) -> Result<Self, IssueError> {
+    pub fn after(
+        &self,
+        step: &Step,
+        names: &[String],
+        lifetimes: Lifetimes,
+        now: Timestamp,
+    ) -> Result<Self, IssueError> {
         let mut material = self.clone();
         match step {
-            Step::Create => return Self::create(names, now),
+            Step::Create => return Self::create_for(names, lifetimes, now),
             Step::Renew => {
-                material.leaf = self.ca.sign(names, now)?;
+                material.leaf = self.ca.sign(names, lifetimes.leaf, now)?;
             }
-            Step::Announce => material.next = Some(Authority::issue(now)?),
+            Step::Announce => material.next = Some(Authority::issue(lifetimes.ca, now)?),
             Step::Switch => {
                 if let Some(next) = material.next.take() {
                     let needed_until = self.leaf.validity.until;
                     material.previous =
                         Some(Retired { certificate: self.ca.certificate.clone(), needed_until });
-                    material.leaf = next.sign(names, now)?;
+                    material.leaf = next.sign(names, lifetimes.leaf, now)?;
                     material.ca = next;
                 }
             }

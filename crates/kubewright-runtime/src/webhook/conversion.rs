@@ -13,6 +13,7 @@ use serde_json::{Map, Value, json};
 
 use super::merge;
 use crate::error::Chain;
+use crate::journal::Converted;
 use crate::kind::{Kind, Object};
 
 /// The annotation that keeps the fields of the hub which a spoke cannot represent.
@@ -216,9 +217,23 @@ impl fmt::Debug for Conversion {
     }
 }
 
+/// The answer to a ConversionReview.
+pub(super) struct Answer {
+    pub(super) body: Bytes,
+    /// What the review asked for, if it is recorded and could be read.
+    pub(super) review: Option<Converted>,
+    pub(super) error: Option<String>,
+}
+
+impl Answer {
+    fn failed(api_version: &str, uid: &str, message: String) -> Self {
+        Self { body: failure(api_version, uid, &message), review: None, error: Some(message) }
+    }
+}
+
 /// Answers a ConversionReview with the conversions of all kinds. One object that fails makes its review fail and nothing
 /// else.
-pub(super) fn answer(conversions: &[Conversion], body: &[u8]) -> (Bytes, bool) {
+pub(super) fn answer(conversions: &[Conversion], body: &[u8], record: bool) -> Answer {
     #[derive(Deserialize)]
     #[serde(rename_all = "camelCase")]
     struct Review {
@@ -239,16 +254,18 @@ pub(super) fn answer(conversions: &[Conversion], body: &[u8]) -> (Bytes, bool) {
         Ok(review) => {
             let message =
                 format!("expected a ConversionReview, got {:?} of {:?}", review.kind, review.api_version);
-            return (failure("apiextensions.k8s.io/v1", "", &message), false);
+            return Answer::failed("apiextensions.k8s.io/v1", "", message);
         }
         Err(error) => {
             let message = format!("failed to decode the ConversionReview: {error}");
-            return (failure("apiextensions.k8s.io/v1", "", &message), false);
+            return Answer::failed("apiextensions.k8s.io/v1", "", message);
         }
     };
     let Some(Request { uid, desired, objects }) = review.request else {
-        return (failure(&review.api_version, "", "the ConversionReview has no request"), false);
+        let message = "the ConversionReview has no request".to_owned();
+        return Answer::failed(&review.api_version, "", message);
     };
+    let asked = record.then(|| Converted::of(&desired, &objects));
     let converted: Result<Vec<Value>, String> =
         objects.into_iter().map(|object| convert_one(conversions, object, &desired)).collect();
     match converted {
@@ -258,9 +275,9 @@ pub(super) fn answer(conversions: &[Conversion], body: &[u8]) -> (Bytes, bool) {
                 "convertedObjects": converted,
                 "result": { "status": "Success" },
             });
-            (review_of(&review.api_version, &response), true)
+            Answer { body: review_of(&review.api_version, &response), review: asked, error: None }
         }
-        Err(message) => (failure(&review.api_version, &uid, &message), false),
+        Err(message) => Answer { review: asked, ..Answer::failed(&review.api_version, &uid, message) },
     }
 }
 

@@ -22,26 +22,26 @@ use crate::operator::{Acts, KeyActs, Log, Running, owner, patch, touch};
 use crate::world::{Effect, RecordedRequest, Widget, World, config_map, eventually, soon, widget};
 
 /// A listener of the journal.
-struct Listener {
+pub(crate) struct Listener {
     socket: TcpListener,
     address: SocketAddr,
 }
 
 /// One connection of an operator.
-struct Connection(Lines<BufReader<TcpStream>>);
+pub(crate) struct Connection(Lines<BufReader<TcpStream>>);
 
 impl Listener {
-    async fn bind() -> Result<Self> {
+    pub(crate) async fn bind() -> Result<Self> {
         let socket = TcpListener::bind("127.0.0.1:0").await?;
         Ok(Self { address: socket.local_addr()?, socket })
     }
 
-    async fn accept(&self) -> Result<Connection> {
+    pub(crate) async fn accept(&self) -> Result<Connection> {
         let (stream, _) = soon("a connection", self.socket.accept()).await?;
         Ok(Connection(BufReader::new(stream).lines()))
     }
 
-    fn manager(&self, world: &World) -> Result<Manager> {
+    pub(crate) fn manager(&self, world: &World) -> Result<Manager> {
         told(world, self.address)
     }
 }
@@ -53,7 +53,7 @@ impl Connection {
     }
 
     /// The next record that `pick` accepts; other records are skipped.
-    async fn find<T>(&mut self, mut pick: impl FnMut(Record) -> Option<T>) -> Result<T> {
+    pub(crate) async fn find<T>(&mut self, mut pick: impl FnMut(Record) -> Option<T>) -> Result<T> {
         loop {
             if let Some(found) = pick(self.next().await?) {
                 return Ok(found);
@@ -92,7 +92,12 @@ impl Connection {
 
 /// A manager that writes its journal to an address.
 fn told(world: &World, address: SocketAddr) -> Result<Manager> {
-    let options = ManagerOptions { seed: Some(1), journal: Some(address), ..ManagerOptions::new("test") };
+    let options = ManagerOptions {
+        seed: Some(1),
+        journal: Some(address),
+        journal_token: Some("secret".to_owned()),
+        ..ManagerOptions::new("test")
+    };
     Ok(Manager::new(world.kube.clone(), options.namespaces(["default"]))?)
 }
 
@@ -108,7 +113,12 @@ fn cause(why: Trigger, of: Option<(&str, &str)>, changed: &[&str]) -> Cause {
         name: of.map(|(_, name)| name.to_owned()),
         changed: changed.iter().map(ToString::to_string).collect(),
         more: 0,
+        resource_version: None,
     }
+}
+
+fn unversioned(causes: Vec<Cause>) -> Vec<Cause> {
+    causes.into_iter().map(|cause| Cause { resource_version: None, ..cause }).collect()
 }
 
 #[tokio::test]
@@ -128,7 +138,7 @@ async fn a_started_record_has_the_causing_object_and_its_changed_fields() -> Res
     let mut connection = listener.accept().await?;
     let Record::Hello(hello) = connection.next().await? else { anyhow::bail!("no hello") };
     assert_eq!((hello.operator.as_str(), hello.pid), ("test", std::process::id()));
-    assert_eq!(hello.controllers, ["widget"]);
+    assert_eq!((hello.controllers, hello.token), (vec!["widget".to_owned()], Some("secret".to_owned())));
 
     let (started, ended, requests) = connection.reconcile().await?;
     assert_eq!((started.controller.as_str(), started.kind.as_deref()), ("widget", Some("Widget")));
@@ -143,11 +153,14 @@ async fn a_started_record_has_the_causing_object_and_its_changed_fields() -> Res
 
     patch::<ConfigMap>(&world, "child", json!({"data": {"key": "other"}})).await?;
     let (started, ..) = connection.reconcile().await?;
-    assert_eq!(started.causes, [cause(Trigger::Modified, Some(("ConfigMap", "child")), &["data.key"])]);
+    let child = world.api::<ConfigMap>().get("child").await?;
+    assert_eq!(started.causes[0].resource_version, child.metadata.resource_version);
+    let changed = [cause(Trigger::Modified, Some(("ConfigMap", "child")), &["data.key"])];
+    assert_eq!(unversioned(started.causes), changed);
     patch::<Widget>(&world, "a", json!({"spec": {"color": "blue", "replicas": 2}})).await?;
     let (started, ..) = connection.reconcile().await?;
     let fields = ["spec.color", "spec.replicas"];
-    assert_eq!(started.causes, [cause(Trigger::Modified, Some(("Widget", "a")), &fields)]);
+    assert_eq!(unversioned(started.causes), [cause(Trigger::Modified, Some(("Widget", "a")), &fields)]);
     world.api::<ConfigMap>().delete("child", &kube::api::DeleteParams::default()).await?;
     let (started, ..) = connection.reconcile().await?;
     assert_eq!(started.causes, [cause(Trigger::Deleted, Some(("ConfigMap", "child")), &[])]);
@@ -393,7 +406,7 @@ async fn a_listener_that_reconnects_receives_later_reconciles() -> Result<()> {
     touch::<ConfigMap>(&world, "a", "1").await?;
     let (started, ..) = second.reconcile().await?;
     let changed = ["metadata.annotations"];
-    assert_eq!(started.causes, [cause(Trigger::Modified, Some(("ConfigMap", "a")), &changed)]);
+    assert_eq!(unversioned(started.causes), [cause(Trigger::Modified, Some(("ConfigMap", "a")), &changed)]);
     running.end().await
 }
 

@@ -1,8 +1,9 @@
 //! The number of seeds, cases and schedules of randomized tests, from the environment.
 //!
 //! `KUBEWRIGHT_SEEDS` is a number of seeds, or a range such as `17..18` to repeat one. `KUBEWRIGHT_SCHEDULES` is the
-//! number of schedules of a shuttle test, and `PROPTEST_CASES` the number of cases of a property test. An invalid value
-//! fails the test: a soak run must not pass with the defaults.
+//! number of schedules of a shuttle test, `KUBEWRIGHT_ROTATIONS` the number of CA rotations of a simulation, and
+//! `PROPTEST_CASES` the number of cases of a property test. An invalid value fails the test: a soak run must not pass with
+//! the defaults.
 
 use std::ops::Range;
 use std::str::FromStr;
@@ -27,6 +28,11 @@ pub(crate) fn cases(default: u32) -> ProptestConfig {
 /// The number of schedules of a shuttle test: `default`, unless `KUBEWRIGHT_SCHEDULES` is set.
 pub(crate) fn schedules(default: usize) -> usize {
     variable("KUBEWRIGHT_SCHEDULES").map_or(default, |text| number("KUBEWRIGHT_SCHEDULES", &text))
+}
+
+/// The number of CA rotations of a simulation: `default`, unless `KUBEWRIGHT_ROTATIONS` is set.
+pub(crate) fn rotations(default: u64) -> u64 {
+    variable("KUBEWRIGHT_ROTATIONS").map_or(default, |text| number("KUBEWRIGHT_ROTATIONS", &text))
 }
 
 fn number<T: FromStr>(name: &str, text: &str) -> T {

@@ -2,7 +2,8 @@
 
 mod admission;
 mod certificates;
-mod conversion;
+pub(crate) mod conversion;
+mod rotations;
 mod serving;
 
 use bytes::Bytes;
@@ -11,7 +12,7 @@ use kubewright_runtime::webhook::Webhooks;
 use serde_json::Value;
 
 /// Sends a review to a path and returns the status code and the decoded body.
-async fn post(webhooks: &Webhooks, path: &str, review: &Value) -> (u16, Value) {
+pub(crate) async fn post(webhooks: &Webhooks, path: &str, review: &Value) -> (u16, Value) {
     let request = http::Request::post(path).header("content-type", "application/json; charset=utf-8");
     let body = Full::new(Bytes::from(review.to_string()));
     let response = webhooks.handle(request.body(body).expect("a valid request")).await;

@@ -5,6 +5,8 @@ mod declare;
 mod documentation;
 mod flags;
 mod kinds;
+mod monitoring;
 mod object;
 mod object_kinds;
 mod prelude;
+mod troubleshooting;

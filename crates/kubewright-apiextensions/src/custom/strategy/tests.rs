@@ -4,8 +4,8 @@ use super::*;
 use crate::custom::{decode, read};
 use serde_json::json;
 
-fn definition() -> Definition {
-    Definition::compile(&json!({"spec": {"group": "g.io", "scope": "Namespaced", "names": {"kind": "Widget"}, "versions": [
+fn definition() -> CrdValidation {
+    CrdValidation::compile(&json!({"spec": {"group": "g.io", "scope": "Namespaced", "names": {"kind": "Widget"}, "versions": [
         {"name": "v1", "subresources": {"status": {}, "scale": {"specReplicasPath": ".spec.n", "statusReplicasPath": ".status.n"}},
          "schema": {"openAPIV3Schema": {"type": "object", "properties": {
             "spec": {"type": "object", "default": {}, "properties": {

@@ -6,7 +6,7 @@ use kubewright_apimachinery::selector::LabelSelector;
 use serde_json::Value;
 
 use crate::admission::Cluster;
-use crate::output;
+use crate::encoding::response;
 
 /// The objects that a binding's `paramRef` refers to, or a single null without one. Errors have upstream's
 /// wording.
@@ -46,13 +46,13 @@ pub(crate) fn collect(
     let name = reference.str_at("name");
     let params: Vec<Value> = if !name.is_empty() {
         let found = cluster.version(&resource.storage, &resource.key(namespace, name));
-        found.iter().map(|version| output::object(resource, version)).collect()
+        found.iter().map(|version| response::object(resource, version)).collect()
     } else if reference.has("selector") {
         let selector =
             LabelSelector::from_object(reference.at("selector")).map_err(|error| error.to_string())?;
         let all = cluster.versions(&resource.storage, namespace);
         let selected = all.iter().filter(|version| selector.matches(&version.attributes));
-        selected.map(|version| output::object(resource, version)).collect()
+        selected.map(|version| response::object(resource, version)).collect()
     } else {
         return Err("one of name or selector must be provided".to_owned());
     };

@@ -8,7 +8,8 @@ use kubewright_cel::{
 use serde_json::Value;
 
 use crate::admission::{Attributes, Cluster};
-use crate::auth::{Action, ActionOn, User};
+use crate::authn::User;
+use crate::authz::{Action, ActionOn};
 use crate::server::Inner;
 
 /// The match conditions of one webhook or policy.
@@ -162,7 +163,7 @@ impl Authorizer for Authorization<'_> {
                 Action { verb, on }
             }
         };
-        let decision = self.server.decide(user, action);
+        let decision = self.server.authz.decide(user, action);
         AuthorizationDecision { allowed: decision.allowed, reason: decision.reason, error: None }
     }
 

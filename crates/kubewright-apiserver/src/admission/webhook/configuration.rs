@@ -114,7 +114,7 @@ impl<T: Compile> CompiledCache<T> {
             let compiled = match before {
                 // Reuse keeps its connections open.
                 Some((_, compiled)) => compiled.clone(),
-                None => T::compile(&crate::output::object(resource, &version)).into(),
+                None => T::compile(&crate::encoding::response::object(resource, &version)).into(),
             };
             (version, compiled)
         };

@@ -9,7 +9,7 @@ use kubewright_apimachinery::status::{ApiError, Qualified};
 use serde_json::Value;
 
 use crate::admission::{Attributes, Cluster, Operation};
-use crate::resources::Resource;
+use crate::registry::resource::Resource;
 use crate::storage::StoredObject;
 
 /// The rules and selectors of one webhook or policy.

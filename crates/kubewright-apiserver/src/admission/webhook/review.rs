@@ -9,7 +9,7 @@ use serde_json::{Value, json};
 
 use super::matching::Invocation;
 use crate::admission::Attributes;
-use crate::auth::User;
+use crate::authn::User;
 
 /// The `request` of an AdmissionReview, without uid and objects.
 pub(crate) fn admission_request(attributes: &Attributes<'_>, invocation: &Invocation) -> Value {

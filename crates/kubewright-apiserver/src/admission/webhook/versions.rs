@@ -7,7 +7,6 @@ use kubewright_apis::convert;
 use serde_json::Value;
 
 use crate::admission::{Attributes, Cluster};
-use crate::resources::ResourceKind;
 
 /// Converts an object of the request to another version of its kind. Waits only for conversion webhooks.
 pub(crate) async fn in_version(
@@ -20,13 +19,13 @@ pub(crate) async fn in_version(
     if object.is_null() || object.get("apiVersion").and_then(Value::as_str) == Some(&*api_version) {
         return Ok(object);
     }
-    match attributes.shape {
-        ResourceKind::BuiltIn(_) => Ok(convert::convert(object, kind)),
-        ResourceKind::Custom(custom) if custom.converter().is_some() => {
-            cluster.server().convert_custom(custom, object, &api_version).await.map_err(ApiError::internal)
+    match attributes.strategy.crd() {
+        None => Ok(convert::convert(object, kind)),
+        Some(crd) if crd.converter().is_some() => {
+            cluster.server().convert_custom(crd, object, &api_version).await.map_err(ApiError::internal)
         }
-        ResourceKind::Custom(custom) => {
-            custom::convert(&custom.rules, &mut object, kind.version).map_err(ApiError::internal)?;
+        Some(crd) => {
+            custom::convert(&crd.validation, &mut object, kind.version).map_err(ApiError::internal)?;
             Ok(object)
         }
     }

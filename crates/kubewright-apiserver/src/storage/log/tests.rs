@@ -81,7 +81,7 @@ impl Server {
 
     /// Crashes as if by `kill -9`, after `torn` more bytes.
     fn crash(self, torn: usize) {
-        self.disk.fill_up(torn);
+        self.disk.tear(torn);
     }
 }
 
@@ -198,7 +198,7 @@ fn a_visible_revision_is_never_reused() {
         let revision = server.store.revision();
         assert!(if crashed { revision > seen } else { revision == seen }, "{revision} after {seen}");
         if crashes {
-            server.disk.fill_up(0);
+            server.disk.tear(0);
         }
         (seen, crashed) = (server.put("pods", "a", 1), crashes);
     }
@@ -210,7 +210,7 @@ fn a_crash_before_the_first_commit_of_a_run_leaves_a_gap_too() {
     let dir = tempfile::tempdir().unwrap();
     Server::open(dir.path()).put("pods", "a", 1);
     let server = Server::open(dir.path());
-    server.disk.fill_up(0);
+    server.disk.tear(0);
     let seen = server.put("pods", "a", 2);
     drop(server);
     let server = Server::open(dir.path());
@@ -219,7 +219,7 @@ fn a_crash_before_the_first_commit_of_a_run_leaves_a_gap_too() {
 }
 
 #[test]
-fn a_full_disk_fails_this_write_and_all_later_ones() {
+fn a_failed_write_fails_all_later_ones() {
     let dir = tempfile::tempdir().unwrap();
     let server = Server::open(dir.path());
     server.put("pods", "a", 1);
@@ -227,14 +227,13 @@ fn a_full_disk_fails_this_write_and_all_later_ones() {
     assert!(server.log.failure().is_none());
     let objects = server.objects();
 
-    server.disk.fill_up(20);
+    server.disk.tear(20);
     server.put("pods", "a", 2);
     let error = server.sync().unwrap_err();
-    assert_eq!(error.kind(), io::ErrorKind::StorageFull);
     assert!(error.to_string().starts_with("cannot write ") && error.to_string().contains("log-0"), "{error}");
     server.disk.recover();
     server.put("pods", "a", 3);
-    assert_eq!(server.sync().unwrap_err().kind(), io::ErrorKind::StorageFull, "the failure is permanent");
+    assert!(server.sync().is_err(), "the failure is permanent");
     assert_eq!(server.log.failure().unwrap().to_string(), error.to_string());
     assert_eq!(server.log.close().unwrap_err().to_string(), error.to_string());
     drop(server);
@@ -242,6 +241,49 @@ fn a_full_disk_fails_this_write_and_all_later_ones() {
     let server = Server::open(dir.path());
     assert_eq!(server.objects(), objects, "only confirmed writes survive");
     assert_eq!(server.recovered.truncated_bytes, 20);
+}
+
+#[test]
+fn a_full_disk_is_retried_until_there_is_space() {
+    let dir = tempfile::tempdir().unwrap();
+    let server = Server::open(dir.path());
+    server.put("pods", "a", 1);
+    server.sync().unwrap();
+
+    server.disk.fill_up(20);
+    server.put("pods", "a", 2);
+    let mut progress = server.log.progress.clone();
+    let kind = wait(progress.wait_for(|progress| progress.obstacle().is_some()))
+        .unwrap()
+        .obstacle()
+        .map(|error| error.kind());
+    assert_eq!(kind, Some(io::ErrorKind::StorageFull));
+    assert!(server.log.failure().is_some(), "new writes are rejected");
+    server.disk.recover();
+    server.sync().unwrap();
+    assert!(server.log.failure().is_none(), "and accepted again");
+    server.put("pods", "b", 1);
+    server.sync().unwrap();
+    let objects = server.objects();
+    drop(server);
+
+    let server = Server::open(dir.path());
+    assert_eq!(server.objects(), objects);
+    assert_eq!(server.recovered, Recovered { objects: 2, truncated_bytes: 0, clean: true });
+}
+
+#[test]
+fn a_server_with_a_full_disk_can_be_closed() {
+    let dir = tempfile::tempdir().unwrap();
+    let server = Server::open(dir.path());
+    server.put("pods", "a", 1);
+    server.sync().unwrap();
+    let objects = server.objects();
+    server.disk.fill_up(20);
+    server.put("pods", "a", 2);
+    assert_eq!(server.log.close().unwrap_err().kind(), io::ErrorKind::StorageFull);
+    drop(server);
+    assert_eq!(Server::open(dir.path()).objects(), objects);
 }
 
 #[test]

@@ -5,9 +5,10 @@
 //! delay no commit.
 
 use std::fs::File;
-use std::io::{self, Write as _};
+use std::io::{self, Seek as _, SeekFrom, Write as _};
 use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
 use std::thread::JoinHandle;
+use std::time::Duration;
 
 use kubewright_sync::ordered_watch;
 
@@ -25,6 +26,8 @@ const BUFFER: usize = 1 << 20;
 pub(super) trait Sink: Send {
     fn write(&mut self, bytes: &[u8]) -> io::Result<()>;
     fn sync(&mut self) -> io::Result<()>;
+    /// Removes everything after `length` bytes, and continues there.
+    fn truncate(&mut self, length: u64) -> io::Result<()>;
 }
 
 impl Sink for File {
@@ -35,6 +38,11 @@ impl Sink for File {
     fn sync(&mut self) -> io::Result<()> {
         self.sync_data()
     }
+
+    fn truncate(&mut self, length: u64) -> io::Result<()> {
+        self.set_len(length)?;
+        self.seek(SeekFrom::Start(length)).map(drop)
+    }
 }
 
 /// Settings for snapshots and files.
@@ -44,12 +52,19 @@ pub(super) struct Options {
     /// Minimum ratio of log length to the size of live objects. Bounds both disk usage and the cost of
     /// snapshots.
     pub(super) times_live: u64,
+    /// Pause before a write is tried again on a full disk.
+    pub(super) retry: Duration,
     pub(super) sink: Box<dyn Fn(File) -> Box<dyn Sink> + Send>,
 }
 
 impl Default for Options {
     fn default() -> Self {
-        Self { log_bytes: 64 << 20, times_live: 4, sink: Box::new(|file| Box::new(file)) }
+        Self {
+            log_bytes: 64 << 20,
+            times_live: 4,
+            retry: Duration::from_secs(1),
+            sink: Box::new(|file| Box::new(file)),
+        }
     }
 }
 
@@ -58,7 +73,10 @@ impl Default for Options {
 pub(super) struct Progress {
     revision: Revision,
     forgets: u64,
+    /// Permanent: after a failed sync the content of the disk is unknown.
     failure: Option<(io::ErrorKind, String)>,
+    /// The disk is full. The write is tried again until there is space.
+    full: Option<(io::ErrorKind, String)>,
 }
 
 impl Progress {
@@ -68,8 +86,17 @@ impl Progress {
     }
 
     pub(super) fn failure(&self) -> Option<io::Error> {
-        self.failure.as_ref().map(|(kind, text)| io::Error::new(*kind, text.clone()))
+        self.failure.as_ref().map(error)
     }
+
+    /// Why nothing can be written now, permanently or not.
+    pub(super) fn obstacle(&self) -> Option<io::Error> {
+        self.failure.as_ref().or(self.full.as_ref()).map(error)
+    }
+}
+
+fn error((kind, text): &(io::ErrorKind, String)) -> io::Error {
+    io::Error::new(*kind, text.clone())
 }
 
 /// Records waiting for the thread.
@@ -95,6 +122,13 @@ impl Queue {
         }
     }
 
+    /// A queue without waiting: a full disk is an error at once.
+    pub(super) fn closed() -> Self {
+        let queue = Self::default();
+        queue.close();
+        queue
+    }
+
     pub(super) fn close(&self) {
         self.lock().closed = true;
         self.filled.notify_one();
@@ -105,6 +139,13 @@ impl Queue {
         let idle = |pending: &mut Pending| pending.records.is_empty() && !pending.closed;
         let mut pending = self.filled.wait_while(self.lock(), idle).unwrap_or_else(PoisonError::into_inner);
         (std::mem::take(&mut pending.records), pending.closed)
+    }
+
+    /// Waits for some time, or until the queue is closed. Returns whether it is.
+    fn pause(&self, time: Duration) -> bool {
+        let open = |pending: &mut Pending| !pending.closed;
+        let waited = self.filled.wait_timeout_while(self.lock(), time, open);
+        waited.unwrap_or_else(PoisonError::into_inner).0.closed
     }
 
     fn lock(&self) -> MutexGuard<'_, Pending> {
@@ -119,6 +160,8 @@ pub(super) struct Writer {
     file: Box<dyn Sink>,
     /// The revision in the file's name.
     start: Revision,
+    /// Length of the file.
+    length: u64,
     /// Total length of the logs since the last snapshot.
     bytes: u64,
     state: State,
@@ -136,9 +179,10 @@ impl Writer {
     ) -> (Self, ordered_watch::Receiver<Progress>) {
         let (progress, told) = ordered_watch::channel(Progress::default());
         let Recovery { state, log, start, bytes, .. } = found;
+        let length = log.metadata().map(|metadata| metadata.len()).unwrap_or_default();
         let file = (options.sink)(log);
         let buffer = Vec::new();
-        (Self { folder, options, file, start, bytes, state, progress, snapshot: None, buffer }, told)
+        (Self { folder, options, file, start, length, bytes, state, progress, snapshot: None, buffer }, told)
     }
 
     /// Runs until the queue is closed or a write fails.
@@ -157,10 +201,10 @@ impl Writer {
         loop {
             let (records, last) = queue.take();
             if !records.is_empty() {
-                self.commit(records)?;
+                self.commit(records, queue)?;
             }
             if last {
-                return self.commit(vec![Record::Closed { revision: self.state.revision }]);
+                return self.commit(vec![Record::Closed { revision: self.state.revision }], queue);
             }
             if self.wants_snapshot() {
                 self.rotate()?;
@@ -170,23 +214,52 @@ impl Writer {
     }
 
     /// Makes the records durable as one frame and reports progress.
-    pub(super) fn commit(&mut self, records: Vec<Record>) -> io::Result<()> {
+    pub(super) fn commit(&mut self, records: Vec<Record>, queue: &Queue) -> io::Result<()> {
         frame::encode(&mut self.buffer, &records)?;
         let forgets = records.iter().filter(|record| matches!(record, Record::Forget { .. })).count() as u64;
         for record in records {
             // Validate before writing: an inconsistent log could not be read again.
             self.state.apply(record).map_err(io::Error::other)?;
         }
-        self.file.write(&self.buffer)?;
+        self.write(queue)?;
         self.file.sync()?;
+        self.length += self.buffer.len() as u64;
         self.bytes += self.buffer.len() as u64;
         self.buffer.shrink_to(BUFFER);
         let revision = self.state.revision;
         self.progress.send_modify(|progress| {
             progress.revision = revision;
             progress.forgets += forgets;
+            progress.full = None;
         });
         Ok(())
+    }
+
+    /// Writes the buffer. On a full disk, tries again until there is space or the queue is closed. Nothing was synced,
+    /// so the part that was written can be removed.
+    fn write(&mut self, queue: &Queue) -> io::Result<()> {
+        let mut reported = false;
+        loop {
+            let Err(error) = self.file.write(&self.buffer) else {
+                if reported {
+                    tracing::info!("log can be written again");
+                }
+                return Ok(());
+            };
+            if !is_full(&error) {
+                return Err(error);
+            }
+            self.file.truncate(self.length)?;
+            if !std::mem::replace(&mut reported, true) {
+                let path = self.folder.path(Kind::Log, self.start);
+                tracing::error!(%error, path = %path.display(), "disk is full; writes are rejected until there is space");
+                let text = format!("cannot write {}: {error}", path.display());
+                self.progress.send_modify(|progress| progress.full = Some((error.kind(), text)));
+            }
+            if queue.pause(self.options.retry) {
+                return Err(error);
+            }
+        }
     }
 
     fn wants_snapshot(&self) -> bool {
@@ -202,6 +275,7 @@ impl Writer {
         let file = self.folder.create(Kind::Log, self.state.revision, |_| Ok(()))?;
         self.file = (self.options.sink)(file);
         self.start = self.state.revision;
+        self.length = 0;
         self.bytes = 0;
         Ok(())
     }
@@ -231,4 +305,9 @@ impl Writer {
             tracing::warn!("snapshot thread panicked");
         }
     }
+}
+
+/// Whether a write failed because the disk or the quota is full.
+fn is_full(error: &io::Error) -> bool {
+    matches!(error.kind(), io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded)
 }

@@ -1,11 +1,12 @@
 //! Webhooks that hang, are unreachable or return invalid responses: the failure policy decides, and other
 //! requests are not blocked.
 
+use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 use serde_json::{Value, json};
 
-use super::hook::{Hook, review};
+use super::hook::{DIES, Hook, review};
 use super::{configure, create_config_map, send};
 use crate::world::{server, soon};
 
@@ -47,29 +48,98 @@ async fn an_unreachable_webhook_fails_closed_or_open() {
 }
 
 #[tokio::test]
-async fn a_hanging_webhook_blocks_no_other_request() {
-    let hook =
-        Hook::start(|path, request| (path != "/hang").then(|| review(request, json!({"allowed": true}))))
-            .await;
+async fn hanging_webhooks_block_no_other_request() {
+    const HANGING: usize = 100;
+    let hook = Hook::start(|_, _| None).await;
     let server = server();
-    configure(&server, "Validating", "v", hook.client("/hang"), json!({"timeoutSeconds": 1})).await;
-    let hanging = tokio::spawn({
+    configure(&server, "Validating", "v", hook.client("/hang"), json!({"timeoutSeconds": 30})).await;
+    let mut hanging = tokio::task::JoinSet::new();
+    for number in 0..HANGING {
         let server = server.clone();
-        async move { create_config_map(&server, "a").await }
-    });
-    soon("the webhook's request", async {
-        while hook.received.lock().unwrap().is_empty() {
+        hanging.spawn(async move { create_config_map(&server, &format!("m{number}")).await });
+    }
+    soon("the webhook's requests", async {
+        while hook.received.lock().unwrap().len() < HANGING {
             tokio::time::sleep(Duration::from_millis(1)).await;
         }
     })
     .await;
-    let secret = json!({"metadata": {"name": "s"}});
-    let began = std::time::Instant::now();
-    assert_eq!(send(&server, "POST", "/api/v1/namespaces/default/secrets", &secret).await.0, 201);
-    assert!(began.elapsed() < Duration::from_millis(500), "{:?}", began.elapsed());
-    let (status, _, body) = soon("the timeout", hanging).await.unwrap();
+    for number in 0..100 {
+        let secret = json!({"metadata": {"name": format!("s{number}")}});
+        assert_eq!(send(&server, "POST", "/api/v1/namespaces/default/secrets", &secret).await.0, 201);
+    }
+    assert!(hanging.try_join_next().is_none(), "the other writes did not wait for the webhook");
+}
+
+#[tokio::test]
+async fn a_hanging_webhook_fails_at_its_timeout() {
+    let hook = Hook::start(|_, _| None).await;
+    let server = server();
+    configure(&server, "Validating", "v", hook.client("/hang"), json!({"timeoutSeconds": 1})).await;
+    let (status, _, body) = soon("the timeout", create_config_map(&server, "a")).await;
     assert_eq!(status, 500);
     assert!(message(&body).ends_with("/hang?timeout=1s\": context deadline exceeded"), "{body}");
+}
+
+#[tokio::test]
+async fn the_failure_policy_decides_for_every_misbehaviour() {
+    let hook = Hook::start(|path, request| match path {
+        "/hang" => None,
+        "/text" => Some(json!("no review")),
+        "/huge" => Some(json!({"response": {"uid": request["uid"], "x": "y".repeat(10 << 20)}})),
+        _ => Some(json!({})),
+    })
+    .await;
+    for kind in ["Validating", "Mutating"] {
+        for path in ["/hang", DIES, "/text", "/huge", "/empty"] {
+            let server = server();
+            for (policy, expected) in [("Fail", 500), ("Ignore", 201)] {
+                let more = json!({"failurePolicy": policy, "timeoutSeconds": 1});
+                configure(&server, kind, "hook", hook.client(path), more).await;
+                let (status, _, body) = soon(path, create_config_map(&server, "a")).await;
+                assert_eq!(status, expected, "{kind} {path} {policy}: {body}");
+                let plural = format!("{}webhookconfigurations", kind.to_lowercase());
+                let path = format!("/apis/admissionregistration.k8s.io/v1/{plural}/hook");
+                assert_eq!(send(&server, "DELETE", &path, &Value::Null).await.0, 200);
+            }
+        }
+    }
+}
+
+#[tokio::test]
+async fn connections_are_reused_and_replaced_after_a_failure() {
+    let hook =
+        Hook::start(|path, request| (path != "/hang").then(|| review(request, json!({"allowed": true}))))
+            .await;
+    let opened = || hook.connections.swap(0, Ordering::Relaxed);
+    let server = server();
+    configure(&server, "Validating", "v", hook.client("/"), json!({})).await;
+    for number in 0..50 {
+        assert_eq!(create_config_map(&server, &format!("a{number}")).await.0, 201);
+    }
+    assert_eq!(opened(), 1, "writes one after the other");
+
+    // Concurrent writes open at most one connection each, and later ones reuse them.
+    for round in 0..3 {
+        let mut writes = tokio::task::JoinSet::new();
+        for number in 0..20 {
+            let server = server.clone();
+            writes.spawn(async move { create_config_map(&server, &format!("b{round}-{number}")).await.0 });
+        }
+        assert!(writes.join_all().await.iter().all(|status| *status == 201));
+    }
+    assert!(opened() < 20, "20 writes at a time");
+
+    // A connection that was closed, or whose response is outstanding, is not used again.
+    for path in [DIES, "/hang"] {
+        let server = self::server();
+        let more = json!({"timeoutSeconds": 1, "failurePolicy": "Ignore"});
+        configure(&server, "Validating", "v", hook.client(path), more).await;
+        for name in ["a", "b", "c"] {
+            assert_eq!(soon(path, create_config_map(&server, name)).await.0, 201);
+        }
+        assert_eq!(opened(), 3, "{path}");
+    }
 }
 
 #[tokio::test]

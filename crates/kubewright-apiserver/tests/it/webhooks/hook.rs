@@ -1,6 +1,6 @@
 //! A webhook server: TLS on 127.0.0.1, its own certificate, and a function that responds to reviews.
 
-use std::convert::Infallible;
+use std::io;
 use std::net::SocketAddr;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
@@ -16,6 +16,9 @@ use tokio::net::TcpListener;
 use tokio_rustls::TlsAcceptor;
 
 type Answer = Arc<dyn Fn(&str, &Value) -> Option<Value> + Send + Sync>;
+
+/// The path at which the webhook closes the connection instead of responding.
+pub(crate) const DIES: &str = "/dies";
 
 /// A running webhook server. It stops with the test.
 pub(crate) struct Hook {
@@ -33,19 +36,22 @@ impl Drop for Hook {
 }
 
 impl Hook {
-    /// Responds with the result of `answer` for the path and the review's request; `None` never responds.
+    /// Responds with the result of `answer` for the path and the review's request; `None` never responds. Requests to
+    /// [`DIES`] close the connection.
     pub(crate) async fn start(
         answer: impl Fn(&str, &Value) -> Option<Value> + Send + Sync + 'static,
     ) -> Self {
         let authority = Authority::new().unwrap();
         let identity = authority.server(&["127.0.0.1".parse().unwrap()]).unwrap();
         let provider = Arc::new(rustls::crypto::ring::default_provider());
-        let config = rustls::ServerConfig::builder_with_provider(provider)
+        let mut config = rustls::ServerConfig::builder_with_provider(provider)
             .with_safe_default_protocol_versions()
             .unwrap()
             .with_no_client_auth()
             .with_single_cert(vec![identity.cert], identity.key)
             .unwrap();
+        // As Go's servers. The API server must choose HTTP/1.1, which is all that is served here.
+        config.alpn_protocols = vec![b"h2".to_vec(), b"http/1.1".to_vec()];
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let address = listener.local_addr().unwrap();
         let received = Arc::new(Mutex::new(Vec::new()));
@@ -102,11 +108,14 @@ async fn accept(
                     let body = request.into_body().collect().await.unwrap().to_bytes();
                     let review: Value = serde_json::from_slice(&body).unwrap();
                     received.lock().unwrap().push(review.clone());
+                    if path == DIES {
+                        return Err(io::Error::other("the webhook dies"));
+                    }
                     let Some(answer) = answer(&path, &review["request"]) else {
                         return std::future::pending().await;
                     };
                     let bytes = Bytes::from(answer.to_string());
-                    Ok::<_, Infallible>(http::Response::new(Full::new(bytes)))
+                    Ok::<_, io::Error>(http::Response::new(Full::new(bytes)))
                 }
             });
             // Errors are ignored: the client may close the connection at any time.

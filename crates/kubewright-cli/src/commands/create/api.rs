@@ -95,7 +95,7 @@ pub(crate) struct Args {
 
 pub(super) fn run(args: &Args, ui: &Ui) -> Result<()> {
     args.kubebuilder.note(ui);
-    let (root, project) = open(&args.project)?;
+    let (root, project) = open(&args.project, ui)?;
     if let Some(file) = &args.from_crd {
         return import(args, file, (&root, &project), ui);
     }

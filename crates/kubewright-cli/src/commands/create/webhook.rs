@@ -85,7 +85,7 @@ pub(super) struct Args {
 
 pub(super) fn run(args: &Args, ui: &Ui) -> Result<()> {
     args.kubebuilder.note(ui);
-    let (root, project) = open(&args.project)?;
+    let (root, project) = open(&args.project, ui)?;
     let [group, version, kind] = args.which.ask(&["create", "webhook"], ui)?;
     let external = args.external_api_path.as_ref().map(|path| External {
         path: path.clone(),

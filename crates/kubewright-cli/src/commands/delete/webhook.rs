@@ -46,7 +46,7 @@ pub(super) struct Args {
 }
 
 pub(super) fn run(args: &Args, ui: &Ui) -> Result<()> {
-    let (root, project) = open(&args.project)?;
+    let (root, project) = open(&args.project, ui)?;
     let [group, version, kind] = args.which.ask(&["delete", "webhook"], ui)?;
     let removal = Removal {
         group,

@@ -38,7 +38,7 @@ pub(super) struct Args {
 }
 
 pub(super) fn run(args: &Args, ui: &Ui) -> Result<()> {
-    let (root, project) = open(&args.project)?;
+    let (root, project) = open(&args.project, ui)?;
     let command = &["edit", "api"];
     let group = required("group", args.which.group.as_ref(), "shop", command, ui)?;
     let kind = required("kind", args.which.kind.as_ref(), "Order", command, ui)?;

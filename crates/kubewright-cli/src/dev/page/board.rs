@@ -22,6 +22,9 @@ pub(super) enum Topic {
     Event,
     Reconcile,
     Queue,
+    Review,
+    Log,
+    Build,
 }
 
 impl Topic {
@@ -33,6 +36,9 @@ impl Topic {
             Self::Event => "event",
             Self::Reconcile => "reconcile",
             Self::Queue => "queue",
+            Self::Review => "review",
+            Self::Log => "log",
+            Self::Build => "build",
         }
     }
 }

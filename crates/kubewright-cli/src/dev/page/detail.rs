@@ -8,6 +8,8 @@ use serde::Serialize;
 use serde_json::{Map, Value};
 use similar::{Algorithm, ChangeTag, TextDiff};
 
+use super::history::Write;
+
 /// An object for the pane.
 #[derive(Debug, Serialize)]
 pub(super) struct Detail {
@@ -22,6 +24,8 @@ pub(super) struct Detail {
     /// Time of the last change, in milliseconds since 1970.
     pub(super) changed: u64,
     pub(super) conditions: Value,
+    /// The last writes of the object, newest first.
+    pub(super) writes: Vec<Write>,
 }
 
 /// Removes `managedFields` from an object.
@@ -68,6 +72,7 @@ pub(super) fn detail(id: &str, mut current: Value, previous: Option<&Value>, cha
             .pointer("/status/conditions")
             .cloned()
             .unwrap_or_else(|| Value::Array(Vec::new())),
+        writes: Vec::new(),
     }
 }
 

@@ -16,6 +16,7 @@ use hyper::body::Incoming;
 use hyper::server::conn::http1;
 use hyper::service::service_fn;
 use hyper_util::rt::{TokioIo, TokioTimer};
+use serde::Serialize;
 use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::Semaphore;
 use tokio::task::JoinSet;
@@ -51,6 +52,15 @@ const FILES: &[(&str, &str, &str)] = &[
     ("/reconciles.js", SCRIPT, include_str!("assets/reconciles.js")),
     ("/events.js", SCRIPT, include_str!("assets/events.js")),
     ("/object.js", SCRIPT, include_str!("assets/object.js")),
+    ("/overview.js", SCRIPT, include_str!("assets/overview.js")),
+    ("/reviews.js", SCRIPT, include_str!("assets/reviews.js")),
+    ("/logs.js", SCRIPT, include_str!("assets/logs.js")),
+    ("/why.js", SCRIPT, include_str!("assets/why.js")),
+    ("/graph.js", SCRIPT, include_str!("assets/graph.js")),
+    ("/lanes.js", SCRIPT, include_str!("assets/lanes.js")),
+    ("/failures.js", SCRIPT, include_str!("assets/failures.js")),
+    ("/build.js", SCRIPT, include_str!("assets/build.js")),
+    ("/names.js", SCRIPT, include_str!("assets/names.js")),
     ("/icon.svg", "image/svg+xml", include_str!("assets/icon.svg")),
 ];
 
@@ -118,13 +128,12 @@ fn answer(
             let body = stream::body(shared.clone(), header.or_else(|| query("after")), place);
             typed(StatusCode::OK, "text/event-stream", body.boxed_unsync())
         }
-        "/object" => match query("id").and_then(|id| shared.read(|state| state.detail(id))) {
-            None => plain(StatusCode::NOT_FOUND, "object not found\n"),
-            Some(detail) => match serde_json::to_string(&detail) {
-                Ok(text) => typed(StatusCode::OK, "application/json", full(text)),
-                Err(error) => plain(StatusCode::INTERNAL_SERVER_ERROR, &format!("{error}\n")),
-            },
-        },
+        "/object" => json(query("id").and_then(|id| shared.read(|state| state.detail(id)))),
+        "/why" => {
+            // Colons of IDs are escaped by some clients.
+            let id = query("id").map(|id| id.replace("%3A", ":"));
+            json(id.and_then(|id| shared.read(|state| state.why(&id))))
+        }
         path => match FILES.iter().find(|(name, _, _)| *name == path) {
             Some((_, sort, text)) => typed(StatusCode::OK, sort, full(*text)),
             None => plain(StatusCode::NOT_FOUND, "not found\n"),
@@ -137,6 +146,14 @@ fn is_local(host: &str) -> bool {
     let name = host.rsplit_once(':').filter(|(_, port)| port.bytes().all(|byte| byte.is_ascii_digit()));
     let name = name.map_or(host, |(name, _)| name);
     name == "127.0.0.1" || name.eq_ignore_ascii_case("localhost")
+}
+
+fn json(value: Option<impl Serialize>) -> Response<Body> {
+    match value.map(|value| serde_json::to_string(&value)) {
+        None => plain(StatusCode::NOT_FOUND, "not found\n"),
+        Some(Ok(text)) => typed(StatusCode::OK, "application/json", full(text)),
+        Some(Err(error)) => plain(StatusCode::INTERNAL_SERVER_ERROR, &format!("{error}\n")),
+    }
 }
 
 fn full(text: impl Into<Bytes>) -> Body {

@@ -1,11 +1,12 @@
 //! The operator's journal: JSON lines over TCP from the manager that `kubewright dev` started.
 //!
 //! Unknown records are skipped, so that operators of other kubewright versions work. A connection must start
-//! with `hello`; others, such as a browser, are closed.
+//! with `hello` and the token that `dev` sets in the operator's environment; others are closed.
 
 use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
+use serde_json::Value;
 use tokio::io::{AsyncBufReadExt as _, AsyncReadExt as _, BufReader};
 use tokio::net::{TcpListener, TcpStream};
 use tokio::task::JoinSet;
@@ -26,6 +27,8 @@ pub(super) enum Record {
     Request(Call),
     Ended(Ended),
     Queue(Queue),
+    Admission(Box<Admission>),
+    Conversion(Conversion),
     #[serde(other)]
     Unknown,
 }
@@ -38,6 +41,8 @@ pub(super) struct Hello {
     pub(super) pid: u32,
     #[serde(default)]
     pub(super) controllers: Vec<String>,
+    #[serde(default)]
+    pub(super) token: String,
 }
 
 #[derive(Debug, Deserialize)]
@@ -75,6 +80,9 @@ pub(super) struct Cause {
     pub(super) changed: Vec<String>,
     #[serde(default)]
     pub(super) more: u64,
+    /// Version of the object when the reconcile started.
+    #[serde(default)]
+    pub(super) resource_version: Option<String>,
 }
 
 /// A call to the API server.
@@ -91,6 +99,9 @@ pub(super) struct Call {
     pub(super) ms: f64,
     #[serde(default)]
     pub(super) error: Option<String>,
+    /// Version of the written object.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(super) resource_version: Option<String>,
 }
 
 #[derive(Debug, Deserialize)]
@@ -113,8 +124,55 @@ pub(super) struct Queue {
     pub(super) active: u64,
 }
 
+/// An admission review.
+#[derive(Debug, Deserialize, Serialize)]
+pub(super) struct Admission {
+    pub(super) at: String,
+    pub(super) webhook: String,
+    pub(super) operation: String,
+    pub(super) kind: String,
+    #[serde(default)]
+    pub(super) subresource: String,
+    #[serde(default)]
+    pub(super) namespace: String,
+    pub(super) name: String,
+    #[serde(default)]
+    pub(super) user: String,
+    #[serde(default)]
+    pub(super) dry_run: bool,
+    pub(super) allowed: bool,
+    #[serde(default)]
+    pub(super) code: Option<u16>,
+    #[serde(default)]
+    pub(super) message: Option<String>,
+    #[serde(default)]
+    pub(super) warnings: Vec<String>,
+    /// JSON patch operations, each with the value `before`.
+    #[serde(default)]
+    pub(super) patch: Vec<Value>,
+    #[serde(default)]
+    pub(super) more_patches: u64,
+    pub(super) ms: f64,
+}
+
+/// A conversion review.
+#[derive(Debug, Deserialize, Serialize)]
+pub(super) struct Conversion {
+    pub(super) at: String,
+    pub(super) kind: String,
+    pub(super) from: Vec<String>,
+    pub(super) to: String,
+    pub(super) objects: u64,
+    /// The first objects, as `namespace/name`.
+    #[serde(default)]
+    pub(super) names: Vec<String>,
+    #[serde(default)]
+    pub(super) error: Option<String>,
+    pub(super) ms: f64,
+}
+
 /// Reads journals while polled.
-pub(super) async fn listen(listener: TcpListener, shared: Arc<Shared>) {
+pub(super) async fn listen(listener: TcpListener, token: Arc<str>, shared: Arc<Shared>) {
     let mut readers = JoinSet::new();
     let mut connection = 0;
     loop {
@@ -122,7 +180,7 @@ pub(super) async fn listen(listener: TcpListener, shared: Arc<Shared>) {
             accepted = listener.accept(), if readers.len() < OPERATORS => match accepted {
                 Ok((stream, _)) => {
                     connection += 1;
-                    readers.spawn(read(connection, stream, shared.clone()));
+                    readers.spawn(read(connection, stream, token.clone(), shared.clone()));
                 }
                 // Out of file descriptors, or the client disconnected early.
                 Err(_) => tokio::task::yield_now().await,
@@ -132,7 +190,7 @@ pub(super) async fn listen(listener: TcpListener, shared: Arc<Shared>) {
     }
 }
 
-async fn read(connection: u64, stream: TcpStream, shared: Arc<Shared>) {
+async fn read(connection: u64, stream: TcpStream, token: Arc<str>, shared: Arc<Shared>) {
     let mut reader = BufReader::new(stream);
     let mut line = Vec::new();
     let mut greeted = false;
@@ -144,12 +202,18 @@ async fn read(connection: u64, stream: TcpStream, shared: Arc<Shared>) {
             break;
         }
         let record = serde_json::from_slice(&line);
-        if !greeted && !matches!(record, Ok(Record::Hello(_))) {
-            return;
+        if !greeted {
+            let Ok(Record::Hello(hello)) = &record else { return };
+            if *hello.token != *token {
+                return shared.update(|state| {
+                    state.status.rejected.insert(hello.operator.clone());
+                    state.tell_status();
+                });
+            }
         }
         greeted = true;
         if let Ok(record) = record {
-            shared.update(|state| state.work.record(connection, record, &mut state.board));
+            shared.update(|state| state.record(connection, record));
         }
     }
     shared.update(|state| state.work.closed(connection, &mut state.board));

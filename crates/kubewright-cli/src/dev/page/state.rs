@@ -7,21 +7,31 @@ use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::sync::{Mutex, PoisonError};
 use std::time::{SystemTime, UNIX_EPOCH};
 
+use k8s_openapi::jiff::Timestamp;
 use serde::Serialize;
 use serde_json::Value;
 use tokio::sync::watch;
 
 use super::board::{Board, Topic};
+use super::build::Build;
 use super::detail::{self, Detail};
+use super::history::History;
+use super::journal::Record;
+use super::logs::Logs;
 use super::readiness::{self, Readiness};
 use super::redact;
+use super::references::{self, Reference};
+use super::reviews::{Review, Reviews};
 use super::system_objects;
+use super::why::{self, Why};
 use super::work::Work;
 
 /// Maximum number of objects; the page reports when it is reached.
 const OBJECTS: usize = 20_000;
 /// Number of events to keep.
 const EVENTS: usize = 2_000;
+/// Number of writes in the detail of an object.
+const WRITES: usize = 20;
 
 /// The state with change notifications.
 pub(super) struct Shared {
@@ -84,11 +94,23 @@ pub(super) struct KindName {
 pub(super) struct State {
     pub(super) board: Board,
     pub(super) work: Work,
+    pub(super) logs: Logs,
+    pub(super) build: Build,
+    reviews: Reviews,
+    history: History,
     pub(super) status: Status,
     objects: HashMap<String, Tracked>,
     /// The last time of each event in seconds, and the reverse index.
     event_times: HashMap<String, String>,
     event_order: BTreeSet<(String, String)>,
+}
+
+/// How an object was read.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Seen {
+    Listed,
+    /// It was created or changed just now.
+    Watched,
 }
 
 /// A tracked object.
@@ -120,6 +142,10 @@ pub(super) struct Status {
     pub(super) unreadable: BTreeMap<String, String>,
     /// Whether the maximum number of objects is reached.
     pub(super) full: bool,
+    /// The start of kubectl command lines.
+    pub(super) kubectl: String,
+    /// Names of operators without the token of the journal.
+    pub(super) rejected: BTreeSet<String>,
 }
 
 fn first_value<S: serde::Serializer>(
@@ -144,6 +170,7 @@ struct ObjectEntry<'a> {
     name: &'a str,
     created: &'a str,
     owners: Vec<&'a str>,
+    references: BTreeSet<Reference>,
     readiness: Readiness,
     conditions: Vec<[&'a str; 3]>,
     custom: bool,
@@ -180,8 +207,22 @@ impl State {
         self.board.put(Topic::Status, "", &self.status);
     }
 
-    /// Adds or updates an object.
-    pub(super) fn see(&mut self, kind: &KindName, mut object: Value, at: u64) {
+    /// Handles a journal record.
+    pub(super) fn record(&mut self, connection: u64, record: Record) {
+        match record {
+            Record::Admission(it) => self.reviews.add(&Review::Admission(*it), &mut self.board),
+            Record::Conversion(it) => self.reviews.add(&Review::Conversion(it), &mut self.board),
+            record => self.work.record(connection, record, &mut self.board),
+        }
+    }
+
+    /// Explains a reconcile.
+    pub(super) fn why(&self, id: &str) -> Option<Why> {
+        why::why(id, &self.work, &self.history)
+    }
+
+    /// Adds or updates an object, which a watch or a list returned.
+    pub(super) fn see(&mut self, kind: &KindName, mut object: Value, at: u64, seen: Seen) {
         let Some(id) = text(&object, "/metadata/uid").map(str::to_owned) else { return };
         redact::redact(&kind.group, &kind.kind, &mut object);
         let old = self.objects.remove(&id);
@@ -193,10 +234,17 @@ impl State {
         let current = object.to_string().into_boxed_str();
         let parsed = |text: &str| serde_json::from_str::<Value>(text).ok();
         let (previous, changed) = match old {
-            None => (None, at),
+            None => {
+                match seen {
+                    Seen::Watched => self.history.wrote(None, &object, at),
+                    Seen::Listed => self.history.found(&object, created(&object)),
+                }
+                (None, at)
+            }
             Some(old) => match parsed(&old.current).filter(|before| detail::differs(before, &object)) {
                 None => (old.previous, old.changed),
                 Some(mut before) => {
+                    self.history.wrote(Some(&before), &object, at);
                     detail::without_managed_fields(&mut before);
                     (Some(before.to_string().into_boxed_str()), at)
                 }
@@ -208,7 +256,9 @@ impl State {
 
     /// Removes an object.
     pub(super) fn gone(&mut self, id: &str) {
-        self.objects.remove(id);
+        if let Some(object) = self.objects.remove(id).and_then(|it| serde_json::from_str(&it.current).ok()) {
+            self.history.deleted(&object, now());
+        }
         self.board.remove(Topic::Object, id);
     }
 
@@ -275,8 +325,17 @@ impl State {
         let object = self.objects.get(id)?;
         let parse = |text: &str| serde_json::from_str::<Value>(text).ok();
         let previous = object.previous.as_deref().and_then(parse);
-        Some(detail::detail(id, parse(&object.current)?, previous.as_ref(), object.changed))
+        let mut detail = detail::detail(id, parse(&object.current)?, previous.as_ref(), object.changed);
+        detail.writes =
+            self.history.newest().filter(|write| write.object == id).take(WRITES).cloned().collect();
+        Some(detail)
     }
+}
+
+/// The creation time of an object, in milliseconds since 1970.
+fn created(object: &Value) -> u64 {
+    let created = text(object, "/metadata/creationTimestamp").and_then(|at| at.parse::<Timestamp>().ok());
+    created.and_then(|at| u64::try_from(at.as_millisecond()).ok()).unwrap_or_default()
 }
 
 fn object_entry<'a>(kind: &'a KindName, id: &'a str, object: &'a Value, changed: u64) -> ObjectEntry<'a> {
@@ -291,6 +350,7 @@ fn object_entry<'a>(kind: &'a KindName, id: &'a str, object: &'a Value, changed:
         name: text(object, "/metadata/name").unwrap_or_default(),
         created: text(object, "/metadata/creationTimestamp").unwrap_or_default(),
         owners: list("/metadata/ownerReferences").filter_map(|owner| owner.get("uid")?.as_str()).collect(),
+        references: references::references(object),
         readiness: readiness::readiness(&kind.group, &kind.kind, object),
         conditions: list("/status/conditions")
             .map(|condition| {
@@ -358,10 +418,10 @@ mod tests {
         let mut state = State::default();
         let map = kind("", "ConfigMap");
         let version = |number: &str, page: &str| json!({ "kind": "ConfigMap", "metadata": { "uid": "u", "name": "m", "resourceVersion": number }, "data": { "page": page } });
-        state.see(&map, version("1", "one"), 10);
+        state.see(&map, version("1", "one"), 10, Seen::Watched);
         assert!(!state.detail("u").expect("it is there").compared);
-        state.see(&map, version("2", "two"), 20);
-        state.see(&map, version("3", "two"), 30);
+        state.see(&map, version("2", "two"), 20, Seen::Watched);
+        state.see(&map, version("3", "two"), 30, Seen::Watched);
         let detail = state.detail("u").expect("it is there");
         assert!(detail.lines.contains(&(-1, "  page: one".to_owned())));
         assert!(detail.lines.contains(&(1, "  page: two".to_owned())));
@@ -375,7 +435,7 @@ mod tests {
         let mut state = State::default();
         let secret =
             json!({ "metadata": { "uid": "u", "name": "s" }, "data": { "password": "aHVudGVyMg==" } });
-        state.see(&kind("", "Secret"), secret, 1);
+        state.see(&kind("", "Secret"), secret, 1, Seen::Watched);
         let detail = serde_json::to_string(&state.detail("u").expect("it is there")).expect("it is JSON");
         assert!(detail.contains("password: (redacted)") && !detail.contains("aHVudGVyMg"), "{detail}");
         assert!(!state.objects["u"].current.contains("aHVudGVyMg"));
@@ -385,7 +445,7 @@ mod tests {
     fn a_list_removes_deleted_objects_of_its_kind() {
         let mut state = State::default();
         for (sort, id) in [("ConfigMap", "a"), ("ConfigMap", "b"), ("Pod", "c")] {
-            state.see(&kind("", sort), json!({ "metadata": { "uid": id, "name": id } }), 1);
+            state.see(&kind("", sort), json!({ "metadata": { "uid": id, "name": id } }), 1, Seen::Watched);
         }
         state.listed("configmaps.", &BTreeSet::from(["a".to_owned()]));
         let left: Vec<_> = entries(&state, "object").iter().map(|entry| entry["id"].clone()).collect();
@@ -434,7 +494,7 @@ mod tests {
         let mut state = State::default();
         let map = kind("", "ConfigMap");
         for id in 0..=OBJECTS {
-            state.see(&map, json!({ "metadata": { "uid": id.to_string(), "name": "m" } }), 1);
+            state.see(&map, json!({ "metadata": { "uid": id.to_string(), "name": "m" } }), 1, Seen::Watched);
         }
         assert_eq!(state.objects.len(), OBJECTS);
         assert_eq!(entries(&state, "status")[0]["full"], json!(true));

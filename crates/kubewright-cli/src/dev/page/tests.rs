@@ -1,7 +1,9 @@
 //! End-to-end tests of the web UI with a real API server, cluster, sockets and browser.
 
+mod activity;
 mod browser;
 mod driver;
+mod readable;
 mod story;
 mod world;
 
@@ -10,11 +12,11 @@ use std::time::Duration;
 
 use http::StatusCode;
 use k8s_openapi::api::core::v1::ConfigMap;
-use kubewright_apiserver::auth::Authorization;
+use kubewright_apiserver::authz::Authorization;
 use kubewright_apiserver::certs::Authority;
 use kubewright_apiserver::serve::{Certificates, Listening, Serving};
 use kubewright_apiserver::{ApiServer, Options};
-use kubewright_runtime::{Context, Manager, ManagerOptions, Outcome, Patch, Reconciler};
+use kubewright_runtime::{Context, Manager, ManagerOptions, Outcome, Patch, Reconciler, eventually};
 use serde_json::{Value, json};
 use tokio::time::timeout;
 
@@ -216,13 +218,16 @@ async fn the_journal_of_a_manager_is_shown_with_causes_and_calls() {
     let mut stream = Stream::open(&world.page, None).await;
     let options = ManagerOptions {
         journal: Some(world.page.journal_address()),
+        journal_token: Some(world.page.journal_token().to_owned()),
         ..ManagerOptions::new("labeller").namespaces(["default"])
     };
     let manager = Manager::new(world.client.clone(), options).expect("a manager");
     manager.controller(Labeller).register().expect("one controller");
     let running = tokio::spawn(manager.run_until(std::future::pending()));
     stream.until(|batch| !entries(batch, "operator").is_empty()).await;
-    world.config_map("first", &json!({})).await;
+    // With a field manager, as kubectl creates it.
+    let path = "/api/v1/namespaces/default/configmaps?fieldManager=kubectl-create";
+    world.create(path, &json!({ "metadata": { "name": "first" }, "data": { "key": "value" } })).await;
 
     let is_relabelled = |entry: &Value| {
         let caused = entry["causes"].as_array().into_iter().flatten();
@@ -240,7 +245,43 @@ async fn the_journal_of_a_manager_is_shown_with_causes_and_calls() {
         (1, &json!("PATCH"), &json!(200)),
         "{entry:#}"
     );
+
+    // The page may observe the writes later than the operator.
+    let path = format!("/why?id={}", entry["id"].as_str().expect("an ID"));
+    let explained = eventually(DEADLINE, async || {
+        let why: Value = serde_json::from_str(&Call::get(&path).send(&world.page).await.text).expect("JSON");
+        let steps: Vec<String> = why["chains"][0]
+            .as_array()
+            .into_iter()
+            .flatten()
+            .map(|step| format!("{} {} {}", step["step"], step["verb"], step["manager"]))
+            .collect();
+        let is_whole = steps.len() == 3 && steps[0] == r#""write" "modified" "labeller""#;
+        if is_whole && steps[1].starts_with("\"reconcile\"") { Ok(steps) } else { Err(format!("{why:#}")) }
+    });
+    let steps = explained.await.expect("the chain goes back to the creation");
+    assert_eq!(steps[2], r#""write" "created" "kubectl-create""#);
     running.abort();
+}
+
+#[tokio::test]
+async fn a_journal_without_the_token_is_rejected() {
+    let world = World::start().await;
+    let mut stream = Stream::open(&world.page, None).await;
+    let mut other = world.journal().await;
+    other.token = "guessed".to_owned();
+    other.hello("intruder", &["c"]).await;
+    other.until_closed().await;
+    let (_, batch) = stream
+        .until(|batch| status(batch).is_some_and(|status| status["rejected"] == json!(["intruder"])))
+        .await;
+    assert!(entries(&batch, "operator").is_empty());
+    let mut own = world.journal().await;
+    own.hello("operator", &["c"]).await;
+    stream.until(|batch| entries(batch, "operator").iter().any(|entry| entry["name"] == "operator")).await;
+    assert!(
+        stream.seen().iter().flat_map(|batch| entries(batch, "operator")).all(|it| it["name"] != "intruder")
+    );
 }
 
 #[tokio::test]

@@ -19,7 +19,7 @@ use tokio::sync::{Notify, Semaphore};
 use tokio::task::{AbortHandle, JoinSet};
 use tokio::time::{Instant, sleep};
 
-use super::state::{KindName, Shared, State, now};
+use super::state::{KindName, Seen, Shared, State, now};
 
 /// Maximum number of concurrent lists.
 const LISTS: usize = 8;
@@ -258,7 +258,7 @@ impl Follower {
                 match event? {
                     WatchEvent::Added(object) | WatchEvent::Modified(object) => {
                         seen_version(&object, &mut version);
-                        self.see(object);
+                        self.see(object, Seen::Watched);
                     }
                     WatchEvent::Deleted(object) => {
                         seen_version(&object, &mut version);
@@ -285,7 +285,7 @@ impl Follower {
                 .map_err(|_| kube::Error::Service("the server does not respond".into()))??;
             for object in page.items {
                 present.extend(uid(&object).map(str::to_owned));
-                self.see(object);
+                self.see(object, Seen::Listed);
             }
             if page.metadata.token.is_empty() {
                 self.shared.update(|state| {
@@ -301,7 +301,7 @@ impl Follower {
         }
     }
 
-    fn see(&self, mut object: Value) {
+    fn see(&self, mut object: Value, seen: Seen) {
         if self.is_events() {
             return self.shared.update(|state| state.see_event(&object));
         }
@@ -310,7 +310,7 @@ impl Follower {
             fields.insert("apiVersion".to_owned(), self.kind.resource.api_version.clone().into());
             fields.insert("kind".to_owned(), self.kind.resource.kind.clone().into());
         }
-        self.shared.update(|state| state.see(&self.kind.name, object, now()));
+        self.shared.update(|state| state.see(&self.kind.name, object, now(), seen));
         self.tell_definitions();
     }
 

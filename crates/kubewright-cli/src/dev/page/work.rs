@@ -3,8 +3,9 @@
 //! Pure: records in, board entries out. The newest [`RECONCILES`] are kept. When an operator stops, its
 //! running reconciles and queues are closed.
 
-use std::collections::{BTreeMap, HashMap, VecDeque};
+use std::collections::{BTreeMap, BTreeSet, HashMap, VecDeque};
 
+use k8s_openapi::jiff::Timestamp;
 use serde::Serialize;
 
 use super::board::{Board, Topic};
@@ -29,27 +30,32 @@ pub(super) struct Work {
     running: HashMap<(u64, String, String, String), String>,
     queues: BTreeMap<String, Depths>,
     operators: BTreeMap<u64, Operator>,
+    /// Names of all operators that were connected.
+    names: BTreeSet<String>,
     begun: u64,
 }
 
 #[derive(Debug, Serialize)]
-struct Reconcile {
-    id: String,
+pub(super) struct Reconcile {
+    pub(super) id: String,
     /// Orders reconciles that started at the same time.
     number: u64,
     #[serde(skip)]
     connection: u64,
-    controller: String,
-    kind: String,
-    namespace: String,
-    name: String,
+    pub(super) controller: String,
+    pub(super) kind: String,
+    pub(super) namespace: String,
+    pub(super) name: String,
     attempt: u32,
     waited: f64,
-    at: String,
-    causes: Vec<Cause>,
+    pub(super) at: String,
+    /// Its start in milliseconds since 1970.
+    #[serde(skip)]
+    pub(super) millis: u64,
+    pub(super) causes: Vec<Cause>,
     /// Number of causes not kept.
     more_causes: u64,
-    calls: Vec<Call>,
+    pub(super) calls: Vec<Call>,
     /// Number of calls not kept.
     more: usize,
     /// `None` while it runs.
@@ -106,8 +112,34 @@ impl Work {
             }
             Record::Ended(ended) => self.ended(connection, ended, board),
             Record::Queue(queue) => self.queue(connection, queue, board),
-            Record::Unknown => {}
+            Record::Admission(_) | Record::Conversion(_) | Record::Unknown => {}
         }
+    }
+
+    /// A reconcile by its ID.
+    pub(super) fn reconcile(&self, id: &str) -> Option<&Reconcile> {
+        self.reconciles.get(id)
+    }
+
+    /// The reconciles, oldest first.
+    pub(super) fn oldest(&self) -> impl Iterator<Item = &Reconcile> {
+        self.order.iter().filter_map(|id| self.reconciles.get(id))
+    }
+
+    /// The reconciles, newest first.
+    pub(super) fn newest(&self) -> impl Iterator<Item = &Reconcile> {
+        self.order.iter().rev().filter_map(|id| self.reconciles.get(id))
+    }
+
+    /// The reconcile of the same key before this one.
+    pub(super) fn before(&self, reconcile: &Reconcile) -> Option<&Reconcile> {
+        let about = reconcile.about();
+        self.newest().find(|other| other.number < reconcile.number && other.about() == about)
+    }
+
+    /// Whether a field manager is an operator that was connected.
+    pub(super) fn is_operator(&self, manager: &str) -> bool {
+        self.names.contains(manager)
     }
 
     /// Handles a closed journal.
@@ -132,7 +164,8 @@ impl Work {
     }
 
     fn hello(&mut self, connection: u64, hello: Hello, board: &mut Board) {
-        let Hello { at, operator: name, pid, controllers } = hello;
+        let Hello { at, operator: name, pid, controllers, token: _ } = hello;
+        self.names.insert(name.clone());
         let operator = Operator { name, pid, at, controllers, connected: true };
         board.put(Topic::Operator, &operator.name, &operator);
         self.operators.insert(connection, operator);
@@ -150,6 +183,7 @@ impl Work {
             name: started.name,
             attempt: started.attempt,
             waited: started.waited_ms,
+            millis: millis(&started.at),
             at: started.at,
             causes: started.causes,
             more_causes: started.more_causes,
@@ -213,6 +247,11 @@ impl Work {
         }
         board.put(Topic::Queue, &controller, depths);
     }
+}
+
+/// A timestamp of the journal in milliseconds since 1970; 0 if it cannot be read.
+fn millis(at: &str) -> u64 {
+    at.parse::<Timestamp>().ok().and_then(|at| u64::try_from(at.as_millisecond()).ok()).unwrap_or_default()
 }
 
 fn shorten(mut text: String) -> String {

@@ -28,8 +28,10 @@ impl Session {
 
         let began = Instant::now();
         let mut manifests = self.manifests(program).await?;
-        match &self.webhooks {
-            Some(webhooks) => webhooks.convert_here(&mut manifests.definitions),
+        match &mut self.webhooks {
+            Some(webhooks) => {
+                webhooks.convert_here(self.cluster.client(), &mut manifests.definitions).await?;
+            }
             // Without the conversion, objects of the other versions could be neither read nor written.
             None if !manifests.declarations.conversions.is_empty() => {
                 return Err(anyhow!(
@@ -73,10 +75,12 @@ impl Session {
 
         let is_same = self.operator.is_running() && self.operator.runs(program);
         if is_same {
+            self.feed.running(false, "same binary, not restarted");
             line.push("same binary, not restarted".to_owned());
         } else {
             let began = Instant::now();
             let started = self.operator.replace(program).await?;
+            self.show_start(started, if is_first { "started" } else { "restarted" }, began);
             if is_first {
                 self.tell_start("started", started, began)?;
             }
@@ -149,6 +153,17 @@ impl Session {
         Ok(made)
     }
 
+    /// Shows the start of the operator on the page.
+    pub(super) fn show_start(&self, started: Started, what: &str, since: Instant) {
+        let took = shown(since.elapsed());
+        match started {
+            Started::Ready => self.feed.running(true, &format!("{what} in {took}")),
+            Started::Running => self.feed.running(true, &format!("{what}; caches not synced yet")),
+            // The exit is shown by the next event.
+            Started::Ended => {}
+        }
+    }
+
     pub(super) fn tell_start(&self, what: &str, started: Started, since: Instant) -> Result<()> {
         let took = shown(since.elapsed());
         match started {
@@ -201,7 +216,9 @@ impl Session {
         let Some(watcher) = self.watcher.as_mut().filter(|_| self.is_moved) else { return Ok(()) };
         let (project, bin) = (self.project.clone(), self.builder.bin.clone());
         let metadata = tokio::task::spawn_blocking(move || project.metadata(bin.as_deref()));
-        watcher.watch(metadata.await.context("failed to run cargo metadata")??.sources)?;
+        let metadata = metadata.await.context("failed to run cargo metadata")??;
+        watcher.watch(metadata.sources)?;
+        self.builder.selection = metadata.selection;
         self.is_moved = false;
         Ok(())
     }

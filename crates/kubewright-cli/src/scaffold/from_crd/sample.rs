@@ -1,6 +1,6 @@
 //! Creates a sample object that matches a schema, as far as possible without knowing its meaning.
 
-use kubewright_apiextensions::custom::{self, Definition};
+use kubewright_apiextensions::custom::{self, CrdValidation};
 use serde_json::{Map, Value, json};
 
 /// Candidates for patterns.
@@ -95,7 +95,7 @@ fn text(schema: &Value) -> String {
 
 /// Whether the API server accepts the object. CEL rules are not evaluated.
 pub(super) fn is_taken(definition: &Value, object: &Value) -> bool {
-    let Ok(compiled) = Definition::compile(definition) else { return false };
+    let Ok(compiled) = CrdValidation::compile(definition) else { return false };
     let Some((_, version)) = compiled.versions.first_key_value() else { return false };
     let mut object = object.clone();
     custom::apply_defaults(&version.schema, &mut object);

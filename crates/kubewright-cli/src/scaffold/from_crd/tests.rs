@@ -1,6 +1,6 @@
 //! Tests of importing CRDs.
 
-use kubewright_apiextensions::custom::{self, Definition};
+use kubewright_apiextensions::custom::{self, CrdValidation};
 use serde_json::{Value, json};
 
 use super::*;
@@ -59,7 +59,7 @@ fn the_regenerated_crd_has_the_same_fields_types_and_enums() {
 
 /// Applies defaulting, pruning and validation. Returns the object and the number of errors.
 fn stored(definition: &Value, mut object: Value) -> (Value, usize) {
-    let compiled = Definition::compile(definition).unwrap();
+    let compiled = CrdValidation::compile(definition).unwrap();
     let (_, version) = compiled.versions.first_key_value().unwrap();
     custom::prune(&version.schema, &mut object);
     custom::apply_defaults(&version.schema, &mut object);

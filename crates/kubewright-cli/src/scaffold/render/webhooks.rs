@@ -239,6 +239,7 @@ impl Output {
                 json!({ "text": text, "round_trip": round_trip(&object, &constant) })
             })
             .collect();
+        let constants: Vec<String> = versions.iter().map(|version| version.to_uppercase()).collect();
         let module = kind.api(self.multigroup);
         let module = module.rsplit_once("::").map_or(module.as_str(), |(module, _)| module).to_owned();
         let mut values = values_of(kind);
@@ -247,7 +248,23 @@ impl Output {
         values["api"] = module.into();
         values["versions"] = versions.into_iter().collect::<Vec<_>>().join(", ").into();
         values["samples"] = samples.into();
+        values["constants"] = constants.join(", ").into();
         values
+    }
+
+    /// The types of all versions of a kind, as its conversion test imports them.
+    fn converted_types(&self, kinds: &[Kind<'_>], kind: &Kind<'_>) -> Vec<String> {
+        let root = self.base["crate"].as_str().unwrap_or_default();
+        let versions = kinds.iter().filter(|other| kinds::is_same_kind(other.resource, kind.resource));
+        let types = versions.filter(|version| version.own).map(|other| {
+            let version = &other.resource.version;
+            if *version == kind.resource.version || kind.spokes().contains(version) {
+                format!("{version}::{}", other.struct_name())
+            } else {
+                format!("{root}::{}::{}", other.api(self.multigroup), other.struct_name())
+            }
+        });
+        types.collect()
     }
 
     /// Renders webhook tests and fixtures. Returns the modules.
@@ -268,6 +285,8 @@ impl Output {
                 let mut values = self.conversion_values(kind, kinds);
                 let path = kind.webhooks_module(self.multigroup);
                 values["module"] = format!("{root}::{path}::{}", conversion_module(kind)).into();
+                values["environment"] = environment(&self.converted_types(kinds, kind)).into();
+                values["plural_constant"] = text_constant("PLURAL", &kind.plural).into();
                 let id = format!("conversion-test/{}", kind.id());
                 let path = format!("tests/it/{module}.rs");
                 self.put(id, &path, template!("tests/conversion.rs.j2"), &values);

@@ -5,7 +5,7 @@ use std::convert::Infallible;
 
 use super::*;
 use crate::project::project_file::{Api, ProjectFile, Resource};
-use crate::scaffold::base::File;
+use crate::scaffold::base::{self, File};
 use crate::scaffold::{Dependency, Options, render};
 
 type Disk = BTreeMap<String, String>;
@@ -46,7 +46,7 @@ fn on_disk(base: &Base) -> Disk {
 
 fn update(base: &Base, disk: &Disk) -> (Disk, Vec<(String, Outcome)>) {
     let read = |path: &str| Ok::<_, Infallible>(disk.get(path).cloned());
-    let Ok(update) = Update::new(base, &rendering(&["Order"]), read);
+    let Ok(update) = Update::new(base, &rendering(&["Order"]), base::PATH, read);
     let mut after = disk.clone();
     for step in update.steps {
         assert_eq!(step.before, disk.get(&step.path).cloned(), "{}", step.path);

@@ -31,9 +31,12 @@ fn the_example_becomes_available_on_both_clusters() {
     let url = ready.split_whitespace().nth(1).expect("the line has the address");
     let line = format!("--existing-cluster --webhook-host 127.0.0.1 --kubeconfig {}", kubeconfig.display());
     let mut existing = Dev::start(&folder, NAME, &line);
+    let page = existing.says("page http://127.0.0.1:");
     existing.says("sample MarkdownView default/markdownview-v2-sample: Available");
     pods_run(&kubeconfig);
     rules_are_enforced(&project, &kubeconfig);
+    let page = page.split_whitespace().last().expect("the line has the address");
+    super::page::shows_the_example(page, &kubeconfig);
     let ended = existing.end("INT");
     assert_eq!(ended.status, Some(0), "{}{}", ended.stdout, ended.stderr);
     let first = ended.stdout.lines().next().unwrap_or_default();
@@ -42,6 +45,10 @@ fn the_example_becomes_available_on_both_clusters() {
     // No webhook is left that nothing answers.
     let left = "get mutatingwebhookconfigurations,validatingwebhookconfigurations -o name";
     assert_eq!(kubectl(&kubeconfig, left), "");
+    // Objects can be read without this machine.
+    let crd = "get crd markdownviews.view.example.com -o jsonpath={.spec.conversion}{.metadata.labels}";
+    assert_eq!(kubectl(&kubeconfig, crd), r#"{"strategy":"None"}"#);
+    kubectl(&kubeconfig, "get markdownviews.v2.view.example.com");
 }
 
 /// A bad object is refused with all its errors, and each version shows an object that was written in the other.

@@ -13,7 +13,7 @@ use super::Folder;
 const INIT: &str = "init --domain example.com --kubewright-version 0.1.0";
 const ORDER: &str = "create api --group sales --version v1 --kind Order";
 
-type Files = BTreeMap<String, String>;
+pub(crate) type Files = BTreeMap<String, String>;
 
 fn made(lines: &[&str]) -> Files {
     let folder = Folder::new("shop");
@@ -29,7 +29,7 @@ fn place(name: &str) -> PathBuf {
 }
 
 #[track_caller]
-fn is_golden(name: &str, files: &Files) {
+pub(crate) fn is_golden(name: &str, files: &Files) {
     let place = place(name);
     if std::env::var_os("UPDATE_GOLDEN").is_some() {
         let _ = fs::remove_dir_all(&place);

@@ -11,7 +11,7 @@ use crate::kubectl::cluster::Cluster;
 use crate::run::target;
 
 /// Uses this workspace's dependency versions: they are built already, and need no network.
-pub(super) fn lock(folder: &Path) {
+pub(crate) fn lock(folder: &Path) {
     let lock = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../Cargo.lock");
     fs::copy(lock, folder.join("Cargo.lock")).expect("the workspace is locked");
 }
@@ -256,6 +256,7 @@ fn a_namespaced_project_with_a_deployment_controller_builds() {
     is_sound(&folder);
 }
 
+/// Its tests run controllers of cert-manager's Certificate and Issuer under the generated role.
 #[test]
 fn a_project_with_imported_crds_builds() {
     let folder = Folder::new("lab");
@@ -264,6 +265,10 @@ fn a_project_with_imported_crds_builds() {
         let file = format!("{}/testdata/crds/{name}.yaml", env!("CARGO_MANIFEST_DIR"));
         folder.done(&format!("create api --from-crd {file}"));
     }
+    super::cert_manager::add(&folder);
+    lock(&folder.path());
+    // The controllers of cert-manager's kinds need other permissions than the templates.
+    folder.shell(env!("CARGO_BIN_EXE_kubewright"), "manifests --quiet", &[]);
     is_sound(&folder);
 }
 

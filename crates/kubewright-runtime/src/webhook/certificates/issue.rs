@@ -2,13 +2,13 @@
 
 use std::time::Duration;
 
-use jiff::Timestamp;
+use jiff::{SignedDuration, Timestamp};
 use rcgen::{
     BasicConstraints, CertificateParams, DnType, ExtendedKeyUsagePurpose, IsCa, Issuer, KeyPair,
     KeyUsagePurpose,
 };
 
-use super::{Authority, BACKDATED, CA_LIFETIME, LEAF_LIFETIME, Leaf, Validity};
+use super::{Authority, BACKDATED, Leaf, Validity};
 
 /// The subject of every CA. Leaves name it as their issuer.
 const CA_NAME: &str = "kubewright-webhook-ca";
@@ -20,16 +20,21 @@ pub struct IssueError(#[from] rcgen::Error);
 
 impl Authority {
     /// A new CA.
-    pub(super) fn issue(now: Timestamp) -> Result<Self, IssueError> {
-        let validity = validity(now, CA_LIFETIME);
+    pub(super) fn issue(lifetime: SignedDuration, now: Timestamp) -> Result<Self, IssueError> {
+        let validity = validity(now, lifetime);
         let key = KeyPair::generate()?;
         let certificate = params(validity)?.self_signed(&key)?;
         Ok(Self { certificate: certificate.pem(), key: key.serialize_pem(), validity })
     }
 
     /// A leaf for these DNS names. It does not outlive the CA.
-    pub(super) fn sign(&self, names: &[String], now: Timestamp) -> Result<Leaf, IssueError> {
-        let mut validity = validity(now, LEAF_LIFETIME);
+    pub(super) fn sign(
+        &self,
+        names: &[String],
+        lifetime: SignedDuration,
+        now: Timestamp,
+    ) -> Result<Leaf, IssueError> {
+        let mut validity = validity(now, lifetime);
         validity.until = validity.until.min(self.validity.until);
         let issuer = Issuer::new(params(self.validity)?, KeyPair::from_pem(&self.key)?);
         let mut leaf = CertificateParams::new(names.to_vec())?;
@@ -61,7 +66,7 @@ fn dated(params: &mut CertificateParams, validity: Validity) {
     params.not_after = epoch + seconds(validity.until);
 }
 
-fn validity(now: Timestamp, lifetime: jiff::SignedDuration) -> Validity {
+fn validity(now: Timestamp, lifetime: SignedDuration) -> Validity {
     Validity {
         from: now.saturating_sub(BACKDATED).unwrap_or(now),
         until: now.saturating_add(lifetime).unwrap_or(now),

@@ -16,7 +16,7 @@ use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 use tracing::{debug, info, warn};
 
 use super::targets::{self, Service, Target, TargetKinds};
-use super::{IssueError, Material, RotatorMetrics, SecretError, Step, Targets, next};
+use super::{IssueError, Lifetimes, Material, RotatorMetrics, SecretError, Step, Targets, next};
 use crate::certs::{CertificateError, Certificates};
 use crate::client::{self, Client};
 use crate::error::Chain;
@@ -42,6 +42,8 @@ pub struct RotatorOptions {
     pub extra_names: Vec<String>,
     /// The DNS domain of the cluster.
     pub cluster_domain: String,
+    /// How long new certificates are valid.
+    pub lifetimes: Lifetimes,
 }
 
 impl RotatorOptions {
@@ -53,6 +55,7 @@ impl RotatorOptions {
             targets: TargetKinds::default(),
             extra_names: Vec::new(),
             cluster_domain: "cluster.local".to_owned(),
+            lifetimes: Lifetimes::default(),
         }
     }
 
@@ -105,6 +108,14 @@ enum RoundError {
     NoTarget(Service),
 }
 
+/// The targets as they were when all of them had the bundle.
+struct Trusted {
+    bundle: String,
+    /// The version of each target. Any change starts the time again: the bundle may have been absent in between.
+    versions: Vec<String>,
+    since: Timestamp,
+}
+
 /// Manages the certificates of a webhook server. One runs on every replica.
 pub struct Rotator {
     client: Client,
@@ -114,8 +125,7 @@ pub struct Rotator {
     readiness: Readiness,
     /// The served leaf, as PEM.
     loaded: String,
-    /// Since when all targets have had this bundle.
-    trusted: Option<(String, Timestamp)>,
+    trusted: Option<Trusted>,
     metrics: RotatorMetrics,
     recorder: Option<Recorder>,
 }
@@ -194,6 +204,7 @@ impl Rotator {
                 }
             };
             tokio::select! {
+                biased;
                 _ = changes.next() => {}
                 () = tokio::time::sleep(pause) => {}
             }
@@ -228,22 +239,25 @@ impl Rotator {
 
     /// Reads the current state, performs one step, and returns it.
     async fn round(&mut self) -> Result<Step, RoundError> {
-        let (names, now) = (self.options.names(), self.clock.now());
+        let (names, lifetimes) = (self.options.names(), self.options.lifetimes);
+        // The targets are read before the Secret, so a bundle in them is never newer than the Secret: a replica with an
+        // old Secret would replace it.
+        let found = targets::find(&self.client, &self.options.service, self.options.targets).await;
         let stored = self.client.get_opt::<Secret>(&self.options.secret).await;
         let stored = stored.map_err(|error| RoundError::ReadSecret(self.options.secret.clone(), error))?;
+        let now = self.clock.now();
         let material = match &stored {
             Some(secret) => Material::from_data(&data(secret))
                 .map_err(|error| RoundError::Secret(self.options.secret.clone(), error))?,
             None => None,
         };
         let Some(material) = material else {
-            let created = Material::create(&names, now)?;
+            let created = Material::create_for(&names, lifetimes, now)?;
             self.write(stored.as_deref(), &created).await?;
             return Ok(Step::Create);
         };
         self.serve(&material).map_err(|error| RoundError::Serve(self.options.secret.clone(), error))?;
         let bundle = material.bundle();
-        let found = targets::find(&self.client, &self.options.service, self.options.targets).await;
         let found = found.map_err(|(what, error)| RoundError::ReadTargets(what, error))?;
         let step = next(Some(&material), &names, self.trust(&found, &bundle, now), now);
         match &step {
@@ -254,13 +268,18 @@ impl Rotator {
             Step::Inject => {
                 for target in found.iter().filter(|target| !target.trusts(&bundle)) {
                     info!(target = %target.target, "Injecting the CA bundle");
-                    let injected = targets::inject(&self.client, target, &bundle).await;
-                    injected.map_err(|error| RoundError::Inject(target.target.clone(), error))?;
+                    match targets::inject(&self.client, target, &bundle).await {
+                        // Another replica was first. The next round reads what it wrote.
+                        Err(error) if error.is_conflict() => break,
+                        injected => {
+                            injected.map_err(|error| RoundError::Inject(target.target.clone(), error))?;
+                        }
+                    }
                 }
             }
             step => {
                 info!(step = ?step, secret = %self.options.secret, "Updating webhook certificates");
-                let changed = material.after(step, &names, now)?;
+                let changed = material.after(step, &names, lifetimes, now)?;
                 self.write(stored.as_deref(), &changed).await?;
             }
         }
@@ -272,10 +291,13 @@ impl Rotator {
             self.trusted = None;
             return Targets::Differ;
         }
+        let versions: Vec<String> = found.iter().map(|target| target.version.clone()).collect();
         match &self.trusted {
-            Some((known, since)) if known == bundle => Targets::TrustSince(*since),
+            Some(known) if known.bundle == bundle && known.versions == versions => {
+                Targets::TrustSince(known.since)
+            }
             _ => {
-                self.trusted = Some((bundle.to_owned(), now));
+                self.trusted = Some(Trusted { bundle: bundle.to_owned(), versions, since: now });
                 Targets::TrustSince(now)
             }
         }

@@ -49,6 +49,8 @@ impl fmt::Display for Target {
 /// A target and its current trust.
 pub(super) struct Found {
     pub(super) target: Target,
+    /// The version that was read.
+    pub(super) version: String,
     /// The webhooks that reference the Service; for a CRD, its conversion webhook under an empty name.
     clients: Vec<(String, Option<Vec<u8>>)>,
 }
@@ -111,7 +113,8 @@ pub(super) async fn find(
     Ok(found)
 }
 
-/// Applies the bundle to the client configurations that reference the Service.
+/// Applies the bundle to the client configurations that reference the Service. Fails with a conflict if the target
+/// changed since it was read.
 pub(super) async fn inject(client: &Client, found: &Found, bundle: &str) -> Result<(), Error> {
     let Target { kind, name } = &found.target;
     let bundle = serde_json::to_value(ByteString(bundle.as_bytes().to_vec())).expect("bytes are JSON");
@@ -125,7 +128,7 @@ pub(super) async fn inject(client: &Client, found: &Found, bundle: &str) -> Resu
     };
     wanted["apiVersion"] = kind.gvk().api_version().into();
     wanted["kind"] = kind.name().into();
-    wanted["metadata"] = json!({ "name": name });
+    wanted["metadata"] = json!({ "name": name, "resourceVersion": found.version });
     client.write_patch(kind, &Key::cluster(name), &Patch::apply(wanted)?.force(), None).await.map(|_| ())
 }
 
@@ -147,7 +150,9 @@ pub(super) fn changes(client: &Client, kinds: TargetKinds) -> Vec<BoxStream<'sta
 
 fn target<K: Object>(object: &K, clients: Vec<(String, Option<Vec<u8>>)>) -> Option<Found> {
     let name = object.meta().name.clone().unwrap_or_default();
-    (!clients.is_empty()).then(|| Found { target: Target { kind: Kind::of::<K>(), name }, clients })
+    let version = object.meta().resource_version.clone().unwrap_or_default();
+    let target = Target { kind: Kind::of::<K>(), name };
+    (!clients.is_empty()).then_some(Found { target, version, clients })
 }
 
 fn admission(

@@ -17,6 +17,10 @@ fn start() -> Timestamp {
     "2026-01-01T00:00:00Z".parse().expect("a time")
 }
 
+fn after(material: &Material, step: &Step) -> Material {
+    material.after(step, &names(), Lifetimes::default(), start()).expect("certificates")
+}
+
 /// Whether a client that trusts `bundle` accepts the leaf.
 fn is_trusted(bundle: &str, leaf: &str, now: Timestamp) -> bool {
     let mut roots = rustls::RootCertStore::empty();
@@ -92,7 +96,9 @@ impl World {
                 }
             }
             (step, Some(material)) => {
-                self.secret = Some(material.after(step, &names(), self.now).expect("certificates"));
+                self.secret = Some(
+                    material.after(step, &names(), Lifetimes::default(), self.now).expect("certificates"),
+                );
             }
             (_, None) => self.secret = Some(Material::create(&names(), self.now).expect("certificates")),
         }
@@ -208,8 +214,8 @@ fn a_leaf_is_renewed_at_two_thirds_and_for_other_names() {
 #[test]
 fn a_bundle_holds_ca_certificates_only() {
     let first = Material::create(&names(), start()).expect("certificates");
-    let announced = first.after(&Step::Announce, &names(), start()).expect("certificates");
-    let switched = announced.after(&Step::Switch, &names(), start()).expect("certificates");
+    let announced = after(&first, &Step::Announce);
+    let switched = after(&announced, &Step::Switch);
     for material in [first, announced, switched] {
         let bundle = material.bundle();
         assert!(!bundle.contains(&material.leaf.certificate));
@@ -221,8 +227,8 @@ fn a_bundle_holds_ca_certificates_only() {
 #[test]
 fn the_secret_round_trips() {
     let first = Material::create(&names(), start()).expect("certificates");
-    let announced = first.after(&Step::Announce, &names(), start()).expect("certificates");
-    let switched = announced.after(&Step::Switch, &names(), start()).expect("certificates");
+    let announced = after(&first, &Step::Announce);
+    let switched = after(&announced, &Step::Switch);
     for material in [first, announced, switched] {
         assert_eq!(Material::from_data(&material.to_data()).expect("a Secret"), Some(material));
     }

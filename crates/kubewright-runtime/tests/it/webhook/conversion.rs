@@ -74,7 +74,7 @@ impl Spoke for v2::Backup {
 const V1: &str = "batch.example.com/v1";
 const V2: &str = "batch.example.com/v2";
 
-fn conversion() -> Conversion {
+pub(crate) fn conversion() -> Conversion {
     Conversion::hub::<v1::Backup>().spoke::<v2::Backup>()
 }
 

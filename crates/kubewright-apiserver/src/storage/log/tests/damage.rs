@@ -148,18 +148,18 @@ fn a_crash_at_any_point_of_a_snapshot_loses_nothing() {
     let mut moments = Vec::new();
     let mut note = |when: &'static str, revision: u64| moments.push((when, revision, copy(dir.path())));
 
-    writer.commit(vec![put(1), put(2)]).unwrap();
+    writer.commit(vec![put(1), put(2)], &Queue::closed()).unwrap();
     note("before", 2);
     let state = writer.state().clone();
     writer.rotate().unwrap();
     note("a new log", 2);
-    writer.commit(vec![put(3)]).unwrap();
+    writer.commit(vec![put(3)], &Queue::closed()).unwrap();
     note("a commit in the new log", 3);
     fs::write(folder.path(Kind::Snapshot, 2).with_extension("tmp"), b"kwrt-sn").unwrap();
     note("an unfinished snapshot", 3);
     snapshot::write(&folder, &state).unwrap();
     note("a snapshot", 3);
-    writer.commit(vec![put(4)]).unwrap();
+    writer.commit(vec![put(4)], &Queue::closed()).unwrap();
     let whole = copy(dir.path());
     folder.prune(2).unwrap();
     note("the old log is gone", 4);
@@ -210,7 +210,9 @@ fn a_log_that_is_missing_or_short_before_another_is_damage() {
     let (mut writer, _progress) = Writer::new(folder.clone(), recover(&folder).unwrap(), Options::default());
     for revision in 1..4 {
         let (resource, key) = ("pods".into(), "a".into());
-        writer.commit(vec![Record::Put { resource, key, revision, json: "{}".into() }]).unwrap();
+        writer
+            .commit(vec![Record::Put { resource, key, revision, json: "{}".into() }], &Queue::closed())
+            .unwrap();
         writer.rotate().unwrap();
     }
     drop((writer, lock));

@@ -4,6 +4,7 @@ use std::fs::File;
 use std::io::{self, Write as _};
 use std::sync::mpsc::{Receiver, Sender, channel};
 use std::sync::{Arc, Mutex};
+use std::time::Duration;
 
 use crate::storage::log::writer::{Options, Sink};
 
@@ -14,6 +15,8 @@ pub(super) struct Disk(Arc<Mutex<Faults>>);
 struct Faults {
     /// Remaining capacity, if limited.
     room: Option<usize>,
+    /// Whether the end of the capacity is a permanent failure.
+    torn: bool,
     ill: bool,
     syncs: usize,
     gate: Option<Arc<Door>>,
@@ -47,12 +50,19 @@ impl Disk {
     pub(super) fn options(&self, log_bytes: u64) -> Options {
         let disk = self.clone();
         let sink = move |file| Box::new(Faulty { file, disk: disk.clone() }) as Box<dyn Sink>;
-        Options { log_bytes, times_live: 0, sink: Box::new(sink) }
+        Options { log_bytes, times_live: 0, retry: Duration::from_millis(1), sink: Box::new(sink) }
     }
 
-    /// Accepts this many more bytes, then fails.
+    /// Accepts this many more bytes, then is full.
     pub(super) fn fill_up(&self, room: usize) {
-        self.0.lock().unwrap().room = Some(room);
+        let mut faults = self.0.lock().unwrap();
+        (faults.room, faults.torn) = (Some(room), false);
+    }
+
+    /// Accepts this many more bytes, then fails for another reason.
+    pub(super) fn tear(&self, room: usize) {
+        let mut faults = self.0.lock().unwrap();
+        (faults.room, faults.torn) = (Some(room), true);
     }
 
     pub(super) fn refuse_to_sync(&self) {
@@ -82,11 +92,17 @@ struct Faulty {
 
 impl Sink for Faulty {
     fn write(&mut self, bytes: &[u8]) -> io::Result<()> {
-        match &mut self.disk.0.lock().unwrap().room {
+        let mut faults = self.disk.0.lock().unwrap();
+        let torn = faults.torn;
+        match &mut faults.room {
             Some(room) if *room < bytes.len() => {
                 self.file.write_all(&bytes[..*room])?;
                 *room = 0;
-                Err(io::ErrorKind::StorageFull.into())
+                if torn {
+                    Err(io::Error::other("the disk failed"))
+                } else {
+                    Err(io::ErrorKind::StorageFull.into())
+                }
             }
             Some(room) => {
                 *room -= bytes.len();
@@ -94,6 +110,10 @@ impl Sink for Faulty {
             }
             None => self.file.write_all(bytes),
         }
+    }
+
+    fn truncate(&mut self, length: u64) -> io::Result<()> {
+        Sink::truncate(&mut self.file, length)
     }
 
     fn sync(&mut self) -> io::Result<()> {

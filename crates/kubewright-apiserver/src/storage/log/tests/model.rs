@@ -84,7 +84,7 @@ proptest! {
                 Step::Crash { lost, torn } => {
                     server.sync().unwrap();
                     // Shorter than any frame, so none of it is recovered.
-                    server.disk.fill_up(torn);
+                    server.disk.tear(torn);
                     for value in 0..lost {
                         server.put("pods", "a", value);
                     }

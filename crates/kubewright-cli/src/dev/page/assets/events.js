@@ -1,8 +1,8 @@
 // Events, newest first.
 
-import { model } from "./model.js";
+import { isCustom, model } from "./model.js";
 import { NewestFirst } from "./newest.js";
-import { ageOf, badge, el, fullName, matches, named } from "./view.js";
+import { ageOf, el, fullName, fullNamed, kindBadge, matches } from "./view.js";
 
 const searchText = (event) =>
   `${event.type} ${event.reason} ${event.message} ${event.object.kind} ${fullName(event.object)} ${event.source}`;
@@ -16,11 +16,13 @@ export const eventsOf = (object) => (event) =>
     ? event.object.id === object.id
     : event.object.kind === object.kind && event.object.name === object.name && event.object.namespace === object.namespace;
 
+const second = (event) => Math.floor(event.since / 1000);
+
 export class EventList extends NewestFirst {
   fill = fill;
 
-  constructor(list, onOpen) {
-    super(list);
+  constructor(list, onOpen, options) {
+    super(list, options);
     list.addEventListener("click", (event) => {
       const id = event.target.closest(".line")?.dataset.object;
       if (id && model.object.has(id)) onOpen(id);
@@ -31,8 +33,9 @@ export class EventList extends NewestFirst {
     return model.event.values();
   }
 
+  /** Some times have fractions of a second and others do not, so the resource version decides within a second. */
   compare(a, b) {
-    return b.since - a.since || b.version - a.version;
+    return second(b) - second(a) || b.version - a.version || (a.id < b.id ? -1 : 1);
   }
 }
 
@@ -48,8 +51,8 @@ function fill(item, event) {
   line.title = `${event.object.kind} ${fullName(event.object)}${event.source ? `, reported by ${event.source}` : ""}`;
   line.replaceChildren(
     el("span", { className: "c-age" }, ageOf(event.since)),
-    el("span", { className: "reason" }, el("span", { className: "sort" }, warning ? "▲" : "·"), el("span", { className: "sr" }, `${event.type} `), el("span", { className: "ellipsis" }, event.reason)),
-    el("span", { className: "what" }, badge(event.object.kind, model.object.get(event.object.id)?.custom), named(event.object.name)),
+    el("span", { className: "reason" }, el("span", { className: "sort" }, warning ? "▲" : "·"), el("span", { className: "sr" }, `${event.type} `), el("span", { className: "full" }, event.reason)),
+    el("span", { className: "what" }, kindBadge(event.object.kind, isCustom(event.object)), fullNamed(event.object)),
     el("span", { className: "message" }, event.message),
     el("span", { className: "times" }, event.count > 1 ? `×${event.count}` : ""));
 }

@@ -1,7 +1,7 @@
 // The client-side model: entries by topic and ID. Views subscribe and are called once per frame with the changes.
 // A lost stream resumes at its position; the server sends a reset if that is not possible.
 
-const topics = ["status", "operator", "object", "event", "reconcile", "queue"];
+const topics = ["status", "operator", "object", "event", "reconcile", "queue", "review", "log", "build"];
 const empty = () => Object.fromEntries(topics.map((topic) => [topic, new Map()]));
 const nothing = () => Object.fromEntries(topics.map((topic) => [topic, new Set()]));
 
@@ -12,7 +12,7 @@ export const model = {
   /** Whether the initial state is complete. */
   ready: false,
   get cluster() {
-    return this.status.get("") ?? { discovered: false, listing: 0, forbidden: [], unreadable: {}, lost: null };
+    return this.status.get("") ?? { discovered: false, listing: 0, forbidden: [], unreadable: {}, lost: null, rejected: [], kubectl: "kubectl" };
   },
 };
 
@@ -23,6 +23,9 @@ const identify = {
   event: (entry) => entry.id,
   reconcile: (entry) => entry.id,
   queue: (entry) => entry.controller,
+  review: (entry) => entry.id,
+  log: (entry) => entry.id,
+  build: () => "",
 };
 
 /** Adds the time as a number, which is read often. */
@@ -30,7 +33,20 @@ const complete = {
   object: (entry) => { entry.since = Date.parse(entry.created) || entry.changed; },
   event: (entry) => { entry.since = Date.parse(entry.at) || 0; },
   reconcile: (entry) => { entry.since = Date.parse(entry.at) || 0; },
+  review: (entry) => { entry.since = Date.parse(entry.at) || 0; },
 };
+
+const customKinds = new Map();
+
+/** Whether a kind is custom. If the object is deleted, another object of its kind is used. */
+export function isCustom({ kind }) {
+  if (!customKinds.has(kind)) {
+    for (const object of model.object.values()) {
+      if (object.kind === kind) customKinds.set(kind, object.custom);
+    }
+  }
+  return customKinds.get(kind) ?? true;
+}
 
 const subscribers = [];
 let changed = nothing();

@@ -12,11 +12,15 @@ const STEP = 200;
 export class NewestFirst {
   #list;
   #shown = new Map();
-  #limit = STEP;
+  #limit;
+  #pages;
   #older = el("button", { className: "older", type: "button" });
 
-  constructor(list) {
+  /** `limit` shows only the newest entries. */
+  constructor(list, { limit } = {}) {
     this.#list = list;
+    this.#limit = limit ?? STEP;
+    this.#pages = limit === undefined;
     roving(list, ".line");
     this.#older.addEventListener("click", () => {
       this.#limit += STEP;
@@ -62,7 +66,7 @@ export class NewestFirst {
       if (place !== shown.item) this.#list.insertBefore(shown.item, place);
       before = shown.item;
     }
-    if (all.length > top.length) {
+    if (this.#pages && all.length > top.length) {
       this.#older.textContent = `Show ${Math.min(STEP, all.length - top.length)} older`;
       this.#list.append(this.#older);
     } else {

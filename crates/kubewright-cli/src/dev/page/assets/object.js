@@ -1,33 +1,51 @@
-// The object pane: YAML with the last change, conditions, events and reconciles.
+// The object pane: overview, YAML with the last change, reconciles, events, admission reviews, logs and graph.
 
 import { EventList, eventsOf } from "./events.js";
+import * as failures from "./failures.js";
+import { drawGraph } from "./graph.js";
+import { LogList, logsOf } from "./logs.js";
 import { model } from "./model.js";
+import { drawChange, drawCommands, drawConditions, drawWrites } from "./overview.js";
 import { ReconcileList, reconcilesOf } from "./reconciles.js";
-import { $, age, ageOf, badge, conditionMark, el, say, setState } from "./view.js";
+import { ReviewList, reviewsOf } from "./reviews.js";
+import { $, age, ageOf, badge, el, say, setState } from "./view.js";
 
 /** Lines rendered initially: CRDs have tens of thousands. */
 const LINES = 2000;
 
 const pane = $("object");
-const parts = ["yaml", "conditions", "events", "reconciles"];
+const parts = ["overview", "yaml", "reconciles", "events", "reviews", "logs", "graph"];
+/** Entries of each list in the overview. */
+const NEWEST = 5;
 
 let id = null;
-let part = "yaml";
+let part = "overview";
 let detail = null;
 let allLines = false;
 let asking = false;
 let again = false;
-let events;
-let reconciles;
+let lists = {};
 let onOpen;
+
+const filters = { events: eventsOf, reconciles: reconcilesOf, reviews: reviewsOf, logs: logsOf };
 
 export function setUp(open, close) {
   onOpen = open;
-  events = new EventList($("object-events").querySelector("ul"), open);
-  reconciles = new ReconcileList($("object-reconciles").querySelector("ul"));
+  const list = (name) => $(name).querySelector("ul");
+  const toReconcile = (reconcile) => {
+    choose("reconciles");
+    showReconcile(reconcile);
+  };
+  const actions = { onObject: open, onReconcile: toReconcile };
+  const brief = { limit: NEWEST };
+  lists = {
+    events: [new EventList(list("object-events"), open), new EventList($("overview-events"), open, brief)],
+    reconciles: [new ReconcileList(list("object-reconciles"), actions), new ReconcileList($("overview-reconciles"), actions, brief)],
+    reviews: [new ReviewList(list("object-reviews")), new ReviewList($("overview-reviews"), brief)],
+    logs: [new LogList(list("object-logs"), toReconcile)],
+  };
   $("object-close").addEventListener("click", close);
   $("object-change").addEventListener("click", () => {
-    choose("yaml");
     nextChange(true);
   });
   const tabs = parts.map((name) => $(`part-${name}`));
@@ -50,7 +68,9 @@ export function show(next) {
     detail = null;
     allLines = false;
     $("object-yaml").replaceChildren();
+    for (const name of ["change", "conditions", "writes"]) $(`overview-${name}`).replaceChildren();
     $("object-yaml").scrollTop = 0;
+    $("object-overview").scrollTop = 0;
   }
   id = next;
   pane.hidden = id === null;
@@ -76,14 +96,36 @@ export function update(itself) {
   }
   setState($("object-state"), object.readiness.level, object.readiness.word || "no status");
   drawPath(object);
-  count("part-conditions", object.conditions.length);
-  count("part-events", events.show(eventsOf(object)));
-  count("part-reconciles", reconciles.show(reconcilesOf(object)));
-  for (const name of ["events", "reconciles"]) {
-    const panel = $(`object-${name}`);
-    panel.querySelector(".empty").hidden = panel.querySelector("li") !== null;
+  for (const [name, filter] of Object.entries(filters)) {
+    const [full, brief] = lists[name];
+    const number = full.show(filter(object));
+    count(`part-${name}`, number);
+    $(`object-${name}`).querySelector(".empty").hidden = number > 0;
+    if (!brief) continue;
+    brief.show(filter(object));
+    $(`overview-${name}-title`).hidden = number === 0;
   }
+  drawCommands(object);
+  if (part === "graph") drawGraph(id, $("object-graph"), onOpen);
+  showFailure(object);
   if (itself) ask();
+}
+
+/** A failed reconcile of the object, with the time of the next attempt. */
+function showFailure(object) {
+  const failure = failures.of(object);
+  const note = $("object-failure");
+  note.hidden = !failure;
+  if (!failure) return;
+  setState($("object-state"), "bad", `Failing, ${failures.retryText(failure)}`);
+  say(note, failure.reconcile.error ?? failure.reconcile.outcome);
+}
+
+/** Expands a reconcile in the list. */
+function showReconcile(reconcile) {
+  const item = lists.reconciles[0].toggle(reconcile, true);
+  item?.scrollIntoView({ block: "nearest" });
+  item?.querySelector(".line").focus();
 }
 
 function count(tab, number) {
@@ -120,8 +162,9 @@ function choose(next) {
     const is = name === part;
     $(`part-${name}`).setAttribute("aria-selected", String(is));
     $(`part-${name}`).tabIndex = is ? 0 : -1;
-    $(`object-${name}`).hidden = !is;
+    $(`object-${name}`).classList.toggle("chosen", is);
   }
+  if (part === "graph" && id !== null) drawGraph(id, $("object-graph"), onOpen);
 }
 
 /** Sends one request at a time, and another one if the object changed meanwhile. */
@@ -181,11 +224,15 @@ function draw() {
   change.hidden = changes[1] + changes[-1] === 0;
   change.dataset.changes = [changes[1] ? `+${changes[1]}` : "", changes[-1] ? `−${changes[-1]}` : ""].join(" ").trim();
   tick();
-  drawConditions();
+  drawChange(detail, lineOf);
+  drawConditions(detail);
+  drawWrites(detail);
 }
 
-/** Updates the age in the change button. */
+/** Updates the age in the change button, and the time until the next attempt. */
 export function tick() {
+  const object = model.object.get(id);
+  if (object) showFailure(object);
   if (!detail) return;
   const change = $("object-change");
   say(change, `Changed ${age(detail.changed)} ago: ${change.dataset.changes}`);
@@ -217,26 +264,16 @@ function valueOf(text) {
   return el("span", { className: "s" }, text);
 }
 
-function drawConditions() {
-  const holder = $("object-conditions");
-  if (!detail.conditions.length) {
-    holder.replaceChildren(el("p", { className: "empty" }, "No conditions."));
-    return;
-  }
-  const head = el("tr", {}, ...["Condition", "Status", "Reason", "Message", "Since"].map((name) => el("th", { scope: "col" }, name)));
-  const body = el("tbody", {});
-  for (const condition of detail.conditions) {
-    const since = Date.parse(condition.lastTransitionTime);
-    const status = el("td", { className: "condition" }, `${conditionMark(condition.status)} ${condition.status}`);
-    status.dataset.status = condition.status;
-    body.append(el("tr", {}, el("th", { scope: "row" }, condition.type ?? ""), status, el("td", {}, condition.reason ?? ""),
-      el("td", {}, condition.message ?? ""), el("td", {}, since ? ageOf(since) : "")));
-  }
-  holder.replaceChildren(el("table", { className: "conditions" }, el("thead", {}, head), body));
+/** Shows the graph of the object. */
+export function showGraph() {
+  if (id === null) return;
+  choose("graph");
+  $("part-graph").focus();
 }
 
 /** Scrolls to the next changed line. */
 export function nextChange(first = false) {
+  choose(part === "overview" && $("object-yaml").checkVisibility() ? part : "yaml");
   const yaml = $("object-yaml");
   const marked = [...yaml.querySelectorAll("[data-mark]")];
   if (!marked.length) return;

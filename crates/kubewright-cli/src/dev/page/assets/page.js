@@ -1,15 +1,22 @@
 // Connects the model to the views, and keys and buttons to actions.
 
+import * as build from "./build.js";
 import { EventList, eventFilter } from "./events.js";
+import * as failures from "./failures.js";
+import { drawLanes } from "./lanes.js";
+import { LogList, logFilter } from "./logs.js";
 import { connect, model, subscribe } from "./model.js";
 import * as pane from "./object.js";
-import { ReconcileList, drawLanes, reconcileFilter } from "./reconciles.js";
+import { ReconcileList, reconcileFilter } from "./reconciles.js";
+import { ReviewList, reviewFilter } from "./reviews.js";
 import * as tree from "./tree.js";
 import { $, el, say, setState, tick } from "./view.js";
 
 const look = { words: [], namespace: "", plumbing: false };
 const events = new EventList($("event-list"), (id) => open(id));
-const reconciles = new ReconcileList($("reconcile-list"));
+const reconciles = new ReconcileList($("reconcile-list"), { onObject: (id) => open(id), onReconcile: showReconcile });
+const reviews = new ReviewList($("review-list"));
+const logs = new LogList($("log-list"), showReconcile);
 
 // --- Views ---------------------------------------------------------------------------------------------------------
 
@@ -20,38 +27,43 @@ function showObjects() {
   say($("tab-objects").querySelector("b"), text);
 }
 
-function showEvents() {
-  const number = events.show(eventFilter(look.words, look.namespace));
-  say($("events-count"), String(number));
-  say($("tab-events").querySelector("b"), String(number));
-  const note = $("events-empty");
+/** Shows a list with its number in both tab bars, or why it is empty. */
+function showList(name, list, filter, all, nothing) {
+  const number = list.show(filter(look.words, look.namespace));
+  say($(`${name}-count`), String(number));
+  say($(`tab-${name}`).querySelector("b"), String(number));
+  const note = $(`${name}-empty`);
   note.hidden = number > 0;
-  say(note, model.event.size ? "Nothing matches the filter." : "No events yet.");
+  say(note, all.size ? "Nothing matches the filter." : nothing);
 }
 
+const showEvents = () => showList("events", events, eventFilter, model.event, "No events yet.");
+
+const showReviews = () =>
+  showList("reviews", reviews, reviewFilter, model.review, "No reviews yet. Calls of the operator's webhooks appear here.");
+
+const showLogs = () => showList("logs", logs, logFilter, model.log, "No output of the operator yet.");
+
 function showReconciles() {
-  const number = reconciles.show(reconcileFilter(look.words, look.namespace));
-  say($("reconciles-count"), String(number));
-  say($("tab-reconciles").querySelector("b"), String(number));
-  const note = $("reconciles-empty");
-  note.hidden = number > 0;
   const waiting = model.operator.size
     ? "The operator is connected and has not reconciled anything yet."
     : "No operator is connected yet. Reconciles appear here once it runs.";
-  say(note, model.reconcile.size ? "Nothing matches the filter." : waiting);
+  showList("reconciles", reconciles, reconcileFilter, model.reconcile, waiting);
 }
 
-function showLanes() {
-  drawLanes(Number($("window").value), (id) => {
-    view("reconciles");
-    const item = reconciles.toggle(id, true);
-    item?.scrollIntoView({ block: "nearest" });
-    item?.querySelector(".line").focus();
-  });
+/** Expands a reconcile in the list. */
+function showReconcile(id) {
+  if (pane.shown() !== null) open(null);
+  view("reconciles");
+  const item = reconciles.toggle(id, true);
+  item?.scrollIntoView({ block: "nearest" });
+  item?.querySelector(".line").focus();
 }
+
+const showLanes = () => drawLanes(Number($("window").value), showReconcile);
 
 function showStatus() {
-  const { lost, discovered, listing, forbidden, unreadable, full, kinds } = model.cluster;
+  const { lost, discovered, listing, forbidden, unreadable, full, kinds, rejected } = model.cluster;
   const cluster = $("cluster");
   const problems = Object.keys(unreadable).length;
   cluster.title = "";
@@ -74,18 +86,29 @@ function showStatus() {
     problems ? `${problems} ${problems === 1 ? "kind" : "kinds"} cannot be listed` : "",
     forbidden.length ? `${forbidden.length} ${forbidden.length === 1 ? "kind is" : "kinds are"} forbidden` : "",
     full ? "too many objects; some are not shown" : "",
+    rejected.length ? `${rejected.join(", ")} was rejected: only the operator that kubewright dev starts can connect` : "",
   ].filter(Boolean);
   const note = $("notes");
   say(note, notes.join(" · "));
   note.title = [...Object.entries(unreadable).map(([kind, why]) => `${kind}: ${why}`), ...forbidden].join("\n");
 
+  showOperator();
+}
+
+function showOperator() {
   const all = [...model.operator.values()].sort((a, b) => (a.at < b.at ? 1 : -1));
   const operator = all.find((one) => one.connected) ?? all[0];
   const label = $("operator");
-  if (!operator) setState(label, "unknown", "No operator");
-  else if (operator.connected) setState(label, "good", operator.name);
-  else setState(label, "waiting", `${operator.name} stopped`);
+  const failing = failures.all();
   label.title = operator?.connected ? `process ${operator.pid}` : "";
+  if (!operator) setState(label, "unknown", "No operator");
+  else if (!operator.connected) setState(label, "waiting", `${operator.name} stopped`);
+  else if (!failing.length) setState(label, "good", operator.name);
+  else {
+    const next = failing.filter((one) => one.retry !== null).sort((a, b) => a.retry - b.retry)[0] ?? failing[0];
+    setState(label, "bad", `${operator.name}: ${failing.length} failing, ${failures.retryText(next)}`);
+    label.title = failing.slice(0, 20).map(failures.describe).join("\n");
+  }
 }
 
 function showNamespaces() {
@@ -105,23 +128,32 @@ function showNamespaces() {
 
 subscribe((changed, everything) => {
   const has = (topic) => everything || changed[topic].size > 0;
-  if (has("status") || has("operator")) showStatus();
+  if (has("reconcile")) tree.showFailures(failures.update());
+  if (has("status") || has("operator") || has("reconcile")) showStatus();
+  if (has("build")) build.show();
   if (has("object")) {
-    showNamespaces();
-    showObjects();
+    if (everything || !tree.patch(changed.object)) {
+      showNamespaces();
+      showObjects();
+    }
     if (!everything) tree.flash(changed.object);
   }
   if (has("event")) showEvents();
-  if (has("reconcile")) showReconciles();
+  if (has("reconcile") || has("log")) showReconciles();
+  if (has("review")) showReviews();
+  if (has("log")) showLogs();
   if (has("reconcile") || has("queue") || has("operator")) showLanes();
   if (everything) openFromAddress();
   const itself = everything || changed.object.has(pane.shown());
-  if (itself || has("event") || has("reconcile")) pane.update(itself);
+  if (itself || ["event", "reconcile", "review", "log"].some(has)) pane.update(itself);
 });
 
 setInterval(() => {
   tick();
+  tree.tick();
   pane.tick();
+  showOperator();
+  build.show();
   showLanes();
 }, 1000);
 
@@ -164,6 +196,8 @@ function filter() {
   showObjects();
   showEvents();
   showReconciles();
+  showReviews();
+  showLogs();
 }
 
 $("filter").addEventListener("input", filter);
@@ -206,12 +240,21 @@ function nextTheme() {
 $("theme").addEventListener("click", nextTheme);
 $("help").addEventListener("click", () => $("keys").showModal());
 
-const views = ["objects", "reconciles", "events"];
+const views = ["objects", "reconciles", "events", "reviews", "logs"];
+/** Views that share a panel in wide windows. */
+const shared = ["events", "reviews", "logs"];
 
 /** Narrow windows show one view at a time. */
 function view(name) {
   document.body.dataset.view = name;
   for (const one of views) $(`tab-${one}`).setAttribute("aria-selected", String(one === name));
+  if (!shared.includes(name)) return;
+  for (const one of shared) {
+    const is = one === name;
+    $(`more-${one}`).setAttribute("aria-selected", String(is));
+    $(`more-${one}`).tabIndex = is ? 0 : -1;
+    $(one).hidden = !is;
+  }
 }
 
 for (const name of views) {
@@ -221,11 +264,25 @@ for (const name of views) {
   });
 }
 
-const places = {
-  1: () => $("tree"),
-  2: () => $("reconcile-list").querySelector('.line[tabindex="0"]'),
-  3: () => $("event-list").querySelector('.line[tabindex="0"]'),
-};
+shared.forEach((name, at) => {
+  const tab = $(`more-${name}`);
+  tab.addEventListener("click", () => view(name));
+  tab.addEventListener("keydown", (event) => {
+    const step = { ArrowRight: 1, ArrowLeft: -1 }[event.key];
+    if (!step) return;
+    event.preventDefault();
+    const to = shared[(at + step + shared.length) % shared.length];
+    view(to);
+    $(`more-${to}`).focus();
+  });
+});
+
+$("operator").addEventListener("click", () => {
+  const [failure] = failures.all();
+  if (failure) showReconcile(failure.reconcile.id);
+});
+
+const lists = { reconciles: "reconcile-list", events: "event-list", reviews: "review-list", logs: "log-list" };
 
 addEventListener("keydown", (event) => {
   if (event.ctrlKey || event.metaKey || event.altKey || $("keys").open) return;
@@ -246,22 +303,27 @@ addEventListener("keydown", (event) => {
     "?": () => $("keys").showModal(),
     t: nextTheme,
     n: () => pane.nextChange(),
+    g: () => pane.showGraph(),
   };
-  for (const at of Object.keys(places)) {
-    actions[at] = () => {
-      if (at !== "1" && pane.shown() !== null) open(null);
-      view(views[at - 1]);
-      places[at]()?.focus();
+  views.forEach((name, at) => {
+    actions[at + 1] = () => {
+      if (at > 0 && pane.shown() !== null) open(null);
+      view(name);
+      const place = at === 0 ? $("tree") : $(lists[name]).querySelector('.line[tabindex="0"]');
+      place?.focus();
     };
-  }
+  });
   if (!(event.key in actions)) return;
   event.preventDefault();
   actions[event.key]();
 });
 
+build.setUp();
 showTheme();
 showStatus();
 showObjects();
 showEvents();
 showReconciles();
+showReviews();
+showLogs();
 connect();

@@ -1,18 +1,20 @@
-// Reconciles: a timeline per controller with the depth of its queue, and a list with cause, calls and outcome.
+// Reconciles: a list with cause, calls, logs and outcome.
 
-import { model } from "./model.js";
+import { logLines, logsOfReconcile } from "./logs.js";
+import { isCustom, model } from "./model.js";
 import { NewestFirst } from "./newest.js";
-import { $, age, badge, clock, duration, el, exactly, fullName, matches, named, say, state, svg } from "./view.js";
-
-const LANE = 26;
+import { age, clock, duration, el, exactly, fullName, fullNamed, kindBadge, matches, state } from "./view.js";
+import { explain } from "./why.js";
 
 const levels = { done: "good", requeue: "good", backoff: "waiting", interrupted: "waiting", unknown: "unknown" };
-const levelOf = (reconcile) => (reconcile.outcome ? (levels[reconcile.outcome] ?? "bad") : "running");
+export const levelOf = (reconcile) => (reconcile.outcome ? (levels[reconcile.outcome] ?? "bad") : "running");
 
-function outcomeOf(reconcile) {
+export function outcomeOf(reconcile) {
   const { outcome, after } = reconcile;
   if (!outcome) return "running";
-  return after ? `${outcome} ${after < 1 ? duration(after * 1000) : age(0, after * 1000)}` : outcome;
+  if (!after) return outcome;
+  const later = after < 1 ? duration(after * 1000) : age(0, after * 1000);
+  return levelOf(reconcile) === "bad" ? `${outcome}, retry ${later}` : `${outcome} ${later}`;
 }
 
 const verbs = {
@@ -34,9 +36,9 @@ export function causeText(cause, reconcile) {
 /** The short form: the kind is a badge, and "changed" is omitted. */
 function causeLine(cause, reconcile) {
   const text = causeText(cause, reconcile);
-  if (!cause.kind) return [el("span", { className: "ellipsis" }, text)];
+  if (!cause.kind) return [el("span", { className: "full" }, text)];
   const short = text.slice(cause.kind.length).replace(/ changed: /, ": ").replace(/^: /, "");
-  return [badge(cause.kind, isCustom(cause)), el("span", { className: "sr" }, cause.kind), el("span", { className: "ellipsis", title: text }, short.trim())];
+  return [kindBadge(cause.kind, isCustom(cause)), el("span", { className: "full", title: text }, short.trim())];
 }
 
 const searchText = (reconcile) =>
@@ -45,14 +47,16 @@ const searchText = (reconcile) =>
 
 /** A list of expandable reconciles. */
 export class ReconcileList extends NewestFirst {
-  fill = fill;
+  fill = (item, reconcile, open) => fill(item, reconcile, open, this.actions);
   #open = new Set();
 
-  constructor(list) {
-    super(list);
+  /** `actions` has `onObject` and `onReconcile`, called with the ID of a link. */
+  constructor(list, actions, options) {
+    super(list, options);
+    this.actions = actions;
     list.addEventListener("click", (event) => {
       const item = event.target.closest("li");
-      if (event.target.closest(".line") && item?.dataset.id) this.toggle(item.dataset.id);
+      if (event.target.closest(".line") && item?.dataset.id) this.toggle(item.dataset.id)?.scrollIntoView({ block: "nearest" });
     });
   }
 
@@ -64,9 +68,9 @@ export class ReconcileList extends NewestFirst {
     return b.number - a.number;
   }
 
-  /** Whether it is expanded. */
+  /** Whether it is expanded, and its log lines, which can arrive later. */
   state(reconcile) {
-    return this.#open.has(reconcile.id);
+    return this.#open.has(reconcile.id) ? 1 + logsOfReconcile(reconcile).length : 0;
   }
 
   toggle(id, open = !this.#open.has(id)) {
@@ -78,21 +82,21 @@ export class ReconcileList extends NewestFirst {
 }
 
 /** Updates the line in place, which keeps the focus. */
-function fill(item, reconcile, open) {
+function fill(item, reconcile, open, actions) {
   let line = item.querySelector(".line");
   if (!line) {
     line = el("button", { className: "line reconcile-grid", type: "button", tabIndex: -1 });
     item.append(line);
   }
   item.dataset.level = levelOf(reconcile);
-  line.setAttribute("aria-expanded", String(open));
+  line.setAttribute("aria-expanded", String(Boolean(open)));
   const [cause, ...others] = reconcile.causes;
   const extra = others.length + reconcile.more_causes;
   const calls = reconcile.calls.length + reconcile.more;
   const failed = reconcile.calls.some((call) => call.error || call.status >= 400);
   line.replaceChildren(
     el("span", { className: "clock" }, clock(reconcile.since)),
-    el("span", { className: "what", title: `${reconcile.kind} ${fullName(reconcile)}` }, reconcile.kind ? badge(reconcile.kind, isCustom(reconcile)) : null, named(reconcile.name)),
+    el("span", { className: "what" }, reconcile.kind ? kindBadge(reconcile.kind, isCustom(reconcile)) : null, fullNamed(reconcile)),
     el("span", { className: "cause" }, ...(cause ? causeLine(cause, reconcile) : ["unknown cause"]), extra ? el("span", { className: "extra" }, `+${extra}`) : null),
     el("span", { className: "calls", title: failed ? "a call failed" : "" }, `${calls} ${calls === 1 ? "call" : "calls"}${failed ? " !" : ""}`),
     el("span", { className: "took" }, duration(reconcile.ms)),
@@ -100,25 +104,14 @@ function fill(item, reconcile, open) {
   item.querySelector(".error")?.remove();
   item.querySelector(".inside")?.remove();
   if (reconcile.error) item.append(el("p", { className: "error" }, reconcile.error));
-  if (open) item.append(inside(reconcile));
+  if (open) item.append(inside(reconcile, actions));
 }
 
-const customKinds = new Map();
-
-/** If the object is deleted, another object of its kind is used. */
-function isCustom({ kind }) {
-  if (!customKinds.has(kind)) {
-    for (const object of model.object.values()) {
-      if (object.kind === kind) customKinds.set(kind, object.custom);
-    }
-  }
-  return customKinds.get(kind) ?? true;
-}
-
-function inside(reconcile) {
+function inside(reconcile, actions) {
   const facts = [
     ["Controller", reconcile.controller],
     ["Object", `${reconcile.kind} ${fullName(reconcile)}`.trim()],
+    ["Reconcile ID", reconcile.id.slice(reconcile.id.indexOf(":") + 1)],
     ["Started", exactly(reconcile.since)],
     ["Waited", duration(reconcile.waited)],
     reconcile.attempt ? ["Attempt", String(reconcile.attempt + 1)] : null,
@@ -130,7 +123,13 @@ function inside(reconcile) {
   for (const cause of reconcile.causes) causes.append(el("div", {}, causeText(cause, reconcile)));
   if (reconcile.more_causes) causes.append(el("div", {}, `and ${reconcile.more_causes} more`));
   list.append(causes);
-  return el("div", { className: "inside" }, list, callsOf(reconcile));
+  const why = el("div", { className: "why-chain" });
+  explain(reconcile, why, actions);
+  const lines = logsOfReconcile(reconcile);
+  return el("div", { className: "inside" }, list,
+    el("h3", {}, "Why it ran"), why,
+    el("h3", {}, "API calls"), callsOf(reconcile),
+    ...(lines.length ? [el("h3", {}, "Log"), logLines(lines)] : []));
 }
 
 function callsOf(reconcile) {
@@ -165,109 +164,6 @@ function callsOf(reconcile) {
 function pathOf(path) {
   const parts = path.split(/(?<=[/?&])/);
   return el("code", {}, ...parts.flatMap((part) => [part, document.createElement("wbr")]));
-}
-
-const lanes = new Map();
-
-/** Draws the timelines, once per second. */
-export function drawLanes(seconds, onPick) {
-  const holder = $("lanes");
-  const byController = new Map();
-  for (const operator of model.operator.values()) for (const name of operator.controllers) byController.set(name, []);
-  for (const name of model.queue.keys()) byController.set(name, []);
-  for (const reconcile of model.reconcile.values()) {
-    if (!byController.has(reconcile.controller)) byController.set(reconcile.controller, []);
-    byController.get(reconcile.controller).push(reconcile);
-  }
-  for (const [name, lane] of lanes) {
-    if (byController.has(name)) continue;
-    lane.element.remove();
-    lanes.delete(name);
-  }
-  const now = Date.now();
-  for (const name of [...byController.keys()].sort()) {
-    if (!lanes.has(name)) lanes.set(name, makeLane(name, holder, onPick));
-    drawLane(lanes.get(name), byController.get(name), now, seconds);
-  }
-}
-
-function makeLane(name, holder, onPick) {
-  const chart = svg("svg", { class: "timeline", role: "img", height: LANE });
-  const depth = el("b", {});
-  const active = el("span", { className: "active" });
-  const spark = svg("svg", { class: "spark", role: "img", width: 72, height: 20 });
-  const element = el("div", { className: "lane" },
-    el("span", { className: "controller ellipsis", title: name }, name),
-    chart,
-    el("span", { className: "queue" }, spark, el("span", { className: "numbers" }, depth, " queued", active)));
-  chart.addEventListener("click", (event) => {
-    const id = event.target.dataset?.id;
-    if (id) onPick(id);
-  });
-  holder.append(element);
-  const lane = { name, element, chart, depth, active, spark, bars: new Map(), width: 0 };
-  new ResizeObserver(([entry]) => { lane.width = entry.contentRect.width; }).observe(chart);
-  return lane;
-}
-
-function drawLane(lane, reconciles, now, seconds) {
-  const width = lane.width || lane.chart.clientWidth;
-  const from = now - seconds * 1000;
-  const inSight = reconciles.filter((reconcile) => reconcile.since + (reconcile.ms ?? 0) >= from).slice(-400);
-  const keep = new Set();
-  for (const reconcile of inSight) {
-    keep.add(reconcile.id);
-    let bar = lane.bars.get(reconcile.id);
-    if (!bar) {
-      bar = svg("rect", { rx: 1.5 }, svg("title"));
-      bar.dataset.id = reconcile.id;
-      lane.bars.set(reconcile.id, bar);
-      lane.chart.append(bar);
-    }
-    const level = levelOf(reconcile);
-    const ends = reconcile.outcome ? reconcile.since + (reconcile.ms ?? 0) : now;
-    const x = ((reconcile.since - from) / (seconds * 1000)) * width;
-    const wide = Math.max(3, ((ends - reconcile.since) / (seconds * 1000)) * width);
-    // Failures are taller, so that they are visible without color.
-    const tall = level === "bad" ? LANE - 4 : level === "good" || level === "unknown" ? 12 : 16;
-    bar.setAttribute("class", level);
-    bar.setAttribute("x", Math.min(x, width - wide).toFixed(1));
-    bar.setAttribute("width", wide.toFixed(1));
-    bar.setAttribute("y", (LANE - tall) / 2);
-    bar.setAttribute("height", tall);
-    say(bar.firstChild, `${fullName(reconcile)}: ${outcomeOf(reconcile)} ${duration(reconcile.ms)}`);
-  }
-  for (const [id, bar] of lane.bars) {
-    if (keep.has(id)) continue;
-    bar.remove();
-    lane.bars.delete(id);
-  }
-  const bad = inSight.filter((reconcile) => levelOf(reconcile) === "bad").length;
-  lane.chart.setAttribute("aria-label", `${lane.name}: ${inSight.length} reconciles, ${bad} failed`);
-  drawQueue(lane, model.queue.get(lane.name), now);
-}
-
-function drawQueue(lane, queue, now) {
-  const depth = queue?.depth ?? 0;
-  say(lane.depth, String(depth));
-  say(lane.active, ` · ${queue?.active ?? 0} active`);
-  const points = (queue?.history ?? []).map(([at, value]) => [Date.parse(at), value]);
-  const from = now - 60_000;
-  const top = Math.max(1, ...points.map(([, value]) => value));
-  const y = (value) => (18 - (value / top) * 16).toFixed(1);
-  const x = (at) => (Math.max(0, (at - from) / 60_000) * 72).toFixed(1);
-  let before = 0;
-  let path = "";
-  for (const [at, value] of points) {
-    path += path ? `H${x(at)}V${y(value)}` : `M0 ${y(before)}H${x(at)}V${y(value)}`;
-    before = value;
-  }
-  // If the operator has stopped, its queue is empty.
-  path += path ? `V${y(depth)}H72` : `M0 ${y(0)}H72`;
-  if (!lane.spark.firstChild) lane.spark.append(svg("path", { class: "area" }), svg("path", { class: "edge" }));
-  lane.spark.firstChild.setAttribute("d", `${path}V19H0Z`);
-  lane.spark.lastChild.setAttribute("d", path);
-  lane.spark.setAttribute("aria-label", `${lane.name}: ${depth} in the queue, at most ${top} in the last minute`);
 }
 
 /** The reconciles that match the filter. */

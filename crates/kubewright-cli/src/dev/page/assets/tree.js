@@ -1,10 +1,15 @@
 // The tree of objects by owner. Only visible rows are rendered, so that it scales to thousands of objects.
 
+import * as failures from "./failures.js";
 import { model } from "./model.js";
-import { $, ageOf, badge, conditionMark, el, matches, named, state } from "./view.js";
+import { shorten, widthOf } from "./names.js";
+import { $, ageOf, badge, conditionMark, el, fullName, matches, say, state } from "./view.js";
 
 /** Row height, as in page.css. */
 const ROW = 28;
+/** Width of indentation per level, and of toggle and badge. */
+const INDENT = 18;
+const CHROME = 14 + 26 + 3 * 7;
 /** Rows rendered beyond the visible area. */
 const SPARE = 12;
 
@@ -47,6 +52,7 @@ let active = null;
 let opened = null;
 let look = { words: [], namespace: "", plumbing: false };
 let onOpen = () => {};
+let nameWidth = 300;
 
 /** The focused object. */
 export const activeObject = () => active;
@@ -54,7 +60,12 @@ export const activeObject = () => active;
 export function setUp(open) {
   onOpen = open;
   tree.addEventListener("scroll", draw, { passive: true });
-  new ResizeObserver(draw).observe(tree);
+  new ResizeObserver(() => {
+    // Names are cut to the width of the column.
+    nameWidth = $("objects").querySelector(".columns > span").clientWidth - CHROME;
+    clear();
+    draw();
+  }).observe(tree);
   tree.addEventListener("keydown", key);
   tree.addEventListener("focus", () => {
     if (!active && rows.length) move(0);
@@ -135,6 +146,55 @@ export function rebuild(next = look) {
   return { found, of: objects.length };
 }
 
+/**
+ * Replaces changed objects in place if their position cannot have changed. Returns false if the tree must be rebuilt.
+ */
+export function patch(ids) {
+  if (look.words.length > 0 || look.namespace !== "") return false;
+  const changed = [];
+  for (const id of ids) {
+    const object = model.object.get(id);
+    const row = rows[index.get(id)];
+    if (!object || !row) return false;
+    const old = row.object;
+    const same = old.owners.join() === object.owners.join() && old.plumbing === object.plumbing && old.name === object.name;
+    if (!same) return false;
+    changed.push([row, object]);
+  }
+  for (const [row, object] of changed) {
+    object.rank = row.object.rank;
+    row.object = object;
+  }
+  draw();
+  return true;
+}
+
+/** Removes all rows, so that they are rendered again. */
+function clear() {
+  for (const { element } of shownRows.values()) element.remove();
+  shownRows.clear();
+}
+
+/** Renders again the rows of objects whose reconciles started or stopped to fail. */
+export function showFailures(keys) {
+  for (const [id, { element, object }] of shownRows) {
+    if (!keys.has(`${object.kind} ${object.namespace}/${object.name}`)) continue;
+    element.remove();
+    shownRows.delete(id);
+  }
+  draw();
+}
+
+/** Updates the time until the next attempt. */
+export function tick() {
+  for (const { element, object } of shownRows.values()) {
+    const failure = failures.of(object);
+    if (failure) say(element.querySelector(".state .say"), failing(failure));
+  }
+}
+
+const failing = (failure) => `Failing, ${failures.retryText(failure)}`;
+
 /** Highlights visible objects that just changed. */
 export function flash(ids) {
   if (matchMedia("(prefers-reduced-motion: reduce)").matches) return;
@@ -191,21 +251,31 @@ function rowElement({ object, level, parent, open, dim }) {
     condition.dataset.status = status;
     conditions.append(condition);
   }
-  const status = state(readiness.level, readiness.word);
-  if (!readiness.word) status.append(el("span", { className: "sr" }, "no status"));
+  const failure = failures.of(object);
+  const status = failure ? state("bad", failing(failure)) : state(readiness.level, readiness.word);
+  status.title = failure ? `${failure.reconcile.error ?? failure.reconcile.outcome}\n${readiness.word}` : readiness.word;
+  if (!failure && !readiness.word) status.append(el("span", { className: "sr" }, "no status"));
   const name = el("span", { className: "name" },
     el("span", { className: "twist", "aria-hidden": "true" }, parent ? "›" : ""),
-    badge(object.kind, object.custom),
-    el("span", { className: "what" }, named(object.name), el("span", { className: "kind ellipsis" }, object.kind)));
+    badge(object.kind, object.custom), named(object, level));
+  name.title = `${object.kind} ${fullName(object)}`;
   name.style.setProperty("--level", level);
   const row = el("div", { id: `o-${object.id}`, className: "row tree-grid", role: "treeitem", "aria-level": level },
     name, conditions, status,
-    el("span", { className: "c-namespace" }, object.namespace || "–"),
+    el("span", { className: "c-namespace", title: object.namespace }, object.namespace || "–"),
     el("span", { className: "c-age" }, ageOf(object.since)));
   row.dataset.id = object.id;
   row.classList.toggle("dim", dim);
   if (parent) row.setAttribute("aria-expanded", String(open));
   return row;
+}
+
+/** The name, cut between words if it must be, and the kind if all of it fits. */
+function named(object, level) {
+  const width = nameWidth - (level - 1) * INDENT;
+  const name = shorten(object.name, width);
+  const kind = widthOf(name) + widthOf(object.kind, 400) + 10 <= width ? el("span", { className: "kind" }, object.kind) : null;
+  return el("span", { className: "what" }, el("span", { className: "named" }, name), kind);
 }
 
 function toggle(id, open = collapsed.has(id)) {

@@ -84,6 +84,13 @@ function tone(kind, custom) {
   return Object.keys(tones).find((name) => tones[name].includes(kind)) ?? "other";
 }
 
+/** A badge with the whole kind, for lists. */
+export function kindBadge(kind, custom) {
+  const element = el("span", { className: "badge wide", title: kind }, kind);
+  element.dataset.tone = tone(kind, custom);
+  return element;
+}
+
 /** A badge with the kind's abbreviation. */
 export function badge(kind, custom) {
   const capitals = kind.replace(/[^A-Z]/g, "");
@@ -105,11 +112,23 @@ export function setState(element, level, word) {
   say(element.querySelector(".say"), word);
 }
 
-/** A name truncated in the middle, since generated names differ at the end. */
-export function named(name) {
-  const tail = name.length > 16 ? 6 : 0;
-  return el("span", { className: "named", title: name },
-    el("span", { className: "ellipsis" }, name.slice(0, name.length - tail)), tail ? el("span", {}, name.slice(-tail)) : null);
+/** A name that wraps in narrow columns. */
+export const fullNamed = (thing) => el("span", { className: "full named", title: `${thing.kind} ${fullName(thing)}`.trim() }, thing.name);
+
+/** A button that copies a text. */
+export function copyButton(text, label) {
+  const button = el("button", { className: "copy", type: "button", title: text, "aria-label": `Copy ${text}` }, label);
+  button.addEventListener("click", async () => {
+    try {
+      await navigator.clipboard.writeText(text);
+      button.textContent = "Copied";
+    } catch {
+      // Without permission, the text can be selected in the overview.
+      button.textContent = "Not allowed";
+    }
+    setTimeout(() => { button.textContent = label; }, 1500);
+  });
+  return button;
 }
 
 export const fullName = (thing) => (thing.namespace ? `${thing.namespace}/${thing.name}` : thing.name);

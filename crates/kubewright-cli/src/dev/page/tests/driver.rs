@@ -1,4 +1,5 @@
-//! A minimal WebDriver client for headless Chromium and ChromeDriver.
+//! A minimal WebDriver client for headless Chromium and ChromeDriver. Integration tests and benchmarks include this file
+//! as well.
 //!
 //! Written by hand, since it is a dozen JSON requests: existing crates bring a second HTTP client or a
 //! license that this repository does not accept. Each test has its own browser.
@@ -180,8 +181,18 @@ impl Browser {
 
     /// Emulates a light or dark system theme.
     pub(super) async fn prefer(&self, scheme: &str) {
-        let features = json!([{ "name": "prefers-color-scheme", "value": scheme }]);
+        self.prefer_feature("prefers-color-scheme", scheme).await;
+    }
+
+    /// Emulates a user preference.
+    pub(super) async fn prefer_feature(&self, name: &str, value: &str) {
+        let features = json!([{ "name": name, "value": value }]);
         self.devtools("Emulation.setEmulatedMedia", &json!({ "features": features })).await;
+    }
+
+    /// Runs a script in every page before its own scripts.
+    pub(super) async fn before_load(&self, script: &str) {
+        self.devtools("Page.addScriptToEvaluateOnNewDocument", &json!({ "source": script })).await;
     }
 
     async fn devtools(&self, command: &str, params: &Value) {

@@ -1,6 +1,4 @@
 //! A realistic page: an operator that reconciles a sample, with causes and calls.
-//!
-//! With `KUBEWRIGHT_PICTURES` set to a directory, the screenshots of the documentation are written there.
 
 use std::time::Duration;
 
@@ -33,58 +31,57 @@ async fn panels_keep_their_place_while_content_arrives() {
         // Ages update, and highlights end.
         browser.until("parseInt(document.querySelector('#rows .age').textContent) >= 3").await;
         browser.until("document.getAnimations().length === 0").await;
-        keep(browser, "dev-page-light").await;
 
         let view = "[...document.querySelectorAll('#rows .row')].find((row) => row.querySelector('.badge').title === 'MarkdownView')";
         browser.eval(&format!("{view}.click()")).await;
         browser.until("document.querySelectorAll('#object-yaml [data-mark]').length > 0").await;
-        browser.prefer("dark").await;
-        keep(browser, "dev-page-dark").await;
+        // The browser resolves the positions again.
+        browser.until("document.querySelector('#overview-change [data-mark]')").await;
     })
     .await;
 }
 
 /// Creates a sample, its children and its status.
-async fn play(world: &World, journal: &mut Journal) {
+pub(super) async fn play(world: &World, journal: &mut Journal) {
     journal.hello("markdown-view", &["markdownview"]).await;
     let spec = json!({ "markdowns": { "SUMMARY.md": "- [Page 1](page1.md)", "page1.md": "# Hello" }, "replicas": 2, "viewerImage": "peaceiris/mdbook:latest" });
     let sample = json!({
-        "apiVersion": "example.com/v1", "kind": "MarkdownView", "metadata": { "name": "sample" }, "spec": spec,
+        "apiVersion": "example.com/v1", "kind": "MarkdownView", "metadata": { "name": "markdownview-sample" }, "spec": spec,
     });
     let view = world.create(VIEWS, &sample).await;
     let owner = json!({
-        "apiVersion": "example.com/v1", "kind": "MarkdownView", "name": "sample", "uid": view["metadata"]["uid"],
+        "apiVersion": "example.com/v1", "kind": "MarkdownView", "name": "markdownview-sample", "uid": view["metadata"]["uid"],
         "controller": true, "blockOwnerDeletion": true,
     });
     let metadata = |name: &str| json!({ "name": name, "ownerReferences": [owner], "labels": { "app.kubernetes.io/name": "mdbook" } });
-    let labels = json!({ "app.kubernetes.io/instance": "sample" });
-    let map = json!({ "metadata": metadata("markdowns-sample"), "data": spec["markdowns"] });
+    let labels = json!({ "app.kubernetes.io/instance": "markdownview-sample" });
+    let map = json!({ "metadata": metadata("markdowns-markdownview-sample"), "data": spec["markdowns"] });
     world.create("/api/v1/namespaces/default/configmaps", &map).await;
     let pod = json!({
         "metadata": { "labels": labels },
         "spec": { "containers": [{ "name": "mdbook", "image": "peaceiris/mdbook:latest" }] },
     });
     let deployment = json!({
-        "metadata": metadata("viewer-sample"),
+        "metadata": metadata("viewer-markdownview-sample"),
         "spec": { "replicas": 2, "selector": { "matchLabels": labels }, "template": pod },
     });
     world.create("/apis/apps/v1/namespaces/default/deployments", &deployment).await;
-    let service = json!({ "metadata": metadata("viewer-sample"), "spec": { "selector": labels, "ports": [{ "port": 80 }] } });
+    let service = json!({ "metadata": metadata("viewer-markdownview-sample"), "spec": { "selector": labels, "ports": [{ "port": 80 }] } });
     world.create("/api/v1/namespaces/default/services", &service).await;
 
-    let modified = |field: &str| json!([{ "why": "modified", "kind": "Deployment", "namespace": "default", "name": "viewer-sample", "changed": [field], "more": 0 }]);
+    let modified = |field: &str| json!([{ "why": "modified", "kind": "Deployment", "namespace": "default", "name": "viewer-markdownview-sample", "changed": [field], "more": 0 }]);
     let steps = [
         (
             41_000,
-            json!([{ "why": "created", "kind": "MarkdownView", "namespace": "default", "name": "sample" }]),
+            json!([{ "why": "created", "kind": "MarkdownView", "namespace": "default", "name": "markdownview-sample" }]),
             18.4,
             "error",
-            Some("Service viewer-sample: the server has asked for the client to slow down"),
+            Some("Service viewer-markdownview-sample: the server has asked for the client to slow down"),
         ),
         (39_500, json!([{ "why": "retried" }]), 12.7, "done", None),
         (
             38_900,
-            json!([{ "why": "created", "kind": "Deployment", "namespace": "default", "name": "viewer-sample" }, { "why": "created", "kind": "ConfigMap", "namespace": "default", "name": "markdowns-sample" }]),
+            json!([{ "why": "created", "kind": "Deployment", "namespace": "default", "name": "viewer-markdownview-sample" }, { "why": "created", "kind": "ConfigMap", "namespace": "default", "name": "markdowns-markdownview-sample" }]),
             6.2,
             "done",
             None,
@@ -94,7 +91,7 @@ async fn play(world: &World, journal: &mut Journal) {
         (20_400, modified("status.conditions"), 3.1, "done", None),
         (
             6_000,
-            json!([{ "why": "modified", "kind": "MarkdownView", "namespace": "default", "name": "sample", "changed": ["spec.replicas"], "more": 0 }]),
+            json!([{ "why": "modified", "kind": "MarkdownView", "namespace": "default", "name": "markdownview-sample", "changed": ["spec.replicas"], "more": 0 }]),
             9.3,
             "requeue",
             None,
@@ -114,23 +111,23 @@ async fn play(world: &World, journal: &mut Journal) {
 
     let condition = |name: &str, status: &str, reason: &str| json!({ "type": name, "status": status, "reason": reason, "message": "", "lastTransitionTime": format!("{}Z", &now()[..19]) });
     let status = |available: &str, reason: &str| json!({ "status": { "conditions": [condition("Available", available, reason), condition("Degraded", "False", "OK")] } });
-    world.merge(&format!("{VIEWS}/sample/status"), &status("False", "Unavailable")).await;
-    world.merge(&format!("{VIEWS}/sample/status"), &status("True", "OK")).await;
+    world.merge(&format!("{VIEWS}/markdownview-sample/status"), &status("False", "Unavailable")).await;
+    world.merge(&format!("{VIEWS}/markdownview-sample/status"), &status("True", "OK")).await;
     let events = "/api/v1/namespaces/default/events";
     for (name, sort, reason, message, before) in [
         (
             "sample.1",
             "Warning",
             "Throttled",
-            "Service viewer-sample: the server has asked for the client to slow down",
+            "Service viewer-markdownview-sample: the server has asked for the client to slow down",
             41,
         ),
-        ("sample.2", "Normal", "Updated", "MarkdownView(default:sample) updated: Healthy", 20),
+        ("sample.2", "Normal", "Updated", "MarkdownView(default:markdownview-sample) updated: Healthy", 20),
     ] {
         let event = json!({
             "metadata": { "name": name }, "type": sort, "reason": reason, "message": message, "count": 1,
             "lastTimestamp": format!("{}Z", &ago(Duration::from_secs(before))[..19]), "source": { "component": "markdown-view" },
-            "involvedObject": { "kind": "MarkdownView", "namespace": "default", "name": "sample", "uid": view["metadata"]["uid"] },
+            "involvedObject": { "kind": "MarkdownView", "namespace": "default", "name": "markdownview-sample", "uid": view["metadata"]["uid"] },
         });
         world.create(events, &event).await;
     }
@@ -149,20 +146,35 @@ async fn reconcile(
     journal
         .write(&json!({
             "type": "started", "at": at(0), "id": id, "controller": "markdownview", "kind": "MarkdownView",
-            "namespace": "default", "name": "sample", "attempt": u8::from(number == 1), "waited_ms": 0.4, "causes": causes,
+            "namespace": "default", "name": "markdownview-sample", "attempt": u8::from(number == 1), "waited_ms": 0.4, "causes": causes,
         }))
         .await;
     let apply = "?fieldManager=markdown-view&force=true";
     let calls = [
-        ("PATCH", format!("/api/v1/namespaces/default/configmaps/markdowns-sample{apply}"), 1, 200),
-        ("PATCH", format!("/apis/apps/v1/namespaces/default/deployments/viewer-sample{apply}"), 3, 200),
         (
             "PATCH",
-            format!("/api/v1/namespaces/default/services/viewer-sample{apply}"),
+            format!("/api/v1/namespaces/default/configmaps/markdowns-markdownview-sample{apply}"),
+            1,
+            200,
+        ),
+        (
+            "PATCH",
+            format!("/apis/apps/v1/namespaces/default/deployments/viewer-markdownview-sample{apply}"),
+            3,
+            200,
+        ),
+        (
+            "PATCH",
+            format!("/api/v1/namespaces/default/services/viewer-markdownview-sample{apply}"),
             4,
             if error.is_some() { 429 } else { 200 },
         ),
-        ("PATCH", "/apis/example.com/v1/namespaces/default/markdownviews/sample/status".to_owned(), 5, 200),
+        (
+            "PATCH",
+            "/apis/example.com/v1/namespaces/default/markdownviews/markdownview-sample/status".to_owned(),
+            5,
+            200,
+        ),
     ];
     for (method, path, after, status) in calls {
         journal
@@ -173,11 +185,4 @@ async fn reconcile(
     journal
         .write(&json!({ "type": "ended", "at": at(6), "id": id, "ms": ms, "outcome": outcome, "after_s": after, "error": error }))
         .await;
-}
-
-async fn keep(browser: &Browser, name: &str) {
-    let Some(folder) = std::env::var_os("KUBEWRIGHT_PICTURES") else { return };
-    let path = std::path::Path::new(&folder).join(format!("{name}.png"));
-    std::fs::write(&path, browser.picture().await)
-        .unwrap_or_else(|error| panic!("{}: {error}", path.display()));
 }

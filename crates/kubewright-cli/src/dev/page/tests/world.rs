@@ -86,7 +86,8 @@ impl World {
     }
 
     pub(super) async fn journal(&self) -> Journal {
-        Journal(TcpStream::connect(self.page.journal_address()).await.expect("the journal listens"))
+        let stream = TcpStream::connect(self.page.journal_address()).await.expect("the journal listens");
+        Journal { stream, token: self.page.journal_token().to_owned() }
     }
 }
 
@@ -110,11 +111,14 @@ pub(super) async fn connect(url: &str, authority: &Authority, who: &Identity) ->
 }
 
 /// The operator's side of the journal.
-pub(super) struct Journal(TcpStream);
+pub(super) struct Journal {
+    stream: TcpStream,
+    pub(super) token: String,
+}
 
 impl Journal {
     pub(super) async fn hello(&mut self, operator: &str, controllers: &[&str]) {
-        let hello = json!({ "type": "hello", "at": now(), "operator": operator, "pid": 4711, "controllers": controllers });
+        let hello = json!({ "type": "hello", "at": now(), "operator": operator, "pid": 4711, "controllers": controllers, "token": self.token });
         self.write(&hello).await;
     }
 
@@ -124,11 +128,12 @@ impl Journal {
 
     pub(super) async fn raw(&mut self, text: &str) {
         // The page may have closed the connection already.
-        let _ = self.0.write_all(text.as_bytes()).await;
+        let _ = self.stream.write_all(text.as_bytes()).await;
     }
 
     pub(super) async fn until_closed(&mut self) {
-        let read = timeout(DEADLINE, self.0.read(&mut [0])).await.expect("the journal is closed in time");
+        let read =
+            timeout(DEADLINE, self.stream.read(&mut [0])).await.expect("the journal is closed in time");
         assert!(matches!(read, Ok(0) | Err(_)), "nothing is ever written to an operator");
     }
 }

@@ -1,0 +1,87 @@
+//! Delivering an operator: duration and size of images.
+//!
+//! `kubewright image build` in a scaffolded project, in wall time. The first build compiles every dependency
+//! in release mode, which takes minutes, and is done once per run. There is no peer in the same run: a
+//! Dockerfile needs a container runtime and a base image.
+
+use std::fs;
+use std::path::Path;
+use std::process::{Command, Stdio};
+
+use anyhow::{Context as _, Result, ensure};
+
+use super::dev::scaffold::{LOGGED, Project, seconds};
+use super::{Bench, Suite};
+use crate::binary;
+use crate::row::{Row, Rows, Unit};
+
+pub(crate) const SUITE: Suite = Suite { name: "delivery", run };
+
+/// The largest image, in MB.
+const SIZE_MB: f64 = 12.0;
+
+fn run(bench: &Bench) -> Result<Vec<Row>> {
+    let mut rows = Rows::default();
+    bench.progress.say("delivery: building kubewright");
+    let kubewright = binary::build("kubewright-cli", "kubewright", &[])?;
+    let project = Project::make(&kubewright)?;
+    let libc = if has_target()? { "musl" } else { "glibc" };
+    bench.progress.say(&format!("delivery: first image with {libc}, takes minutes"));
+    let build = |output: &str| {
+        let line = format!("image build --quiet --libc {libc} --output {output}");
+        seconds(project.command(&kubewright).args(line.split(' ')))
+    };
+    rows.sample(&format!("first image of a new project, {libc}"), Unit::Seconds, build("oci-layout")?);
+    for round in 1..=bench.rounds {
+        bench.progress.say(&format!("delivery: round {round} of {}", bench.rounds));
+        rows.sample("image of a compiled operator, OCI layout", Unit::Millis, build("oci-layout")?);
+        rows.sample("image of a compiled operator, docker archive", Unit::Millis, build("docker-archive")?);
+        project.change_reconciler(LOGGED, &format!("{LOGGED}, round {round}"))?;
+        let name = format!("image after editing the reconciler, {libc}");
+        rows.sample(&name, Unit::Seconds, build("oci-layout")?);
+        let size = layers(&project.path("dist/image"))?;
+        rows.sample(&format!("image, compressed layers, {libc}"), Unit::Megabytes, size).target =
+            Some(SIZE_MB);
+    }
+    Ok(rows.into_vec())
+}
+
+/// Whether the static target is installed.
+fn has_target() -> Result<bool> {
+    let target = format!("{}-unknown-linux-musl", std::env::consts::ARCH);
+    let output = Command::new("rustc")
+        .args(["--print", "target-libdir", "--target", &target])
+        .stdin(Stdio::null())
+        .output()
+        .context("start rustc")?;
+    ensure!(output.status.success(), "rustc does not know the target {target}");
+    Ok(Path::new(String::from_utf8_lossy(&output.stdout).trim()).is_dir())
+}
+
+/// The size of the layers of a layout with one image, in bytes.
+fn layers(layout: &Path) -> Result<f64> {
+    let read = |path: &Path| -> Result<serde_json::Value> {
+        let text = fs::read_to_string(path).with_context(|| format!("read {}", path.display()))?;
+        serde_json::from_str(&text).with_context(|| format!("parse {}", path.display()))
+    };
+    let index = read(&layout.join("index.json"))?;
+    let digest = index["manifests"][0]["digest"].as_str().context("no manifest in index.json")?;
+    let manifest = read(&layout.join("blobs/sha256").join(digest.trim_start_matches("sha256:")))?;
+    let layers = manifest["layers"].as_array().context("no layers in the manifest")?;
+    Ok(layers.iter().filter_map(|layer| layer["size"].as_f64()).sum())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_size_is_the_sum_of_the_layers() {
+        let folder = tempfile::tempdir().unwrap();
+        let blobs = folder.path().join("blobs/sha256");
+        fs::create_dir_all(&blobs).unwrap();
+        fs::write(folder.path().join("index.json"), r#"{"manifests": [{"digest": "sha256:ab"}]}"#).unwrap();
+        fs::write(blobs.join("ab"), r#"{"layers": [{"size": 2000000}, {"size": 500000}]}"#).unwrap();
+        assert!((layers(folder.path()).unwrap() - 2.5e6).abs() < 1.0);
+    }
+}

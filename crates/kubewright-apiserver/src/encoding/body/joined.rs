@@ -1,0 +1,143 @@
+//! A list as a response body, assembled in chunks while it is sent.
+//!
+//! A few large chunks are cheaper to send than many small ones, and the buffer of a sent chunk is reused. A
+//! list of any length needs the memory of one chunk.
+
+use std::borrow::Cow;
+use std::sync::Arc;
+
+use bytes::{Bytes, BytesMut};
+
+use crate::storage::StoredObject;
+
+/// A chunk ends with the item that reaches this size.
+const PIECE: usize = 64 << 10;
+
+/// Renders an item when it is sent.
+pub(crate) type Render = Box<dyn Fn(&StoredObject) -> Bytes + Send>;
+
+/// The items of a list.
+pub(crate) enum Items {
+    /// The stored JSON.
+    Stored(Vec<Arc<StoredObject>>),
+    /// Another encoding.
+    Encoded(Vec<Bytes>),
+    /// Another view of stored objects, such as rows of a Table. Rendered one by one while the list is sent.
+    Rendered(Vec<Arc<StoredObject>>, Render),
+}
+
+impl Items {
+    fn len(&self) -> usize {
+        match self {
+            Self::Stored(versions) | Self::Rendered(versions, _) => versions.len(),
+            Self::Encoded(items) => items.len(),
+        }
+    }
+
+    fn get(&self, at: usize) -> Option<Cow<'_, [u8]>> {
+        match self {
+            Self::Stored(versions) => versions.get(at).map(|version| Cow::Borrowed(&*version.json)),
+            Self::Encoded(items) => items.get(at).map(|item| Cow::Borrowed(&**item)),
+            Self::Rendered(versions, render) => {
+                versions.get(at).map(|version| render(version).to_vec().into())
+            }
+        }
+    }
+
+    /// The size, if it is known before the items are rendered.
+    fn bytes(&self) -> Option<usize> {
+        match self {
+            Self::Stored(versions) => Some(versions.iter().map(|version| version.json.len()).sum()),
+            Self::Encoded(items) => Some(items.iter().map(Bytes::len).sum()),
+            Self::Rendered(..) => None,
+        }
+    }
+}
+
+pub(super) struct Joined {
+    head: Vec<u8>,
+    items: Items,
+    /// Index of the next item.
+    at: usize,
+    separator: &'static [u8],
+    tail: &'static [u8],
+    /// The remaining size, if it is known.
+    left: Option<usize>,
+    ended: bool,
+    piece: BytesMut,
+}
+
+impl Joined {
+    pub(super) fn new(head: Vec<u8>, items: Items, separator: &'static [u8], tail: &'static [u8]) -> Self {
+        let separators = items.len().saturating_sub(1) * separator.len();
+        let left = items.bytes().map(|bytes| head.len() + bytes + separators + tail.len());
+        Self { head, items, at: 0, separator, tail, left, ended: false, piece: BytesMut::new() }
+    }
+
+    /// Number of remaining bytes, if it is known.
+    pub(super) fn left(&self) -> Option<usize> {
+        self.left
+    }
+
+    pub(super) fn is_ended(&self) -> bool {
+        self.ended
+    }
+
+    pub(super) fn next(&mut self) -> Option<Bytes> {
+        if self.ended {
+            return None;
+        }
+        self.piece.reserve(PIECE.min(self.left.unwrap_or(PIECE)));
+        self.piece.extend_from_slice(&std::mem::take(&mut self.head));
+        while let Some(item) = self.items.get(self.at) {
+            if self.at > 0 {
+                self.piece.extend_from_slice(self.separator);
+            }
+            self.piece.extend_from_slice(&item);
+            self.at += 1;
+            if self.piece.len() >= PIECE {
+                break;
+            }
+        }
+        if self.at == self.items.len() {
+            self.piece.extend_from_slice(std::mem::take(&mut self.tail));
+            self.ended = true;
+        }
+        let piece = self.piece.split().freeze();
+        self.left = self.left.map(|left| left - piece.len());
+        Some(piece)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn read(items: &[Vec<u8>]) -> (Vec<u8>, Vec<usize>) {
+        let items = items.iter().map(|item| Bytes::copy_from_slice(item)).collect();
+        let mut joined = Joined::new(b"<".to_vec(), Items::Encoded(items), b",", b">");
+        let expected = joined.left().unwrap();
+        let (mut all, mut sizes) = (Vec::new(), Vec::new());
+        while let Some(piece) = joined.next() {
+            sizes.push(piece.len());
+            all.extend_from_slice(&piece);
+        }
+        assert_eq!((all.len(), joined.left(), joined.is_ended()), (expected, Some(0), true));
+        (all, sizes)
+    }
+
+    #[test]
+    fn items_are_joined_with_commas_between_head_and_tail() {
+        assert_eq!(read(&[]).0, b"<>");
+        assert_eq!(read(&[b"a".to_vec()]).0, b"<a>");
+        assert_eq!(read(&[b"a".to_vec(), Vec::new(), b"c".to_vec()]).0, b"<a,,c>");
+    }
+
+    #[test]
+    fn a_long_list_is_chunked() {
+        let items = [vec![b'a'; 40_000], vec![b'b'; 40_000], vec![b'c'; 200_000], vec![b'd'; 10]];
+        let (all, sizes) = read(&items);
+        assert_eq!(all, [b"<", items.join(&b","[..]).as_slice(), b">"].concat());
+        assert_eq!(sizes, [80_002, 200_013]);
+    }
+}

@@ -1,0 +1,230 @@
+//! `/openapi/v3` and `/openapi/v2`: the published OpenAPI documents.
+//!
+//! Documents are built on first use and cached. Those of built-in groups never change and are shared with
+//! forks; those of custom resources are rebuilt when the served resources change.
+
+use std::collections::BTreeMap;
+use std::sync::{Arc, Mutex, OnceLock, PoisonError};
+use std::time::{Duration, SystemTime};
+
+use bytes::Bytes;
+use http::{HeaderName, HeaderValue, Response, StatusCode, header};
+use kubewright_apimachinery::json;
+use kubewright_apimachinery::status::ApiError;
+use kubewright_apis::openapi::{self, CustomVersion, Descriptions};
+use serde_json::Value;
+
+use crate::encoding::body::Body;
+use crate::encoding::negotiate::{Clause, clauses, not_acceptable};
+use crate::encoding::response;
+use crate::endpoints::version::KubernetesVersion;
+use crate::registry::resource::{DEFINITIONS, Registry};
+use crate::request::Request;
+use crate::server::Inner;
+
+const JSON: &str = "application/json";
+const TEXT: &str = "text/plain; charset=utf-8";
+/// Cache lifetime of a URL that contains a hash: its content never changes.
+const YEAR: u64 = 365 * 86_400;
+
+/// One encoded document.
+#[derive(Debug)]
+struct Document {
+    bytes: Bytes,
+    hash: String,
+}
+
+impl Document {
+    fn new(bytes: Vec<u8>) -> Self {
+        Self { hash: openapi::content_hash(&bytes), bytes: bytes.into() }
+    }
+}
+
+type Documents = BTreeMap<String, Arc<Document>>;
+
+/// The documents of built-in groups.
+pub(crate) struct OpenApi {
+    descriptions: Arc<dyn Descriptions>,
+    version: KubernetesVersion,
+    built_in: OnceLock<Documents>,
+}
+
+impl OpenApi {
+    pub(crate) fn new(descriptions: Arc<dyn Descriptions>, version: KubernetesVersion) -> Self {
+        Self { descriptions, version, built_in: OnceLock::new() }
+    }
+
+    fn built_in(&self) -> &Documents {
+        self.built_in.get_or_init(|| self.documents(openapi::v3_paths(&[]), &[]))
+    }
+
+    fn documents(&self, paths: Vec<String>, custom: &[CustomVersion<'_>]) -> Documents {
+        let document = |path: String| {
+            let mut document = openapi::v3_document(&path, custom, &*self.descriptions)?;
+            self.pose(&mut document);
+            Some((path, Arc::new(Document::new(json::to_vec(&document)))))
+        };
+        paths.into_iter().filter_map(document).collect()
+    }
+
+    /// Sets the configured Kubernetes version; documents of custom resources have their own version.
+    fn pose(&self, document: &mut Value) {
+        if document["info"]["title"] == "Kubernetes" {
+            document["info"]["version"] = self.version.to_string().into();
+        }
+    }
+}
+
+/// The documents for one state of the registry.
+#[derive(Default)]
+pub(crate) struct Published(Mutex<Option<(Arc<Registry>, Arc<Documents>)>>, Mutex<Option<V2>>);
+
+/// The v2 document, in JSON and protobuf.
+struct V2 {
+    of: Arc<Registry>,
+    json: Arc<Document>,
+    protobuf: Arc<Document>,
+}
+
+impl Inner {
+    /// Handles paths below `/openapi`.
+    pub(crate) fn openapi(&self, request: &Request, path: &[&str]) -> Result<Response<Body>, ApiError> {
+        match path {
+            ["v3"] => {
+                let documents = self.documents();
+                let hashes = documents.iter().map(|(path, document)| (path.as_str(), document.hash.as_str()));
+                let index = Document::new(json::to_vec(&openapi::v3_index(hashes)));
+                Ok(with_tag(request, TEXT, &index))
+            }
+            ["v3", path @ ..] => {
+                let documents = self.documents();
+                let path = path.join("/");
+                let Some(document) = documents.get(&path) else {
+                    let mut response = Response::new(Body::empty());
+                    *response.status_mut() = StatusCode::NOT_FOUND;
+                    return Ok(response);
+                };
+                self.one_document(request, &path, document)
+            }
+            ["v2"] => Ok(self.v2(request)),
+            _ => Ok(crate::server::no_page()),
+        }
+    }
+
+    fn one_document(
+        &self,
+        request: &Request,
+        path: &str,
+        document: &Document,
+    ) -> Result<Response<Body>, ApiError> {
+        if !accepts(request, JSON) {
+            return Err(not_acceptable());
+        }
+        let asked = request.query.get("hash").unwrap_or_default();
+        if !asked.is_empty() && asked != document.hash {
+            let now_at = format!("/openapi/v3/{path}?hash={}", document.hash);
+            let mut response = response::respond(StatusCode::MOVED_PERMANENTLY, TEXT, "");
+            set(&mut response, header::LOCATION, &now_at);
+            return Ok(response);
+        }
+        let mut response = with_tag(request, JSON, document);
+        if !asked.is_empty() {
+            let now = u64::try_from(self.clock.now()).unwrap_or_default();
+            let ends = SystemTime::UNIX_EPOCH + Duration::from_secs(now + YEAR);
+            set(&mut response, header::CACHE_CONTROL, "public, immutable");
+            set(&mut response, header::EXPIRES, &httpdate::fmt_http_date(ends));
+        }
+        Ok(response)
+    }
+
+    /// All documents of v3.
+    fn documents(&self) -> Arc<Documents> {
+        let registry = self.registry();
+        let mut published = self.published.0.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some((of, documents)) = &*published
+            && Arc::ptr_eq(of, &registry)
+        {
+            return documents.clone();
+        }
+        let definitions = self.served_definitions(&registry);
+        let custom: Vec<CustomVersion<'_>> =
+            definitions.iter().flat_map(CustomVersion::of_definition).collect();
+        let mut documents = self.openapi.built_in().clone();
+        let new = openapi::v3_paths(&custom).into_iter().filter(|path| !documents.contains_key(path));
+        let new = self.openapi.documents(new.collect(), &custom);
+        documents.extend(new);
+        let documents = Arc::new(documents);
+        *published = Some((registry, documents.clone()));
+        documents
+    }
+
+    fn v2(&self, request: &Request) -> Response<Body> {
+        let registry = self.registry();
+        let mut published = self.published.1.lock().unwrap_or_else(PoisonError::into_inner);
+        let current = published.take().filter(|v2| Arc::ptr_eq(&v2.of, &registry));
+        let v2 = published.insert(current.unwrap_or_else(|| {
+            let definitions = self.served_definitions(&registry);
+            let custom: Vec<CustomVersion<'_>> =
+                definitions.iter().flat_map(CustomVersion::of_definition).collect();
+            let mut document = openapi::v2_document(&custom, &*self.openapi.descriptions);
+            self.openapi.pose(&mut document);
+            let protobuf = Arc::new(Document::new(openapi::v2_protobuf(&document)));
+            V2 { of: registry, json: Arc::new(Document::new(json::to_vec(&document))), protobuf }
+        }));
+        let old_name = openapi::V2_PROTOBUF.replacen("v2.v1", "v2@v1", 1);
+        for clause in clauses(wanted(request)) {
+            if covers(&clause, JSON) {
+                return with_tag(request, JSON, &v2.json);
+            }
+            if covers(&clause, openapi::V2_PROTOBUF) || covers(&clause, &old_name) {
+                return with_tag(request, openapi::V2_PROTOBUF, &v2.protobuf);
+            }
+        }
+        // As upstream, without a body.
+        let mut response = Response::new(Body::empty());
+        *response.status_mut() = StatusCode::NOT_ACCEPTABLE;
+        response
+    }
+
+    /// The CRDs of the custom resources that discovery lists.
+    fn served_definitions(&self, registry: &Registry) -> Vec<Value> {
+        let established = registry.definitions().iter().filter(|custom| custom.info.established);
+        established
+            .filter_map(|custom| self.store.get(DEFINITIONS, &custom.info.name))
+            .map(|version| version.object())
+            .collect()
+    }
+}
+
+fn wanted(request: &Request) -> &str {
+    let accept = request.header(header::ACCEPT);
+    if accept.is_empty() { "*/*" } else { accept }
+}
+
+fn accepts(request: &Request, media: &str) -> bool {
+    clauses(wanted(request)).iter().any(|clause| covers(clause, media))
+}
+
+fn covers(clause: &Clause<'_>, media: &str) -> bool {
+    media.split_once('/').is_some_and(|(kind, subtype)| clause.covers(kind, subtype))
+}
+
+/// A document with its ETag, or 304 if the client has it.
+fn with_tag(request: &Request, media: &'static str, document: &Document) -> Response<Body> {
+    let tag = format!("\"{}\"", document.hash);
+    let known = request.header(header::IF_NONE_MATCH).split(',').any(|known| known.trim() == tag);
+    let mut response = if known {
+        response::respond(StatusCode::NOT_MODIFIED, media, "")
+    } else {
+        response::respond(StatusCode::OK, media, document.bytes.clone())
+    };
+    set(&mut response, header::ETAG, &tag);
+    set(&mut response, header::VARY, "Accept");
+    response
+}
+
+fn set(response: &mut Response<Body>, name: HeaderName, value: &str) {
+    if let Ok(value) = HeaderValue::from_str(value) {
+        response.headers_mut().insert(name, value);
+    }
+}

@@ -1,0 +1,357 @@
+//! GET of objects and lists.
+
+use std::sync::Arc;
+
+use base64::engine::general_purpose::URL_SAFE_NO_PAD;
+use base64::{DecodeError, Engine as _};
+use bytes::Bytes;
+use http::{Response, StatusCode};
+use kubewright_apimachinery::json::{self, ParseOptions};
+use kubewright_apimachinery::selector::{FieldSelector, LabelSelector};
+use kubewright_apimachinery::status::{ApiError, Cause};
+use kubewright_apis::protobuf;
+use serde_json::{Map, Value, json};
+
+use crate::encoding::body::{Body, Items};
+use crate::encoding::negotiate::{negotiate, wrong_number};
+use crate::encoding::response::{self, Encoding, Format, Shown, View};
+use crate::registry::resource::Resource;
+use crate::request::Request;
+use crate::request::options::{At, ListOptions, parse_revision};
+use crate::server::Inner;
+use crate::storage::StoredObject;
+
+/// The selection of a list or watch.
+pub(crate) struct Filter {
+    /// Key prefix: a namespace with its slash, or empty.
+    pub(crate) prefix: String,
+    labels: LabelSelector,
+    fields: FieldSelector,
+    /// Field selectors refer to fields of a version other than the storage version.
+    foreign: bool,
+}
+
+impl Filter {
+    pub(crate) fn new(served: &Resource, namespace: &str, options: &ListOptions) -> Result<Self, ApiError> {
+        let labels = LabelSelector::parse(&options.label_selector)
+            .map_err(|error| ApiError::bad_request(error.to_string()))?;
+        let fields = FieldSelector::parse(&options.field_selector)
+            .map_err(|error| ApiError::bad_request(error.to_string()))?;
+        for requirement in fields.requirements() {
+            served.strategy.check_selectable(&requirement.field)?;
+        }
+        let prefix = if namespace.is_empty() || !served.namespaced() {
+            String::new()
+        } else {
+            format!("{namespace}/")
+        };
+        Ok(Self { prefix, labels, fields, foreign: !served.is_storage_form() })
+    }
+
+    /// Whether there are no selectors: every object below the prefix matches.
+    pub(crate) fn is_everything(&self) -> bool {
+        self.labels.is_empty() && self.fields.is_empty()
+    }
+
+    pub(crate) fn matches(&self, served: &Resource, version: &StoredObject) -> bool {
+        version.key.starts_with(&self.prefix) && self.selects(served, version)
+    }
+
+    /// As [`Filter::matches`], for an object below the prefix.
+    fn selects(&self, served: &Resource, version: &StoredObject) -> bool {
+        if !self.labels.is_empty() && !self.labels.matches(&version.attributes) {
+            return false;
+        }
+        if self.fields.is_empty() {
+            return true;
+        }
+        let (namespace, name) = version.namespace_and_name();
+        let own;
+        let fields: Vec<(&str, &str)> = if self.foreign {
+            own = served.strategy.selectable(&response::object(served, version));
+            own.iter().map(|(field, value)| (&**field, value.as_str())).collect()
+        } else {
+            version.attributes.fields.iter().map(|(field, value)| (*field, &**value)).collect()
+        };
+        self.fields.matches(|field| match field {
+            "metadata.name" => Some(name),
+            "metadata.namespace" => Some(namespace),
+            other => fields.iter().find(|(field, _)| *field == other).map(|(_, value)| *value),
+        })
+    }
+}
+
+impl Inner {
+    /// GET of one object.
+    pub(crate) async fn get(
+        &self,
+        request: &Request,
+        served: &Resource,
+        namespace: &str,
+        name: &str,
+    ) -> Result<Response<Body>, ApiError> {
+        let format = negotiate(request, served)?;
+        if let Some(revision) = request.query.get("resourceVersion").filter(|text| !text.is_empty()) {
+            self.check_reachable(parse_revision(revision)?)?;
+        }
+        let version = self.find(served, namespace, name)?;
+        if matches!(format.view, View::MetadataList(_)) {
+            return Err(wrong_number(served, false));
+        }
+        self.convert_versions(served, std::slice::from_ref(&version)).await?;
+        Ok(response::answer_one(StatusCode::OK, served, format, &Shown::Version(&version), self.clock.now()))
+    }
+
+    /// The stored version of an object, or a NotFound error.
+    pub(crate) fn find(
+        &self,
+        served: &Resource,
+        namespace: &str,
+        name: &str,
+    ) -> Result<Arc<StoredObject>, ApiError> {
+        self.store
+            .get(&served.storage, &served.key(namespace, name))
+            .ok_or_else(|| ApiError::not_found(served.qualified(), name))
+    }
+
+    /// GET of a collection.
+    pub(crate) async fn list(
+        &self,
+        request: &Request,
+        served: &Arc<Resource>,
+        namespace: &str,
+        only: &str,
+    ) -> Result<Response<Body>, ApiError> {
+        let format = negotiate(request, served)?;
+        let options = ListOptions::read(&request.query, false)?;
+        let filter = Filter::new(served, namespace, &options)?;
+        self.convert_for(served, &filter).await?;
+        let page = self.page(served, &filter, &options, only)?;
+        self.convert_versions(served, &page.items).await?;
+        Ok(self.list_answer(served, format, page))
+    }
+
+    /// Converts the objects that a filter evaluates: selectable fields are those of the requested version.
+    pub(crate) async fn convert_for(&self, served: &Resource, filter: &Filter) -> Result<(), ApiError> {
+        if filter.fields.is_empty() || served.crd().is_none_or(|custom| custom.converter().is_none()) {
+            return Ok(());
+        }
+        let listing = self.store.list(&served.storage, &filter.prefix, None);
+        self.convert_versions(served, &listing.map(|listing| listing.items).unwrap_or_default()).await
+    }
+
+    pub(crate) fn list_answer(&self, served: &Arc<Resource>, format: Format, page: Page) -> Response<Body> {
+        if matches!(format.view, View::Metadata(_)) {
+            return response::failure(&wrong_number(served, true));
+        }
+        let mut meta = page.meta();
+        if format.view == View::Whole && served.crd().is_some() {
+            // Upstream's lists of unstructured objects always have this field.
+            meta.entry("continue").or_insert_with(|| "".into());
+        }
+        let api_version = served.gvk().api_version();
+        match (format.view, format.encoding) {
+            (View::Whole, Encoding::Json) => {
+                let head = json!({"kind": served.list_kind(), "apiVersion": api_version, "metadata": meta});
+                let mut head = json::to_vec(&head);
+                head.pop();
+                head.extend_from_slice(b",\"items\":[");
+                let body = Body::list(head, response::items(served, page.items), b",", b"]}");
+                return response::respond(StatusCode::OK, "application/json", body);
+            }
+            (View::Whole, Encoding::Protobuf) => {
+                let items = response::protobuf_items(served, &page.items);
+                let length = items.iter().map(Bytes::len).sum();
+                let list = json!({"metadata": meta});
+                let head = protobuf::list_head(&api_version, served.list_kind(), &list, length);
+                let body = Body::list(head, Items::Encoded(items), b"", protobuf::TAIL);
+                return response::respond(StatusCode::OK, protobuf::MEDIA_TYPE, body);
+            }
+            (view, Encoding::Json) if response::is_rendered_one_by_one(served, view, page.items.len()) => {
+                let (head, tail) = response::list_ends(served, view, &meta);
+                let render = response::render(served.clone(), view, self.clock.now());
+                let body = Body::list(head, Items::Rendered(page.items, render), b",", tail);
+                return response::respond(StatusCode::OK, "application/json", body);
+            }
+            _ => {}
+        }
+        let objects: Vec<Value> =
+            page.items.iter().map(|version| response::object(served, version)).collect();
+        let value = response::list_of(served, format.view, objects, &Value::Object(meta), self.clock.now());
+        response::answer_value(StatusCode::OK, format.encoding, &value)
+    }
+
+    /// The objects of one page of a list.
+    pub(crate) fn page(
+        &self,
+        served: &Resource,
+        filter: &Filter,
+        options: &ListOptions,
+        only: &str,
+    ) -> Result<Page, ApiError> {
+        let (at, start) = if options.continue_token.is_empty() {
+            (options.at()?, String::new())
+        } else {
+            let token = Token::parse(&options.continue_token)?;
+            (token.place(options)?, format!("{}{}", filter.prefix, token.start))
+        };
+        let exact = match at {
+            At::MostRecent | At::Any => None,
+            At::NotOlderThan(revision) => {
+                self.check_reachable(revision)?;
+                None
+            }
+            At::Exact(revision) => {
+                self.check_reachable(revision)?;
+                Some(revision)
+            }
+        };
+        let expired = || expired_list(start.strip_prefix(filter.prefix.as_str()).unwrap_or_default());
+        if exact.is_some_and(|revision| self.compaction.is_compacted(revision)) {
+            return Err(expired());
+        }
+        let listing = self.store.list(&served.storage, &filter.prefix, exact).map_err(|_| expired())?;
+        let mut items: Vec<Arc<StoredObject>> = listing
+            .items
+            .into_iter()
+            .filter(|version| start.is_empty() || *version.key >= *start)
+            .filter(|version| only.is_empty() || version.namespace_and_name().1 == only)
+            .filter(|version| filter.selects(served, version))
+            .collect();
+        let mut page = Page {
+            items: Vec::new(),
+            revision: listing.revision,
+            continue_token: String::new(),
+            remaining: None,
+        };
+        // With resourceVersion 0, kube-apiserver answers from its cache, which ignores limits.
+        let limited = options.limit > 0 && options.resource_version != "0";
+        if limited && items.len() > options.limit {
+            let rest = items.len() - options.limit;
+            items.truncate(options.limit);
+            // With selectors kube-apiserver does not return the number of remaining items.
+            page.remaining = filter.is_everything().then_some(rest);
+            let last = items.last().map(|version| version.key.to_string()).unwrap_or_default();
+            let start = last.strip_prefix(filter.prefix.as_str()).unwrap_or(&last);
+            page.continue_token =
+                Token { revision: Some(listing.revision), start: format!("{start}\0") }.encode();
+        }
+        page.items = items;
+        Ok(page)
+    }
+
+    /// Fails for a future revision: the client should retry.
+    pub(crate) fn check_reachable(&self, revision: u64) -> Result<(), ApiError> {
+        let current = self.store.revision();
+        if revision <= current {
+            return Ok(());
+        }
+        let message = format!("Too large resource version: {revision}, current: {current}");
+        Err(ApiError::timeout(&message, 1).with_causes(vec![Cause {
+            reason: "ResourceVersionTooLarge".to_owned(),
+            message: "Too large resource version".to_owned(),
+            field: String::new(),
+        }]))
+    }
+}
+
+/// The error for a list at an expired revision. `start` is where a continued list resumes: the error has a
+/// token for the rest of the list at the latest revision.
+fn expired_list(start: &str) -> ApiError {
+    if start.is_empty() {
+        return ApiError::expired("The resourceVersion for the provided list is too old.");
+    }
+    let message = "The provided continue parameter is too old to display a consistent list result. You can start a \
+                   new list without the continue parameter, or use the continue token in this response to retrieve \
+                   the remainder of the results. Continuing with the provided token results in an inconsistent list \
+                   - objects that were created, modified, or deleted between the time the first chunk was returned \
+                   and now may show up in the list.";
+    ApiError::expired(message).with_continue(&Token { revision: None, start: start.to_owned() }.encode())
+}
+
+/// One page of a list.
+pub(crate) struct Page {
+    pub(crate) items: Vec<Arc<StoredObject>>,
+    pub(crate) revision: u64,
+    continue_token: String,
+    remaining: Option<usize>,
+}
+
+impl Page {
+    fn meta(&self) -> Map<String, Value> {
+        let mut meta = Map::new();
+        meta.insert("resourceVersion".to_owned(), self.revision.to_string().into());
+        if !self.continue_token.is_empty() {
+            meta.insert("continue".to_owned(), self.continue_token.as_str().into());
+        }
+        if let Some(remaining) = self.remaining {
+            meta.insert("remainingItemCount".to_owned(), remaining.into());
+        }
+        meta
+    }
+}
+
+/// Go's error for invalid base64.
+fn go_base64_error(error: &DecodeError) -> String {
+    let at = match error {
+        DecodeError::InvalidByte(at, _) | DecodeError::InvalidLastSymbol { offset: at, .. } => *at,
+        // Go reports an invalid length at the start of the incomplete quantum.
+        DecodeError::InvalidLength(length) => length - length % 4,
+        DecodeError::InvalidPadding => 0,
+    };
+    format!("illegal base64 data at input byte {at}")
+}
+
+/// A continue token: opaque to clients, but in upstream's format.
+struct Token {
+    /// `None`: the latest revision, so that the pages of a list may be inconsistent.
+    revision: Option<u64>,
+    start: String,
+}
+
+impl Token {
+    fn encode(&self) -> String {
+        let revision = self.revision.map_or_else(|| json!(-1), Value::from);
+        let token = json!({"v": "meta.k8s.io/v1", "rv": revision, "start": self.start});
+        URL_SAFE_NO_PAD.encode(token.to_string())
+    }
+
+    fn parse(text: &str) -> Result<Self, ApiError> {
+        let bad = |why: String| ApiError::bad_request(format!("invalid continue token: {why}"));
+        let bytes = URL_SAFE_NO_PAD
+            .decode(text.trim_end_matches('='))
+            .map_err(|error| bad(format!("continue key is not valid: {}", go_base64_error(&error))))?;
+        let parsed = json::parse(&bytes, ParseOptions::default())
+            .map_err(|error| bad(format!("continue key is not valid: {error}")))?;
+        let token = parsed.value;
+        if token["v"] != "meta.k8s.io/v1" {
+            return Err(bad("continue key is not valid: server does not recognize this encoded version "
+                .to_owned()
+                + &token["v"].to_string()));
+        }
+        let revision = token["rv"].as_i64().unwrap_or_default();
+        if revision == 0 {
+            return Err(bad(
+                "continue key is not valid: incorrect encoded start resourceVersion (version meta.k8s.io/v1)"
+                    .to_owned(),
+            ));
+        }
+        let start = token["start"].as_str().unwrap_or_default();
+        if start.is_empty() {
+            return Err(bad(
+                "continue key is not valid: encoded start key empty (version meta.k8s.io/v1)".to_owned()
+            ));
+        }
+        // A negative revision means the latest one.
+        Ok(Self { revision: revision.try_into().ok(), start: start.to_owned() })
+    }
+
+    fn place(&self, options: &ListOptions) -> Result<At, ApiError> {
+        if !options.resource_version.is_empty() && options.resource_version != "0" {
+            return Err(ApiError::bad_request(
+                "specifying resource version is not allowed when using continue",
+            ));
+        }
+        Ok(self.revision.map_or(At::MostRecent, At::Exact))
+    }
+}

@@ -1,0 +1,304 @@
+//! Watches: cursors into the store's events, encoded as lines of JSON or protobuf frames.
+//!
+//! A watch has no queue. It waits for the store's revision, reads the events that it has not seen, and sends
+//! those that match its filter. A watch that is too slow for the ring gets a 410 error event and ends.
+
+use std::collections::VecDeque;
+use std::sync::Arc;
+use std::time::Duration;
+
+use bytes::Bytes;
+use http::{Response, StatusCode};
+use kubewright_apimachinery::status::ApiError;
+use kubewright_sync::ordered_watch;
+use serde_json::{Value, json};
+use tokio::time::Instant;
+
+use crate::encoding::body::Body;
+use crate::encoding::negotiate::{negotiate, no_stream};
+use crate::encoding::response::{self, Change, Encoding, Format, View};
+use crate::endpoints::read::Filter;
+use crate::registry::resource::Resource;
+use crate::request::Request;
+use crate::request::options::{ListOptions, parse_revision};
+use crate::server::Inner;
+use crate::storage::{Event, EventKind, Revision, StoredObject};
+
+/// Maximum number of events to read at a time.
+const BATCH: usize = 256;
+const BOOKMARK_PERIOD: Duration = Duration::from_mins(1);
+/// Minimum duration of a watch without a timeout. As upstream, a random time of up to the same length is
+/// added.
+const MIN_SECONDS: u32 = 1800;
+/// Maximum timeout: a hundred years, which the clock can represent.
+const MAX_SECONDS: u64 = 100 * 365 * 86_400;
+
+impl Inner {
+    /// Starts a watch.
+    pub(crate) async fn watch(
+        self: &Arc<Self>,
+        request: &Request,
+        served: &Arc<Resource>,
+        namespace: &str,
+        only: &str,
+    ) -> Result<Response<Body>, ApiError> {
+        let mut format = negotiate(request, served)?;
+        let mut unencodable = false;
+        if matches!(format.view, View::MetadataList(_)) {
+            // Upstream fails to encode the first event, and closes the watch.
+            format.view = View::Whole;
+            unencodable = true;
+        }
+        let options = ListOptions::read(&request.query, true)?;
+        let filter = Filter::new(served, namespace, &options)?;
+        let from =
+            if options.resource_version.is_empty() { 0 } else { parse_revision(&options.resource_version)? };
+        let seconds = match options.timeout_seconds {
+            Some(seconds) if seconds > 0 => u64::try_from(seconds).unwrap_or_default().min(MAX_SECONDS),
+            _ => u64::from(MIN_SECONDS + self.ids.below(MIN_SECONDS)),
+        };
+        let mut watch = Watch {
+            server: self.clone(),
+            served: served.clone(),
+            filter,
+            format,
+            only: only.to_owned(),
+            changes: self.store.changes(),
+            cursor: from,
+            ready: VecDeque::new(),
+            ended: false,
+            ends: Instant::now() + Duration::from_secs(seconds),
+            bookmark: options.bookmarks.then(|| Instant::now() + BOOKMARK_PERIOD),
+            columns_sent: false,
+        };
+        watch.start(&options, from).await?;
+        let media = match format.encoding {
+            Encoding::Json => "application/json",
+            Encoding::Yaml => return Err(no_stream()),
+            Encoding::Protobuf => "application/vnd.kubernetes.protobuf;stream=watch",
+        };
+        let stream = futures_util::stream::unfold(watch, move |mut watch| async move {
+            let next = watch.next().await.filter(|_| !unencodable)?;
+            Some((next, watch))
+        });
+        Ok(response::respond(StatusCode::OK, media, Body::stream(stream)))
+    }
+}
+
+struct Watch {
+    server: Arc<Inner>,
+    served: Arc<Resource>,
+    filter: Filter,
+    format: Format,
+    /// The name of a single watched object, or empty.
+    only: String,
+    changes: ordered_watch::Receiver<u64>,
+    /// The revision up to which all events were read.
+    cursor: u64,
+    ready: VecDeque<Bytes>,
+    ended: bool,
+    ends: Instant,
+    bookmark: Option<Instant>,
+    columns_sent: bool,
+}
+
+impl Watch {
+    /// Starts with the existing objects, or after a revision.
+    async fn start(&mut self, options: &ListOptions, from: u64) -> Result<(), ApiError> {
+        let initial = options.send_initial_events.unwrap_or(from == 0);
+        if !initial {
+            if from == 0 {
+                self.cursor = self.server.store.revision();
+            } else if self.server.store.events(&self.served.storage, from, 1).is_err() {
+                self.expire(from);
+            }
+            return Ok(());
+        }
+        if options.send_initial_events == Some(true) {
+            self.server.check_reachable(from)?;
+        }
+        let listing = self
+            .server
+            .store
+            .list(&self.served.storage, &self.filter.prefix, None)
+            .map_err(|error| ApiError::internal(error.to_string()))?;
+        self.cursor = listing.revision;
+        // After a permanent failure of the log, reads are still served.
+        let _ = self.server.store.synced(listing.revision).await;
+        self.server.convert_versions(&self.served, &listing.items).await?;
+        for version in &listing.items {
+            if self.lets_through(version) {
+                let line = self.line(version, Change::Added);
+                self.ready.push_back(line);
+            }
+        }
+        if options.send_initial_events == Some(true) && options.bookmarks {
+            let line = self.bookmark_line(true);
+            self.ready.push_back(line);
+        }
+        Ok(())
+    }
+
+    /// The next chunk of the body; `None` at the end of the watch.
+    async fn next(&mut self) -> Option<Bytes> {
+        loop {
+            if let Some(line) = self.ready.pop_front() {
+                return Some(line);
+            }
+            if self.ended {
+                return None;
+            }
+            self.changes.borrow_and_update();
+            // Events before the resource was retired are still sent. Later objects may have a different
+            // schema; a new watch returns them.
+            let last = self.served.crd().and_then(|custom| custom.retired());
+            let more = self.read(last).await;
+            self.ended |= last.is_some_and(|last| last <= self.cursor);
+            if more || !self.ready.is_empty() || self.ended {
+                continue;
+            }
+            let wake = self.bookmark.map_or(self.ends, |at| at.min(self.ends));
+            tokio::select! {
+                biased;
+                changed = self.changes.changed() => {
+                    if changed.is_err() {
+                        return None;
+                    }
+                }
+                () = tokio::time::sleep_until(wake) => {
+                    if wake == self.ends {
+                        return None;
+                    }
+                    self.bookmark = Some(Instant::now() + BOOKMARK_PERIOD);
+                    let line = self.bookmark_line(false);
+                    self.ready.push_back(line);
+                }
+            }
+        }
+    }
+
+    /// Reads the next events up to `last`. Returns whether there may be more.
+    async fn read(&mut self, last: Option<Revision>) -> bool {
+        let revision = self.server.store.revision();
+        match self.server.store.events(&self.served.storage, self.cursor, BATCH) {
+            Err(_) => {
+                self.expire(self.cursor);
+                false
+            }
+            Ok(events) => {
+                // An event is sent when it is durable. After a permanent failure of the log, watches end.
+                if let Some(last) = events.last()
+                    && self.server.store.synced(last.revision()).await.is_err()
+                {
+                    self.ended = true;
+                    return false;
+                }
+                if let Err(error) = self.convert(&events).await {
+                    self.fail(&error);
+                    return false;
+                }
+                for event in &events {
+                    if let Some(last) = last.filter(|last| event.revision() > *last) {
+                        self.cursor = self.cursor.max(last);
+                        return false;
+                    }
+                    self.cursor = event.revision();
+                    if let Some((change, line)) = self.judge(event) {
+                        let line = line.unwrap_or_else(|| self.line(&event.version, change));
+                        self.ready.push_back(line);
+                    }
+                }
+                let more = events.len() == BATCH;
+                if !more {
+                    self.cursor = self.cursor.max(revision);
+                }
+                more
+            }
+        }
+    }
+
+    /// Converts the objects of events if the CRD has a conversion webhook.
+    async fn convert(&self, events: &[Arc<Event>]) -> Result<(), ApiError> {
+        if self.served.crd().is_none_or(|custom| custom.converter().is_none()) {
+            return Ok(());
+        }
+        let versions = events.iter().flat_map(|event| event.previous.iter().chain([&event.version]));
+        let versions: Vec<Arc<StoredObject>> = versions.cloned().collect();
+        self.server.convert_versions(&self.served, &versions).await
+    }
+
+    /// The event for a client that sees only objects that match the filter.
+    fn judge(&self, event: &Event) -> Option<(Change, Option<Bytes>)> {
+        let before = event.previous.as_ref().is_some_and(|previous| self.lets_through(previous));
+        let after = event.kind != EventKind::Deleted && self.lets_through(&event.version);
+        match (before, after, &event.previous) {
+            (false, true, _) => Some((Change::Added, None)),
+            (true, true, _) => Some((Change::Modified, None)),
+            (true, false, _) if event.kind == EventKind::Deleted => Some((Change::Deleted, None)),
+            (true, false, Some(previous)) => {
+                // The object no longer matches: send its previous state with the revision of the change.
+                let mut object = response::object(&self.served, previous);
+                object["metadata"]["resourceVersion"] = event.revision().to_string().into();
+                let shown =
+                    response::transformed(&self.served, self.format.view, &object, self.server.clock.now());
+                let encoding = self.format.encoding;
+                Some((Change::Deleted, Some(response::watch_event_of("DELETED", &shown, encoding))))
+            }
+            _ => None,
+        }
+    }
+
+    fn lets_through(&self, version: &StoredObject) -> bool {
+        (self.only.is_empty() || version.namespace_and_name().1 == self.only)
+            && self.filter.matches(&self.served, version)
+    }
+
+    fn line(&mut self, version: &StoredObject, change: Change) -> Bytes {
+        if self.format.view == View::Whole {
+            return response::watch_event(&self.served, version, change, self.format.encoding);
+        }
+        let object = response::object(&self.served, version);
+        self.transformed_line(change.word(), &object)
+    }
+
+    fn transformed_line(&mut self, change: &str, object: &Value) -> Bytes {
+        let mut shown =
+            response::transformed(&self.served, self.format.view, object, self.server.clock.now());
+        if matches!(self.format.view, View::Table(..)) {
+            // Column definitions are sent only once.
+            if self.columns_sent {
+                shown["columnDefinitions"] = Value::Null;
+            }
+            self.columns_sent = true;
+        }
+        response::watch_event_of(change, &shown, self.format.encoding)
+    }
+
+    fn bookmark_line(&mut self, initial_end: bool) -> Bytes {
+        let mut metadata = json!({"resourceVersion": self.cursor.to_string()});
+        if initial_end {
+            metadata["annotations"] = json!({"k8s.io/initial-events-end": "true"});
+        }
+        let mut object = json!({"metadata": metadata});
+        response::set_kind(&mut object, self.served.gvk().api_version(), self.served.kind());
+        // Fill in the fields of Go's zero value of the kind.
+        if self.served.strategy.canonicalize(&mut object).is_err() {
+            tracing::error!(kind = self.served.kind(), "failed to encode bookmark");
+        }
+        self.transformed_line("BOOKMARK", &object)
+    }
+
+    /// Ends the watch because its revision has expired.
+    fn expire(&mut self, from: u64) {
+        let oldest = self.server.store.revision();
+        let error = ApiError::expired(format!("too old resource version: {from} ({oldest})"));
+        self.fail(&error);
+    }
+
+    /// Ends the watch with an error.
+    fn fail(&mut self, error: &ApiError) {
+        let event = response::watch_event_of("ERROR", &error.to_value(), self.format.encoding);
+        self.ready.push_back(event);
+        self.ended = true;
+    }
+}

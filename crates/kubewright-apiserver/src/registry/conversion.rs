@@ -1,0 +1,218 @@
+//! Conversion webhooks of CustomResourceDefinitions.
+//!
+//! The server reads stored versions synchronously, so objects are converted in advance: the converted object
+//! is cached with the stored version ([`Inner::convert_versions`]), under the tag of the resource, which
+//! changes with every relevant change of the CRD. A write is converted to the storage version before it is
+//! committed.
+//!
+//! A webhook's response must have the same objects in the same order. Of the metadata only labels and
+//! annotations are taken from it.
+
+mod managed;
+mod review;
+
+use std::sync::Arc;
+
+use bytes::Bytes;
+use kubewright_apiextensions::custom;
+use kubewright_apimachinery::gvk::Gvk;
+use kubewright_apimachinery::json;
+use kubewright_apimachinery::object::Fields as _;
+use kubewright_apimachinery::status::ApiError;
+use kubewright_structured_merge::packed;
+use serde_json::Value;
+
+pub(crate) use managed::{Memo, take_missing};
+
+use crate::admission::Cluster;
+use crate::encoding::response;
+use crate::registry::crd_resource::CrdResource;
+use crate::registry::resource::Resource;
+use crate::server::Inner;
+use crate::storage::StoredObject;
+use crate::webhook_client::{SharedTarget, Target};
+
+/// The conversion webhook of a CRD.
+#[derive(Debug)]
+pub(crate) struct Converter {
+    target: SharedTarget,
+    /// The first of `conversionReviewVersions` that this server supports.
+    review_version: Option<&'static str>,
+    pub(crate) memo: Memo,
+}
+
+impl Converter {
+    /// Compiles `spec.conversion`; `None` if its strategy is not `Webhook`.
+    pub(crate) fn compile(conversion: &Value) -> Option<Self> {
+        if conversion.str_at("strategy") != "Webhook" {
+            return None;
+        }
+        let mut versions =
+            conversion.list_at("webhook.conversionReviewVersions").iter().filter_map(Value::as_str);
+        Some(Self {
+            target: Target::compile(conversion.at("webhook.clientConfig")).map(Arc::new),
+            review_version: versions
+                .find_map(|version| ["v1", "v1beta1"].into_iter().find(|known| *known == version)),
+            memo: Memo::default(),
+        })
+    }
+
+    /// Converts objects of one version with one ConversionReview. Metadata may be packed.
+    async fn convert(
+        &self,
+        cluster: &Cluster<'_>,
+        objects: &[Value],
+        api_version: &str,
+    ) -> Result<Vec<Value>, String> {
+        let Some(first) = objects.first() else { return Ok(Vec::new()) };
+        let version = self.review_version.ok_or("no supported conversion review versions")?;
+        let gvk = Gvk::of(first);
+        let gvk = format!("{}, Kind={}", gvk.api_version(), gvk.kind);
+        let target = self.target.as_ref().map_err(Clone::clone)?;
+        let uid = cluster.new_uid();
+        let request = review::request(version, &uid, objects, api_version);
+        let answer = target
+            .post(cluster, Bytes::from(json::to_vec(&request)), None)
+            .await
+            .map_err(|why| format!("conversion webhook for {gvk} failed: {why}"))?;
+        let converted = review::converted(&answer, version, &uid)
+            .map_err(|why| format!("conversion webhook for {gvk} failed: {why}"))?;
+        if converted.len() != objects.len() {
+            return Err(format!(
+                "conversion webhook for {gvk} returned {} objects, expected {}",
+                converted.len(),
+                objects.len()
+            ));
+        }
+        let restore = |(original, converted)| review::restored(&gvk, original, converted, api_version);
+        objects.iter().zip(converted).map(restore).collect()
+    }
+}
+
+impl Inner {
+    /// Converts stored versions of a custom resource with its webhook, so that they can be read as `served`.
+    pub(crate) async fn convert_versions(
+        &self,
+        served: &Resource,
+        versions: &[Arc<StoredObject>],
+    ) -> Result<(), ApiError> {
+        let Some((custom, converter)) = with_converter(served) else { return Ok(()) };
+        // Boxed to keep the futures of requests small: most need no conversion.
+        Box::pin(self.convert_pending(served, custom, converter, versions)).await
+    }
+
+    async fn convert_pending(
+        &self,
+        served: &Resource,
+        custom: &CrdResource,
+        converter: &Converter,
+        versions: &[Arc<StoredObject>],
+    ) -> Result<(), ApiError> {
+        let api_version = served.gvk().api_version();
+        let mut pending: Vec<(&Arc<StoredObject>, Value)> = Vec::new();
+        for version in versions.iter().filter(|version| response::converted(served, version).is_none()) {
+            let mut object = version.object();
+            if object.str_at("apiVersion") == api_version
+                || custom::restore(&custom.validation, &mut object).is_err()
+            {
+                continue;
+            }
+            pending.push((version, object));
+        }
+        // Objects may be stored in several versions.
+        while let Some((_, first)) = pending.first() {
+            let from = first.str_at("apiVersion").to_owned();
+            let same = |(_, object): &(&Arc<StoredObject>, Value)| object.str_at("apiVersion") == from;
+            let (group, rest): (Vec<_>, Vec<_>) = pending.into_iter().partition(same);
+            pending = rest;
+            let (group, objects): (Vec<&Arc<StoredObject>>, Vec<Value>) = group.into_iter().unzip();
+            let converted = self.convert_objects(custom, converter, &objects, &api_version).await?;
+            for (version, object) in group.into_iter().zip(&converted) {
+                response::keep_converted(served, version, Bytes::from(json::to_vec(object)));
+            }
+        }
+        Ok(())
+    }
+
+    /// Converts an object of `served` to the storage version if the CRD has a conversion webhook.
+    pub(crate) async fn in_storage_version(
+        &self,
+        served: &Resource,
+        object: Value,
+    ) -> Result<Value, ApiError> {
+        let Some((custom, _)) = with_converter(served) else { return Ok(object) };
+        if served.version() == custom.storage_version() {
+            return Ok(object);
+        }
+        let api_version = custom.validation.gvk(custom.storage_version()).api_version();
+        Box::pin(self.convert_custom(custom, object, &api_version)).await
+    }
+
+    /// Converts an object of the storage version to the version of `served` if the CRD has a conversion
+    /// webhook.
+    pub(crate) async fn in_served_version(
+        &self,
+        served: &Resource,
+        object: Value,
+    ) -> Result<Value, ApiError> {
+        let Some((custom, _)) = with_converter(served) else { return Ok(object) };
+        let api_version = served.gvk().api_version();
+        if object.str_at("apiVersion") == api_version {
+            return Ok(object);
+        }
+        Box::pin(self.convert_custom(custom, object, &api_version)).await
+    }
+
+    /// Converts a custom resource to another version.
+    pub(crate) async fn convert_custom(
+        &self,
+        custom: &CrdResource,
+        object: Value,
+        api_version: &str,
+    ) -> Result<Value, ApiError> {
+        let Some(converter) = custom.converter() else { return Ok(object) };
+        let mut converted = self.convert_objects(custom, converter, &[object], api_version).await?;
+        Ok(converted.pop().unwrap_or_default())
+    }
+
+    async fn convert_objects(
+        &self,
+        custom: &CrdResource,
+        converter: &Converter,
+        objects: &[Value],
+        api_version: &str,
+    ) -> Result<Vec<Value>, ApiError> {
+        let failed = |why: String| ApiError::new(500, "", why);
+        // Boxed: the future of an HTTP request is large, and most writes need no conversion.
+        let cluster = Cluster::new(self);
+        let converted = Box::pin(converter.convert(&cluster, objects, api_version)).await.map_err(failed)?;
+        let coerce = |mut object: Value| {
+            custom::coerce(&custom.validation, &mut object, custom::Malformed::Refuse)
+                .map_err(|error| failed(error.to_string()))?;
+            Ok(object)
+        };
+        converted.into_iter().map(coerce).collect()
+    }
+
+    /// The resource of the storage version, if the CRD has a conversion webhook and that version is served.
+    pub(crate) fn storage_resource(&self, served: &Resource) -> Option<Arc<Resource>> {
+        let (custom, _) = with_converter(served)?;
+        if custom.storage_version() == served.version() {
+            return None;
+        }
+        self.registry().find(served.group(), custom.storage_version(), served.plural()).cloned()
+    }
+}
+
+fn with_converter(served: &Resource) -> Option<(&Arc<CrdResource>, &Converter)> {
+    let custom = served.crd()?;
+    Some((custom, custom.converter()?))
+}
+
+/// The object with managedFields as JSON, as it is sent to the webhook.
+fn sent(object: &Value) -> Value {
+    let mut object = object.clone();
+    packed::unpack(&mut object);
+    object.remove_at("metadata.resourceVersion");
+    object
+}

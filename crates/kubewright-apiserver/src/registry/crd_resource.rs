@@ -1,0 +1,225 @@
+//! CrdResource resources: their CRDs, compiled for requests.
+//!
+//! One [`CrdResource`] is one state of one CRD. A change creates a new value, so a request sees a single state.
+//! Expensive parts are compiled lazily: a kind that is never applied needs no merge schema.
+
+use std::collections::BTreeMap;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, OnceLock};
+
+use kubewright_apiextensions::crd;
+use kubewright_apiextensions::custom::{self, ScalePaths, SchemaError};
+use kubewright_apimachinery::field::ErrorList;
+use kubewright_apimachinery::gvk::split_api_version;
+use kubewright_apimachinery::object::Fields as _;
+use kubewright_cel::rules::RuleSet;
+use kubewright_structured_merge::{self as apply, ConvertError, Structural, Versions};
+use serde_json::Value;
+
+use super::conversion::Converter;
+use super::strategy::Verdict;
+use crate::stack::on_large_stack;
+use crate::storage::Revision;
+
+/// A custom resource in one state of its CRD.
+#[derive(Debug)]
+pub(crate) struct CrdResource {
+    /// Names, versions and columns.
+    pub(crate) info: Arc<crd::CrdInfo>,
+    /// Decoding and validation of its objects.
+    pub(crate) validation: Arc<custom::CrdValidation>,
+    /// The last revision of the CRD with this state.
+    revision: AtomicU64,
+    compiled: Arc<BTreeMap<String, Compiled>>,
+    /// Whether validation may match patterns that need much CPU time.
+    pub(crate) has_costly_patterns: bool,
+    converter: Option<Arc<Converter>>,
+    /// The revision at which this state was replaced or its CRD deleted; zero before that. Shared with states
+    /// that do not differ for watches.
+    retired: Arc<AtomicU64>,
+}
+
+/// Parts that are compiled on first use.
+#[derive(Debug, Default)]
+struct Compiled {
+    rules: OnceLock<RuleSet>,
+    structure: OnceLock<Structural>,
+}
+
+impl CrdResource {
+    pub(crate) fn compile(object: &Value, revision: Revision) -> Result<Self, SchemaError> {
+        let validation = custom::CrdValidation::compile(object)?;
+        let info = crd::CrdInfo::from_object(object);
+        let compiled = info.versions.iter().map(|v| (v.name.clone(), Compiled::default())).collect();
+        Ok(Self {
+            converter: Converter::compile(&info.conversion).map(Arc::new),
+            info: info.into(),
+            validation: validation.into(),
+            revision: AtomicU64::new(revision),
+            compiled: Arc::new(compiled),
+            has_costly_patterns: has_costly_pattern(object.at("spec.versions")),
+            retired: Arc::default(),
+        })
+    }
+
+    /// A copy for a forked server, with independent state.
+    pub(crate) fn fork(&self) -> Self {
+        Self {
+            info: self.info.clone(),
+            validation: self.validation.clone(),
+            revision: AtomicU64::new(self.revision.load(Ordering::Relaxed)),
+            compiled: self.compiled.clone(),
+            has_costly_patterns: self.has_costly_patterns,
+            converter: self.converter.clone(),
+            retired: Arc::default(),
+        }
+    }
+
+    /// The conversion webhook, if there is one.
+    pub(crate) fn converter(&self) -> Option<&Converter> {
+        self.converter.as_deref()
+    }
+
+    /// The state to serve: the previous one if no relevant field changed.
+    pub(crate) fn in_place_of(mut self, before: Option<&Arc<Self>>) -> Arc<Self> {
+        let Some(before) = before else { return Arc::new(self) };
+        if before.info == self.info {
+            before.revision.store(self.revision.into_inner(), Ordering::Relaxed);
+            return before.clone();
+        }
+        // Watches of a terminating CRD's instances continue, to report their deletion.
+        let ends = crd::CrdInfo { terminating: self.info.terminating, ..(*before.info).clone() };
+        if ends == *self.info {
+            self.retired = before.retired.clone();
+        }
+        Arc::new(self)
+    }
+
+    /// Whether this was compiled from the given revision of the CRD.
+    pub(crate) fn is_at(&self, revision: Revision) -> bool {
+        self.revision.load(Ordering::Relaxed) == revision
+    }
+
+    /// Whether watches of the other state can continue with this one.
+    pub(crate) fn follows(&self, other: &Self) -> bool {
+        Arc::ptr_eq(&self.retired, &other.retired)
+    }
+
+    /// The storage version.
+    pub(crate) fn storage_version(&self) -> &str {
+        self.info.storage_version().map_or("", |version| &version.name)
+    }
+
+    /// The names and columns of a version, for discovery and tables.
+    pub(crate) fn version(&self, name: &str) -> Option<&crd::Version> {
+        self.info.versions.iter().find(|version| version.name == name)
+    }
+
+    /// The paths of a version's scale subresource.
+    pub(crate) fn scale(&self, version: &str) -> Option<&ScalePaths> {
+        self.validation.versions.get(version)?.scale.as_ref()
+    }
+
+    /// A stored object in a version. Returned unchanged if it cannot be converted because its stored version
+    /// was removed from the CRD.
+    pub(crate) fn read(&self, stored: Value, version: &str) -> Value {
+        custom::read(&self.validation, stored.clone(), version).unwrap_or_else(|error| {
+            tracing::error!(%error, kind = self.validation.kind, "failed to read stored custom resource");
+            stored
+        })
+    }
+
+    /// Converts an object of any version to the storage version.
+    pub(crate) fn to_stored(&self, mut object: Value) -> Value {
+        if let Err(error) = custom::convert(&self.validation, &mut object, self.storage_version()) {
+            tracing::error!(%error, kind = self.validation.kind, "failed to convert custom resource for storage");
+        }
+        object
+    }
+
+    /// Evaluates the CEL validation rules and adds their errors.
+    pub(crate) fn check_rules(
+        &self,
+        version: &str,
+        mut errors: ErrorList,
+        new: &Value,
+        old: Option<&Value>,
+    ) -> Verdict {
+        let Some(compiled) = self.compiled.get(version) else {
+            return Verdict { errors, warnings: Vec::new() };
+        };
+        let compile = || on_large_stack(|| RuleSet::compile(self.schema(version)));
+        let rules = compiled.rules.get_or_init(compile);
+        if rules.is_empty() {
+            return Verdict { errors, warnings: Vec::new() };
+        }
+        if let Some(blocked) = custom::blocks_rules(&errors) {
+            errors.push(blocked);
+            return Verdict { errors, warnings: Vec::new() };
+        }
+        let outcome = rules.validate(new, old);
+        errors.extend(outcome.errors);
+        Verdict { errors, warnings: outcome.warnings }
+    }
+
+    fn schema(&self, version: &str) -> &Value {
+        self.version(version).map_or(&Value::Null, |version| &version.schema)
+    }
+
+    /// Ends watches of this state: they report no event after this revision.
+    pub(crate) fn retire(&self, at: Revision) {
+        self.retired.store(at, Ordering::Release);
+    }
+
+    pub(crate) fn retired(&self) -> Option<Revision> {
+        Some(self.retired.load(Ordering::Acquire)).filter(|at| *at > 0)
+    }
+}
+
+impl Versions for CrdResource {
+    fn schema(&self, api_version: &str) -> Result<apply::Schema<'_>, ConvertError> {
+        let (_, version) = split_api_version(api_version);
+        let compiled = self.compiled.get(version).ok_or_else(|| unknown(api_version))?;
+        let compile =
+            || Structural::compile(CrdResource::schema(self, version), self.info.preserve_unknown_fields);
+        Ok(apply::Schema::custom(compiled.structure.get_or_init(compile)))
+    }
+
+    fn convert(&self, object: &Value, api_version: &str) -> Result<Value, ConvertError> {
+        let (_, version) = split_api_version(api_version);
+        if let Some(converter) = self.converter()
+            && object.str_at("apiVersion") != api_version
+            && self.validation.versions.contains_key(version)
+            && let Some(converted) = converter.memo.get(object, api_version)
+        {
+            return Ok(converted);
+        }
+        let mut object = object.clone();
+        custom::convert(&self.validation, &mut object, version)
+            .map_err(|error| ConvertError::Failed(error.to_string()))?;
+        Ok(object)
+    }
+}
+
+fn unknown(api_version: &str) -> ConvertError {
+    ConvertError::Failed(format!("request to convert CR to an invalid group/version: {api_version}"))
+}
+
+/// Whether a schema has a pattern with a Unicode class or a large repetition. Such patterns compile to large automata,
+/// and a match may visit all their states for each character.
+fn has_costly_pattern(schema: &Value) -> bool {
+    match schema {
+        Value::Object(fields) => fields.iter().any(|(name, value)| match value {
+            Value::String(pattern) if name == "pattern" => is_costly(pattern),
+            _ => has_costly_pattern(value),
+        }),
+        Value::Array(items) => items.iter().any(has_costly_pattern),
+        _ => false,
+    }
+}
+
+fn is_costly(pattern: &str) -> bool {
+    let repeats = pattern.split('{').skip(1).filter_map(|rest| rest.split('}').next());
+    let numbers = repeats.flat_map(|bounds| bounds.split(',')).filter_map(|bound| bound.parse::<u32>().ok());
+    pattern.contains("\\p") || pattern.contains("\\P") || numbers.max().unwrap_or_default() > 64
+}

@@ -1,0 +1,245 @@
+//! Subresources: `status` and similar views, and actions (binding, eviction, token, exec).
+
+mod eviction;
+mod logs;
+pub(crate) mod scale;
+mod token;
+
+use std::sync::Arc;
+
+use bytes::Bytes;
+use http::{Method, Response, StatusCode};
+use kubewright_apimachinery::field::{ErrorList, FieldError, Path};
+use kubewright_apimachinery::gvk::Gvk;
+use kubewright_apimachinery::object::Fields as _;
+use kubewright_apimachinery::status::{ApiError, Qualified};
+use kubewright_apimachinery::{time, types};
+use serde_json::{Value, json};
+
+use crate::admission::{Attributes, Cluster, Notes, Operation, OperationOptions, connect_options};
+use crate::encoding::body::Body;
+use crate::encoding::negotiate::negotiate_without_tables;
+use crate::encoding::request_body;
+use crate::encoding::response;
+use crate::fieldmanager::FieldManager;
+use crate::registry::resource::Resource;
+use crate::registry::strategy::{BuiltIn, Strategy as _};
+use crate::registry::write::WriteRequest;
+use crate::registry::write::change::{Candidate, Change, precondition_failed};
+use crate::request::options::{WriteKind, WriteOptions};
+use crate::request::{Request, ResourcePath};
+use crate::server::{Inner, no_page, no_resource};
+
+const BINDING: Gvk<'static> = Gvk { group: "", version: "v1", kind: "Binding" };
+
+impl Inner {
+    pub(crate) async fn subresource(
+        self: &Arc<Self>,
+        request: &Request,
+        served: &Arc<Resource>,
+        path: &ResourcePath,
+        body: &Bytes,
+    ) -> Result<Response<Body>, ApiError> {
+        let Some(sub) = served.subresource(&path.subresource) else {
+            return Err(match served.crd() {
+                Some(_) => ApiError::not_found(served.qualified(), &path.name),
+                None => no_resource(),
+            });
+        };
+        if !sub.verbs.contains(&request.verb()) {
+            return Err(match served.crd() {
+                Some(_) => ApiError::method_not_supported(served.qualified(), request.verb()),
+                None => ApiError::method_not_allowed(),
+            });
+        }
+        let namespace = if served.namespaced() { path.namespace.as_str() } else { "" };
+        let name = path.name.as_str();
+        match (&*sub.name, &request.method) {
+            ("scale", &Method::GET) => self.get_scale(request, served, namespace, name).await,
+            ("scale", _) => self.write_scale(request, served, namespace, name, body).await,
+            ("binding", _) => self.bind(request, namespace, Some(name), body).await,
+            ("eviction", _) => self.evict(request, served, namespace, name, body).await,
+            ("token", _) => self.token(request, served, namespace, name, body).await,
+            ("log", _) => self.logs(request, served, namespace, name),
+            ("exec" | "attach" | "portforward" | "proxy", _) => {
+                self.connect(request, served, namespace, name, &sub.name, &sub.kind).await
+            }
+            (_, &Method::GET | &Method::HEAD) => self.get(request, served, namespace, name).await,
+            (_, &Method::PUT) => self.update(request, served, namespace, name, &sub.name, body).await,
+            (_, &Method::PATCH) => self.patch(request, served, namespace, name, &sub.name, body).await,
+            _ => Err(ApiError::method_not_allowed()),
+        }
+    }
+
+    /// CONNECT to a pod, service or node. There is no backend, so an admitted request returns 404.
+    async fn connect(
+        &self,
+        request: &Request,
+        served: &Resource,
+        namespace: &str,
+        name: &str,
+        subresource: &str,
+        kind: &str,
+    ) -> Result<Response<Body>, ApiError> {
+        let kind = Gvk { group: "", version: "v1", kind };
+        let options = connect_options(kind.kind, &request.query);
+        let mut notes = Notes::default();
+        let mut attributes = Attributes {
+            operation: Operation::Connect,
+            resource: served,
+            kind,
+            strategy: &*served.strategy,
+            subresource,
+            namespace,
+            name,
+            object: options,
+            old_object: None,
+            options: OperationOptions::None,
+            user: &request.user,
+            dry_run: false,
+            managed_fields_before: None,
+        };
+        self.admit_only(&mut attributes, &mut notes).await?;
+        self.find(served, namespace, name)?;
+        Ok(no_page())
+    }
+
+    /// Runs both admission phases for requests that store nothing themselves.
+    pub(crate) async fn admit_only(
+        &self,
+        attributes: &mut Attributes<'_>,
+        notes: &mut Notes,
+    ) -> Result<(), ApiError> {
+        let cluster = Cluster::new(self);
+        self.admission.admit(&cluster, attributes, notes).await?;
+        self.admission.validate(&cluster, attributes, notes).await
+    }
+
+    /// Creates a subresource object that is not stored: a Binding or Eviction. Returns the object after
+    /// admission.
+    pub(crate) async fn admit_subresource(
+        &self,
+        write: &WriteRequest<'_>,
+        strategy: &BuiltIn,
+        object: Value,
+        notes: &mut Notes,
+    ) -> Result<Value, ApiError> {
+        let mut attributes = write.attributes(Operation::Create, write.name, object, None);
+        (attributes.kind, attributes.strategy) = (strategy.gvk(), strategy);
+        self.admit_only(&mut attributes, notes).await?;
+        Ok(attributes.object)
+    }
+
+    /// Binds a pod to a node.
+    pub(crate) async fn bind(
+        &self,
+        request: &Request,
+        namespace: &str,
+        name: Option<&str>,
+        body: &Bytes,
+    ) -> Result<Response<Body>, ApiError> {
+        let registry = self.registry();
+        let pods = registry.find("", "v1", "pods").ok_or_else(no_resource)?;
+        let format = negotiate_without_tables(request, pods, "")?;
+        let options = WriteOptions::read(&request.query, WriteKind::Create)?;
+        let ty = types::find("core.v1.Binding").ok_or_else(|| ApiError::internal("no Binding"))?;
+        let decoded = request_body::decode_as(BINDING, ty.get(), request_body::media(request)?, body)?;
+        let binding = decoded.value;
+        let name = name.unwrap_or(binding.str_at("metadata.name")).to_owned();
+        if !binding.str_at("metadata.name").is_empty() && binding.str_at("metadata.name") != name {
+            return Err(ApiError::bad_request("name in URL does not match name in Binding object"));
+        }
+        let manager = FieldManager::of(request);
+        let write = WriteRequest {
+            served: pods,
+            namespace,
+            name: &name,
+            subresource: "binding",
+            user: &request.user,
+            manager: &manager,
+            options: &options,
+        };
+        let mut notes = Notes::default();
+        let binding = self
+            .admit_subresource(&write, &BuiltIn::of_subresource(BINDING, ty), binding, &mut notes)
+            .await?;
+        let mut errors = ErrorList::new();
+        let target = Path::new("target");
+        let kind = binding.str_at("target.kind");
+        if !kind.is_empty() && kind != "Node" {
+            errors.push(FieldError::not_supported(&target.child("kind"), kind, &["Node", "<empty>"]));
+        }
+        if binding.str_at("target.name").is_empty() {
+            errors.push(FieldError::required(&target.child("name"), ""));
+        }
+        if !errors.is_empty() {
+            return Err(ApiError::invalid(BINDING.qualified_kind(), &name, &errors));
+        }
+        let now = time::format_rfc3339(self.clock.now());
+        let mut change = Change::Bind(Bind { binding: &binding, name: &name, now });
+        self.update_object(&write, &mut change, &mut notes).await?;
+        let status =
+            json!({"kind": "Status", "apiVersion": "v1", "metadata": {}, "status": "Success", "code": 201});
+        let mut response = response::answer_value(StatusCode::CREATED, format.encoding, &status);
+        response::warn(&mut response, &notes.warnings);
+        Ok(response)
+    }
+}
+
+/// The binding of a pod to a node.
+pub(crate) struct Bind<'a> {
+    binding: &'a Value,
+    name: &'a str,
+    /// The transition time of the PodScheduled condition.
+    now: String,
+}
+
+impl Bind<'_> {
+    /// The pod with its node. As upstream, no field manager owns the fields that a binding sets.
+    pub(crate) fn resolve(
+        &self,
+        write: &WriteRequest<'_>,
+        live: Option<&Value>,
+    ) -> Result<Candidate, ApiError> {
+        let Self { binding, name, now } = self;
+        let refuse =
+            |why: String| Err(ApiError::conflict(Qualified { group: "", name: "pods/binding" }, name, &why));
+        let mut pod = live.cloned().unwrap_or_default();
+        for (what, path) in [("UID", "metadata.uid"), ("ResourceVersion", "metadata.resourceVersion")] {
+            let (given, current) = (binding.str_at(path), pod.str_at(path));
+            if !given.is_empty() && given != current {
+                return Err(precondition_failed(write, what, given, current));
+            }
+        }
+        if pod.has("metadata.deletionTimestamp") {
+            return refuse(format!("pod {name} is being deleted, cannot be assigned to a host"));
+        }
+        let assigned = pod.str_at("spec.nodeName");
+        if !assigned.is_empty() {
+            return refuse(format!("pod {name} is already assigned to node {assigned:?}"));
+        }
+        if !pod.list_at("spec.schedulingGates").is_empty() {
+            return refuse(format!("pod {name} has non-empty .spec.schedulingGates"));
+        }
+        pod.set_at("spec.nodeName", binding.str_at("target.name"));
+        pod.remove_at("status.nominatedNodeName");
+        let annotations = binding.map_at("metadata.annotations").clone();
+        if !annotations.is_empty() {
+            pod.object_mut("metadata.annotations").extend(annotations);
+        }
+        let labels = binding.map_at("metadata.labels").clone();
+        if !labels.is_empty() {
+            pod.object_mut("metadata.labels").extend(labels);
+        }
+        let condition = json!({
+            "type": "PodScheduled", "status": "True", "lastProbeTime": null, "lastTransitionTime": now,
+        });
+        let mut conditions = pod.list_at("status.conditions").to_vec();
+        match conditions.iter_mut().find(|condition| condition.str_at("type") == "PodScheduled") {
+            Some(existing) => *existing = condition,
+            None => conditions.push(condition),
+        }
+        pod.set_at("status.conditions", conditions);
+        Ok(Candidate::new(pod, Vec::new()))
+    }
+}

@@ -1,0 +1,224 @@
+//! `pods/eviction`: a deletion that respects PodDisruptionBudgets.
+//!
+//! A budget's status has the number of allowed disruptions. An eviction decrements it and records the pod in
+//! one write, so concurrent evictions cannot use the same one. The disruption controller recalculates the
+//! number afterwards.
+
+use bytes::Bytes;
+use http::{Response, StatusCode};
+use kubewright_apimachinery::gvk::Gvk;
+use kubewright_apimachinery::object::Fields as _;
+use kubewright_apimachinery::selector::LabelSelector;
+use kubewright_apimachinery::status::{ApiError, Cause, Qualified};
+use kubewright_apimachinery::{json, time, types};
+use serde_json::{Value, json};
+
+use crate::admission::Notes;
+use crate::after_commit::AfterCommit;
+use crate::encoding::body::Body;
+use crate::encoding::negotiate::negotiate_without_tables;
+use crate::encoding::request_body::{self, Media};
+use crate::encoding::response;
+use crate::fieldmanager::FieldManager;
+use crate::registry::resource::Resource;
+use crate::registry::strategy::BuiltIn;
+use crate::registry::write::WriteRequest;
+use crate::request::Request;
+use crate::request::options::{DeleteOptions, WriteKind, WriteOptions};
+use crate::server::Inner;
+use crate::storage::Expect;
+
+const EVICTION: Gvk<'static> = Gvk { group: "policy", version: "v1", kind: "Eviction" };
+/// Maximum number of evicted pods that the disruption controller has not processed yet.
+const MAX_DISRUPTED: usize = 2000;
+
+impl Inner {
+    /// Deletes a pod if its PodDisruptionBudget allows it.
+    pub(super) async fn evict(
+        &self,
+        request: &Request,
+        served: &Resource,
+        namespace: &str,
+        name: &str,
+        body: &Bytes,
+    ) -> Result<Response<Body>, ApiError> {
+        let format = negotiate_without_tables(request, served, "")?;
+        let options = WriteOptions::read(&request.query, WriteKind::Create)?;
+        let ty = types::find("policy.v1.Eviction").ok_or_else(|| ApiError::internal("no Eviction"))?;
+        let media = request_body::media(request)?;
+        let (media, body) = match as_v1(media, body)? {
+            Some(body) => (Media::Json, body),
+            None => (media, body.clone()),
+        };
+        let decoded = request_body::decode_as(EVICTION, ty.get(), media, &body)?;
+        let eviction = decoded.value;
+        if eviction.str_at("metadata.name") != name {
+            return Err(ApiError::bad_request("name in URL does not match name in Eviction object"));
+        }
+        let manager = FieldManager::of(request);
+        let write = WriteRequest {
+            served,
+            namespace,
+            name,
+            subresource: "eviction",
+            user: &request.user,
+            manager: &manager,
+            options: &options,
+        };
+        let mut notes = Notes::default();
+        let eviction = self
+            .admit_subresource(&write, &BuiltIn::of_subresource(EVICTION, ty), eviction, &mut notes)
+            .await?;
+        let version = self.find(served, namespace, name)?;
+        let pod = version.object();
+        let ended = matches!(pod.str_at("status.phase"), "Succeeded" | "Failed" | "Pending");
+        if !ended && !pod.has("metadata.deletionTimestamp") {
+            self.use_budget(namespace, &pod, options.dry_run)?;
+        }
+        let mut delete = DeleteOptions::from_body(eviction.at("deleteOptions"))?;
+        delete.dry_run |= options.dry_run;
+        let mut after = AfterCommit::default();
+        let deleted = self.delete_object(served, namespace, name, &delete, &mut after);
+        self.finish(after);
+        deleted?;
+        let status =
+            json!({"kind": "Status", "apiVersion": "v1", "metadata": {}, "status": "Success", "code": 201});
+        let mut response = response::answer_value(StatusCode::CREATED, format.encoding, &status);
+        response::warn(&mut response, &notes.warnings);
+        Ok(response)
+    }
+
+    /// Uses one allowed disruption of the pod's budget, if there is one.
+    fn use_budget(&self, namespace: &str, pod: &Value, dry_run: bool) -> Result<(), ApiError> {
+        let registry = self.registry();
+        let Some(served) = registry.find("policy", "v1", "poddisruptionbudgets") else { return Ok(()) };
+        loop {
+            let listing = self.store.list(&served.storage, &format!("{namespace}/"), None);
+            let budgets: Vec<_> = listing
+                .into_iter()
+                .flat_map(|listing| listing.items)
+                .map(|version| (response::object(served, &version), version.revision))
+                .filter(|(budget, _)| covers(budget, pod))
+                .collect();
+            if budgets.len() > 1 {
+                return Err(ApiError::internal(
+                    "This pod has more than one PodDisruptionBudget, which the eviction subresource does not support.",
+                ));
+            }
+            let Some((mut budget, revision)) = budgets.into_iter().next() else { return Ok(()) };
+            if needs_none(&budget, pod) {
+                return Ok(());
+            }
+            check(&budget)?;
+            if dry_run {
+                return Ok(());
+            }
+            take_one(&mut budget, pod.str_at("metadata.name"), self.clock.now());
+            let key = served.key(namespace, budget.str_at("metadata.name"));
+            // On a conflict, check the changed budget again.
+            let mut after = AfterCommit::default();
+            if self.put(served, &key, Expect::At(revision), budget, &mut after).is_ok() {
+                self.finish(after);
+                return Ok(());
+            }
+        }
+    }
+}
+
+/// Converts an Eviction of `policy/v1beta1`, which is still accepted, to `policy/v1`.
+fn as_v1(media: Media, body: &Bytes) -> Result<Option<Bytes>, ApiError> {
+    let (text, _) = request_body::to_json(media, body)?;
+    let Ok(parsed) = json::parse(&text, json::ParseOptions::default()) else { return Ok(None) };
+    let mut eviction = parsed.value;
+    if Gvk::of(&eviction) != (Gvk { version: "v1beta1", ..EVICTION }) {
+        return Ok(None);
+    }
+    eviction.set_at("apiVersion", EVICTION.api_version());
+    Ok(Some(json::to_vec(&eviction).into()))
+}
+
+fn covers(budget: &Value, pod: &Value) -> bool {
+    budget.has("spec.selector")
+        && LabelSelector::from_object(budget.at("spec.selector"))
+            .is_ok_and(|selector| selector.matches(pod.at("metadata.labels")))
+}
+
+fn condition<'a>(object: &'a Value, kind: &str) -> Option<&'a Value> {
+    object.list_at("status.conditions").iter().find(|condition| condition.str_at("type") == kind)
+}
+
+/// Whether an unhealthy pod may be evicted although no disruption is allowed.
+fn needs_none(budget: &Value, pod: &Value) -> bool {
+    if condition(pod, "Ready").is_some_and(|ready| ready.str_at("status") == "True") {
+        return false;
+    }
+    let number = |path: &str| budget.int_at(path).unwrap_or_default();
+    let desired = number("status.desiredHealthy");
+    budget.str_at("spec.unhealthyPodEvictionPolicy") == "AlwaysAllow"
+        || (desired > 0 && number("status.currentHealthy") >= desired)
+}
+
+/// Fails if the budget allows no disruption.
+fn check(budget: &Value) -> Result<(), ApiError> {
+    let name = budget.str_at("metadata.name");
+    let number = |path: &str| budget.int_at(path).unwrap_or_default();
+    let refuse = |why: String| {
+        let message = "Cannot evict pod as it would violate the pod's disruption budget.";
+        let reason = "DisruptionBudget".to_owned();
+        ApiError::new(429, "TooManyRequests", message).with_causes(vec![Cause {
+            reason,
+            message: why,
+            field: String::new(),
+        }])
+    };
+    if number("status.observedGeneration") < number("metadata.generation") {
+        let why = format!("The disruption budget {name} is still being processed by the server.");
+        return Err(refuse(why).with_retry_after(10));
+    }
+    let what = Qualified { group: "policy", name: "poddisruptionbudget" };
+    let allowed = number("status.disruptionsAllowed");
+    if allowed < 0 {
+        return Err(ApiError::forbidden(what, name, "pdb disruptions allowed is negative"));
+    }
+    if budget.map_at("status.disruptedPods").len() > MAX_DISRUPTED {
+        let why = "DisruptedPods map too big - too many evictions not confirmed by PDB controller";
+        return Err(ApiError::forbidden(what, name, why));
+    }
+    if allowed > 0 {
+        return Ok(());
+    }
+    let failed =
+        condition(budget, "DisruptionAllowed").filter(|condition| condition.str_at("reason") == "SyncFailed");
+    Err(refuse(match failed {
+        Some(condition) => format!(
+            "The disruption budget {name} does not allow evicting pods currently because it failed sync: {}",
+            condition.str_at("message")
+        ),
+        None => format!(
+            "The disruption budget {name} needs {} healthy pods and has {} currently",
+            number("status.desiredHealthy"),
+            number("status.currentHealthy")
+        ),
+    }))
+}
+
+fn take_one(budget: &mut Value, pod: &str, now: i64) {
+    let left = budget.int_at("status.disruptionsAllowed").unwrap_or_default() - 1;
+    let now = time::format_rfc3339(now);
+    budget.set_at("status.disruptionsAllowed", left);
+    budget.object_mut("status.disruptedPods").insert(pod.to_owned(), now.as_str().into());
+    if left > 0 {
+        return;
+    }
+    let generation = budget.int_at("status.observedGeneration").unwrap_or_default();
+    let mut conditions = budget.list_at("status.conditions").to_vec();
+    for condition in &mut conditions {
+        if condition.str_at("type") == "DisruptionAllowed" && condition.str_at("status") == "True" {
+            condition.set_at("status", "False");
+            condition.set_at("reason", "InsufficientPods");
+            condition.set_at("observedGeneration", generation);
+            condition.set_at("lastTransitionTime", now.as_str());
+        }
+    }
+    budget.set_at("status.conditions", conditions);
+}

@@ -1,0 +1,191 @@
+//! The stages between the two admission phases: resourceVersion, preparation, allocation and validation.
+
+use kubewright_apimachinery::decode::Form;
+use kubewright_apimachinery::field::{FieldError, Path, quote};
+use kubewright_apimachinery::object::Fields as _;
+use kubewright_apimachinery::status::ApiError;
+use kubewright_apimachinery::time;
+use serde_json::{Value, json};
+
+use super::metadata::carry_metadata;
+use super::{MODIFIED, WriteRequest};
+use crate::authn::User;
+use crate::authz::{Action, ActionOn};
+use crate::registry::resource::Resource;
+use crate::registry::service_ips::Reserved;
+use crate::server::Inner;
+
+impl Inner {
+    /// Prepares and validates a new object. Generates a missing name.
+    pub(super) fn prepare_create(
+        &self,
+        write: &WriteRequest<'_>,
+        object: &mut Value,
+        warnings: &mut Vec<String>,
+    ) -> Result<Reserved, ApiError> {
+        let served = write.served;
+        self.fill_metadata(write, object);
+        served.strategy.prepare_for_create(object);
+        set_requester(served, write.user, object);
+        self.stamp(served, object, None);
+        let reserved = self.allocate(served, object, None)?;
+        let form = served.strategy.complete(object)?;
+        let verdict = served.strategy.validate(object);
+        warnings.extend(verdict.warnings);
+        if !verdict.errors.is_empty() {
+            let name = object.str_at("metadata.name");
+            return Err(ApiError::invalid(served.strategy.kind_in_errors(object), name, &verdict.errors));
+        }
+        if form == Form::Complete {
+            served.strategy.canonicalize(object)?;
+        }
+        warnings.extend(served.strategy.warnings(object, None));
+        if served.storage.as_ref() == "namespaces" {
+            // Defaulting runs before the name is generated.
+            let name = object.at("metadata.name").clone();
+            object.object_mut("metadata.labels").insert("kubernetes.io/metadata.name".to_owned(), name);
+        }
+        Ok(reserved)
+    }
+
+    /// Prepares and validates an object that replaces `old`.
+    pub(super) fn prepare_update(
+        &self,
+        write: &WriteRequest<'_>,
+        new: &mut Value,
+        old: &Value,
+        warnings: &mut Vec<String>,
+    ) -> Result<Reserved, ApiError> {
+        let WriteRequest { served, name, subresource, .. } = *write;
+        carry_metadata(new, old);
+        served.strategy.prepare_for_update(subresource, new, old);
+        self.stamp(served, new, Some(old));
+        let reserved = self.allocate(served, new, Some(old))?;
+        let form = served.strategy.complete(new)?;
+        let verdict = served.strategy.validate_update(subresource, new, old);
+        warnings.extend(verdict.warnings);
+        if !verdict.errors.is_empty() {
+            return Err(ApiError::invalid(served.strategy.kind_in_errors(new), name, &verdict.errors));
+        }
+        if form == Form::Complete {
+            served.strategy.canonicalize(new)?;
+        }
+        // Upstream's subresource strategies have no warnings.
+        if subresource.is_empty() {
+            warnings.extend(served.strategy.warnings(new, Some(old)));
+        }
+        Ok(reserved)
+    }
+
+    /// Checks the permission to create, for an update or patch that creates its object.
+    pub(super) fn check_may_create(&self, write: &WriteRequest<'_>) -> Result<(), ApiError> {
+        let on = ActionOn::Resource {
+            group: write.served.group(),
+            resource: write.served.plural(),
+            namespace: write.namespace_of(write.name),
+            name: write.name,
+        };
+        self.authz.check(write.user, Action { verb: "create", on })
+    }
+
+    /// Sets the server-owned metadata of a new object.
+    fn fill_metadata(&self, write: &WriteRequest<'_>, object: &mut Value) {
+        object.set_at("metadata.uid", self.ids.uid());
+        object.set_at("metadata.creationTimestamp", time::format_rfc3339(self.clock.now()));
+        for absent in ["deletionTimestamp", "deletionGracePeriodSeconds", "selfLink"] {
+            object.object_mut("metadata").remove(absent);
+        }
+        if write.served.namespaced() {
+            object.set_at("metadata.namespace", write.namespace);
+        }
+        if object.str_at("metadata.name").is_empty() && !object.str_at("metadata.generateName").is_empty() {
+            let name = self.ids.name(object.str_at("metadata.generateName"));
+            object.set_at("metadata.name", name);
+        }
+    }
+
+    /// Sets the timestamps that upstream's strategies set: the rules of kinds have no clock.
+    fn stamp(&self, served: &Resource, new: &mut Value, old: Option<&Value>) {
+        let now = time::format_rfc3339(self.clock.now());
+        match (served.group(), served.kind()) {
+            ("", "PersistentVolume") => {
+                let phase = |object: &Value| object.str_at("status.phase").to_owned();
+                let time = "status.lastPhaseTransitionTime";
+                if old.is_none_or(|old| phase(old) != phase(new) && old.at(time) == new.at(time)) {
+                    new.set_at(time, now);
+                }
+            }
+            ("", "Pod") | ("apiregistration.k8s.io", "APIService") if old.is_none() => {
+                for condition in new.list_mut("status.conditions").into_iter().flatten() {
+                    condition.default_at("lastTransitionTime", now.as_str());
+                }
+            }
+            ("certificates.k8s.io", "CertificateSigningRequest") => {
+                for condition in new.list_mut("status.conditions").into_iter().flatten() {
+                    condition.default_at("lastUpdateTime", now.as_str());
+                    condition.default_at("lastTransitionTime", now.as_str());
+                }
+            }
+            _ => {}
+        }
+    }
+}
+
+/// Sets the requesting user of a CertificateSigningRequest.
+fn set_requester(served: &Resource, user: &User, object: &mut Value) {
+    if (served.group(), served.kind()) != ("certificates.k8s.io", "CertificateSigningRequest") {
+        return;
+    }
+    object.set_at("spec.username", user.name.as_str());
+    object.set_at("spec.uid", user.uid.as_str());
+    object.set_at("spec.groups", user.groups.clone());
+    if user.extra.is_empty() {
+        object.remove_at("spec.extra");
+    } else {
+        object.set_at("spec.extra", json!(user.extra));
+    }
+}
+
+/// The resourceVersion in a body, parsed as by upstream's storage layer; 0 if missing.
+fn resource_version(object: &Value) -> Result<u64, ApiError> {
+    let text = object.str_at("metadata.resourceVersion");
+    if text.is_empty() {
+        return Ok(0);
+    }
+    text.parse().map_err(|_| {
+        let range = text.bytes().all(|byte| byte.is_ascii_digit());
+        let why = if range { "value out of range" } else { "invalid syntax" };
+        ApiError::new(500, "", format!("strconv.ParseUint: parsing {}: {why}", quote(text)))
+    })
+}
+
+/// Rejects a resourceVersion on create. An invalid one counts as missing.
+pub(super) fn check_resource_version(object: &Value) -> Result<(), ApiError> {
+    if resource_version(object).unwrap_or_default() == 0 {
+        return Ok(());
+    }
+    Err(ApiError::new(500, "", "resourceVersion should not be set on objects to be created"))
+}
+
+/// Checks that the resourceVersion of an update matches the live object. A missing one matches if the kind
+/// allows unconditional updates.
+pub(super) fn check_version_of_update(
+    write: &WriteRequest<'_>,
+    replaces: bool,
+    old: &Value,
+    new: &mut Value,
+) -> Result<(), ApiError> {
+    let WriteRequest { served, name, .. } = *write;
+    let given = resource_version(new)?;
+    if given == 0 {
+        if replaces && !served.strategy.allows_unconditional_update() {
+            let at = Path::new("metadata").child("resourceVersion");
+            let error = FieldError::invalid_printed(&at, "0", "must be specified for an update");
+            return Err(ApiError::invalid(served.qualified(), name, &vec![error]));
+        }
+    } else if Ok(given) != resource_version(old) {
+        return Err(ApiError::conflict(served.qualified(), name, MODIFIED));
+    }
+    new.set_at("metadata.resourceVersion", old.at("metadata.resourceVersion").clone());
+    Ok(())
+}

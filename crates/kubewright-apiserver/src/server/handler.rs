@@ -1,0 +1,289 @@
+//! The filter chain and the router: from an HTTP request to the handler of its verb.
+//!
+//! The filters are: compaction, authentication, limits, impersonation, audit, authorization, the body limit, and the wait for
+//! the log. The router finds the resource, and the verb or subresource.
+
+use std::sync::Arc;
+use std::task::{Context, Poll};
+
+use http::request::Parts;
+use http::{HeaderValue, Method, Response, StatusCode, Version, header};
+use kubewright_apimachinery::status::ApiError;
+
+use super::{ApiServer, Inner};
+use crate::audit::Audited;
+use crate::authn::tokens::Bearer;
+use crate::authn::unauthorized;
+use crate::encoding::body::Body;
+use crate::encoding::negotiate::error_encoding;
+use crate::encoding::request_body;
+use crate::encoding::response::{self, Encoding};
+use crate::off_worker::poll_off_worker;
+use crate::registry::resource::Resource;
+use crate::request::{OverSocket, Request, ResourcePath, Target};
+use crate::stack::poll_on_large_stack;
+
+/// Bodies above this size are decoded and validated off the worker thread.
+const LARGE_BODY: usize = 32 << 10;
+/// The same, for custom resources: their schemas come from users.
+const LARGE_CUSTOM: usize = 4 << 10;
+
+impl ApiServer {
+    /// Handles a request.
+    pub async fn handle<B>(&self, request: http::Request<B>) -> Response<Body>
+    where
+        B: http_body::Body + Unpin,
+        B::Error: std::fmt::Display,
+    {
+        self.inner.compaction.advance(self.inner.clock.now_micros(), self.inner.store.revision());
+        let accept = request.headers().get(header::ACCEPT).and_then(|accept| accept.to_str().ok());
+        let encoding = accept.map_or(Encoding::Json, error_encoding);
+        let (parts, mut body) = request.into_parts();
+        let mut response = match self.answer(&parts, &mut body).await {
+            Ok(response) => response,
+            Err(error) => response::failure(&error),
+        };
+        let is_http1 = parts.extensions.get::<OverSocket>().is_some() && parts.version <= Version::HTTP_11;
+        if is_http1 && !request_body::drain(&mut body).await {
+            response.headers_mut().insert(header::CONNECTION, HeaderValue::from_static("close"));
+        }
+        if encoding != Encoding::Json && response.status().as_u16() >= 400 {
+            response = response::failure_in(encoding, response);
+        }
+        let headers = response.headers_mut();
+        if !headers.contains_key(header::CACHE_CONTROL) {
+            headers.insert(header::CACHE_CONTROL, HeaderValue::from_static("no-cache, private"));
+        }
+        if let Ok(id) = HeaderValue::from_str(&self.inner.ids.uid()) {
+            headers.insert("audit-id", id);
+        }
+        response
+    }
+
+    async fn answer<B>(&self, parts: &Parts, body: &mut B) -> Result<Response<Body>, ApiError>
+    where
+        B: http_body::Body + Unpin,
+        B::Error: std::fmt::Display,
+    {
+        let bearer = match parts.headers.get(header::AUTHORIZATION).map(HeaderValue::to_str) {
+            None => None,
+            Some(Ok(header)) => Some(Bearer::read(header)),
+            Some(Err(_)) => return Err(unauthorized()),
+        };
+        let sender = self.inner.authn.authenticate(parts, bearer.as_ref())?;
+        let mut request = Request::new(parts, sender);
+        let _permit = match self.inner.request_limits.admit(&request) {
+            Ok(permit) => permit,
+            Err(exceeded) => return Ok(exceeded.response()),
+        };
+        request.user = self.inner.authn.acting_user(&request)?;
+        let mut answer = self.answer_as(&request, body).await;
+        if bearer == Some(Bearer::ExtraSpace) {
+            let mut response = answer.unwrap_or_else(|error| response::failure(&error));
+            response::warn(&mut response, &[Bearer::WARNING.to_owned()]);
+            answer = Ok(response);
+        }
+        if let Some(audit) = &self.inner.audit {
+            let code = answer.as_ref().map_or_else(|error| error.code, |response| response.status().as_u16());
+            audit.record(Audited::new(&request, code));
+        }
+        answer
+    }
+
+    /// Handles an authenticated request.
+    async fn answer_as<B>(&self, request: &Request, body: &mut B) -> Result<Response<Body>, ApiError>
+    where
+        B: http_body::Body + Unpin,
+        B::Error: std::fmt::Display,
+    {
+        self.inner.authz.authorize(request)?;
+        let head = request.method == Method::HEAD;
+        let mut response = match &request.target {
+            Target::Other => self.inner.other(request),
+            Target::Resource(path) => {
+                let (bytes, _reserved) = match request.method {
+                    Method::GET | Method::HEAD => (bytes::Bytes::new(), Vec::new()),
+                    _ => {
+                        // Reject writes before they become visible: they could not be stored.
+                        if let Some(error) = self.inner.store.failure() {
+                            return Err(not_durable(&error));
+                        }
+                        request_body::read(body, &self.inner.request_limits).await?
+                    }
+                };
+                let response = self.inner.resource(request, path, &bytes).await;
+                // Neither a write nor a read returns a state that a crash could still undo. Watches wait per event.
+                if response.is_ok() && !request.is_watch() {
+                    let synced = self.inner.store.synced(self.inner.store.revision()).await;
+                    // After a permanent failure of the log, reads are still served.
+                    if !matches!(request.method, Method::GET | Method::HEAD) {
+                        synced.map_err(|error| not_durable(&error))?;
+                    }
+                }
+                response
+            }
+        }?;
+        if head {
+            *response.body_mut() = Body::empty();
+        }
+        Ok(response)
+    }
+}
+
+impl Inner {
+    /// Handles a request for a resource.
+    async fn resource(
+        self: &Arc<Self>,
+        request: &Request,
+        path: &ResourcePath,
+        body: &bytes::Bytes,
+    ) -> Result<Response<Body>, ApiError> {
+        let registry = self.registry();
+        let Some(served) = registry.find(&path.group, &path.version, &path.resource) else {
+            // Upstream has no router for groups of custom resources, so the response is a plain 404.
+            let known = registry.is_built_in(&path.group) && registry.serves(&path.group, &path.version);
+            return if known || path.group.is_empty() && path.version == "v1" {
+                Err(no_resource())
+            } else {
+                Ok(no_page())
+            };
+        };
+        // A namespaced object needs a namespace in its path; a cluster-scoped object must not have one.
+        let misplaced = match (served.namespaced(), path.namespace.is_empty()) {
+            (true, true) => !path.name.is_empty(),
+            (false, false) => path.resource != "namespaces",
+            _ => false,
+        };
+        if path.too_deep || misplaced {
+            return if served.crd().is_some() { Ok(no_page()) } else { Err(no_resource()) };
+        }
+        let handle = async {
+            if path.subresource.is_empty() {
+                self.verb(request, served, path, body).await
+            } else {
+                self.subresource(request, served, path, body).await
+            }
+        };
+        // CRD schemas and rules are checked recursively, down to the deepest field.
+        let writes = !matches!(request.method, Method::GET | Method::HEAD);
+        let response = if request.over_socket && is_expensive(request, served, body) {
+            poll_off_worker(poll_on_large_stack(handle)).await
+        } else if served.defines_resources() && writes {
+            poll_on_large_stack(handle).await
+        } else {
+            handle.await
+        };
+        let Some(warning) = served.deprecation().or_else(|| deprecated(served)) else { return response };
+        // Sent with any result, unless the router rejects the request before the handler.
+        if let Err(error) = &response
+            && served.crd().is_none()
+            && (error.code == 405 || error.message.starts_with("406: ") || error.message.starts_with("415: "))
+        {
+            return response;
+        }
+        let mut response = response.unwrap_or_else(|error| response::failure(&error));
+        response::warn(&mut response, &[warning.to_owned()]);
+        Ok(response)
+    }
+
+    async fn verb(
+        self: &Arc<Self>,
+        request: &Request,
+        served: &Arc<Resource>,
+        path: &ResourcePath,
+        body: &bytes::Bytes,
+    ) -> Result<Response<Body>, ApiError> {
+        let verb = request.verb();
+        let terminating = served.crd().is_some_and(|custom| custom.info.terminating);
+        // A terminating CRD still serves verbs that discovery no longer lists.
+        if !served.can(verb) && !terminating {
+            return Err(ApiError::method_not_allowed());
+        }
+        if path.name.is_empty() && matches!(verb, "update" | "patch") {
+            return Err(ApiError::method_not_allowed());
+        }
+        if !served.is_stored() {
+            return self.virtual_resource(request, served, path, body).await;
+        }
+        let namespace = if served.namespaced() { path.namespace.as_str() } else { "" };
+        match verb {
+            "get" => self.get(request, served, namespace, &path.name).await,
+            "list" => self.list(request, served, namespace, "").await,
+            "watch" => self.watch(request, served, namespace, &path.name).await,
+            "create" if served.namespaced() && namespace.is_empty() => match served.crd() {
+                Some(_) => Ok(no_page()),
+                None => Err(ApiError::method_not_allowed()),
+            },
+            "create" => self.create(request, served, namespace, body).await,
+            "update" => self.update(request, served, namespace, &path.name, "", body).await,
+            "patch" => self.patch(request, served, namespace, &path.name, "", body).await,
+            "delete" => self.delete(request, served, namespace, &path.name, body).await,
+            "deletecollection" => self.delete_collection(request, served, namespace, body).await,
+            _ => Err(ApiError::method_not_allowed()),
+        }
+    }
+}
+
+/// Whether a request may need much CPU time: large bodies, CRDs, patterns of custom resources, deletions with their
+/// dependents, and lists that are encoded before they are sent.
+fn is_expensive(request: &Request, served: &Resource, body: &bytes::Bytes) -> bool {
+    match request.method {
+        Method::GET | Method::HEAD => {
+            let accept = request.header(header::ACCEPT);
+            request.verb() == "list" && (accept.contains("yaml") || accept.contains("protobuf"))
+        }
+        Method::DELETE => true,
+        _ => {
+            body.len() > LARGE_BODY
+                || served.defines_resources()
+                || served.crd().is_some_and(|crd| crd.has_costly_patterns || body.len() > LARGE_CUSTOM)
+        }
+    }
+}
+
+/// The deprecation warning of a built-in resource.
+fn deprecated(served: &Resource) -> Option<&'static str> {
+    match (served.group(), served.plural()) {
+        ("", "endpoints") => {
+            Some("v1 Endpoints is deprecated in v1.33+; use discovery.k8s.io/v1 EndpointSlice")
+        }
+        ("", "componentstatuses") => Some("v1 ComponentStatus is deprecated in v1.19+"),
+        _ => None,
+    }
+}
+
+fn not_durable(error: &std::io::Error) -> ApiError {
+    ApiError::internal(format!("writes cannot be made durable: {error}"))
+}
+
+/// The 404 Status for an unknown resource of a served group.
+pub(crate) fn no_resource() -> ApiError {
+    let mut error = ApiError::new(404, "NotFound", "the server could not find the requested resource");
+    error.details = Some(Box::default());
+    error
+}
+
+/// The plain 404 response for an unknown path.
+pub(crate) fn no_page() -> Response<Body> {
+    response::respond(StatusCode::NOT_FOUND, "text/plain; charset=utf-8", "404 page not found\n")
+}
+
+impl<B> tower_service::Service<http::Request<B>> for ApiServer
+where
+    B: http_body::Body + Unpin + Send + 'static,
+    B::Data: Send,
+    B::Error: std::fmt::Display,
+{
+    type Response = Response<Body>;
+    type Error = std::convert::Infallible;
+    type Future = std::pin::Pin<Box<dyn Future<Output = Result<Self::Response, Self::Error>> + Send>>;
+
+    fn poll_ready(&mut self, _: &mut Context<'_>) -> Poll<Result<(), Self::Error>> {
+        Poll::Ready(Ok(()))
+    }
+
+    fn call(&mut self, request: http::Request<B>) -> Self::Future {
+        let server = self.clone();
+        Box::pin(async move { Ok(server.handle(request).await) })
+    }
+}

@@ -1,0 +1,202 @@
+//! `kubewright deploy`: image, manifests and rollout in one command.
+
+use std::path::PathBuf;
+use std::time::Duration;
+
+use anyhow::{Result, anyhow};
+use oci_client::Reference;
+
+use super::dev::duration;
+use super::image::{self, ImageArgs};
+use crate::cli::examples::examples;
+use crate::delivery::deploy::{self, Target};
+use crate::delivery::image::load::Cluster;
+use crate::delivery::image::platform::Platform;
+use crate::delivery::image::{Image, layout, registry};
+use crate::delivery::rendered::DEFAULT;
+use crate::error::Hint as _;
+use crate::project::Project;
+use crate::ui::Ui;
+
+const EXAMPLES: &[(&str, &str)] = &[
+    ("Build, push and deploy", "kubewright deploy --tag registry.example.com/shop:v1"),
+    ("Build, load into the kind cluster of the context, and deploy", "kubewright deploy --context kind-dev"),
+    ("Deploy an existing image", "kubewright deploy --image registry.example.com/shop:v1"),
+    (
+        "Print the manifests with the image",
+        "kubewright deploy --image registry.example.com/shop:v1 --dry-run",
+    ),
+];
+
+/// Build and deploy the operator, and wait until it is available
+#[derive(Debug, clap::Args)]
+#[command(after_help = examples(EXAMPLES))]
+pub(crate) struct Args {
+    /// Project directory
+    #[arg(value_name = "DIR", default_value = ".")]
+    project: PathBuf,
+
+    /// Deploy this image instead of building one
+    #[arg(long, value_name = "IMG", conflicts_with_all = ["build", "tag", "binary", "platform", "push", "load"])]
+    image: Option<String>,
+
+    /// Build the image [default, unless --image is set]
+    #[arg(long)]
+    build: bool,
+
+    /// Push the image [default if its name has a registry]
+    #[arg(long, conflicts_with = "load")]
+    push: bool,
+
+    /// Load the image into kind, minikube, k3d or containerd [default: by the context, such as kind-dev]
+    #[arg(long, value_name = "CLUSTER", hide_possible_values = true)]
+    load: Option<Cluster>,
+
+    /// Cluster name, minikube profile or containerd namespace of --load
+    #[arg(long, value_name = "NAME", requires = "load")]
+    name: Option<String>,
+
+    /// Platforms of the image [default: linux on this machine's architecture]
+    #[arg(long, value_name = "PLATFORM", value_delimiter = ',')]
+    platform: Vec<Platform>,
+
+    /// Use HTTP for the registry; the default for registries on this machine
+    #[arg(long)]
+    insecure_registry: bool,
+
+    /// Kubeconfig [default: KUBECONFIG, or ~/.kube/config]
+    #[arg(long, value_name = "FILE")]
+    kubeconfig: Option<PathBuf>,
+
+    /// Kubeconfig context [default: the current context]
+    #[arg(long, value_name = "NAME")]
+    context: Option<String>,
+
+    /// Wait for the rollout
+    #[arg(long, value_name = "BOOL", num_args = 0..=1, require_equals = true, default_missing_value = "true")]
+    #[arg(default_value_t = true, action = clap::ArgAction::Set, hide_possible_values = true)]
+    wait: bool,
+
+    /// Timeout of the rollout
+    #[arg(long, value_name = "DURATION", default_value = "5m", value_parser = duration)]
+    timeout: Duration,
+
+    /// Print the objects without pushing, loading or applying
+    #[arg(long)]
+    dry_run: bool,
+
+    #[command(flatten)]
+    options: ImageArgs,
+}
+
+/// How nodes get the image.
+#[derive(Debug)]
+enum Delivery {
+    Push,
+    Load(Cluster, Option<String>),
+    /// Simulated nodes pull no images.
+    Archive,
+}
+
+pub(crate) fn run(args: &Args, ui: &Ui) -> Result<()> {
+    let project = Project::find(&args.project)?;
+    let mut rendered = project.rendered()?;
+    // Fails before a long build.
+    let manager = rendered.manager()?.clone();
+    let runtime = image::runtime()?;
+    if args.dry_run {
+        let image = match &args.image {
+            Some(image) => checked(image)?,
+            None => args.planned(&project, ui)?,
+        };
+        rendered.set_image(&image)?;
+        return ui.print(rendered.to_yaml().as_bytes());
+    }
+    let target = runtime.block_on(Target::connect(args.kubeconfig.clone(), args.context.clone()))?;
+    ui.note(&format!("deploying to {}", target.shown()));
+    let image = match &args.image {
+        Some(image) => checked(image)?,
+        None => args.deliver(&project, &target, ui)?,
+    };
+    rendered.set_image(&image)?;
+    runtime.block_on(async {
+        deploy::apply(&target.client, &rendered, ui).await?;
+        if args.wait {
+            deploy::wait(&target.client, &manager, args.timeout, ui).await?;
+        }
+        ui.print(format!("deployed {image}\n").as_bytes())
+    })
+}
+
+impl Args {
+    /// Builds the image, and returns the name that it would have in the Deployment.
+    fn planned(&self, project: &Project, ui: &Ui) -> Result<String> {
+        let reference = self.options.reference()?;
+        let built = self.options.build(project, &self.platform, ui)?;
+        if self.push || registry::names_registry(&self.options.tag) {
+            return Ok(by_digest(&reference, &built));
+        }
+        Ok(layout::familiar(&by_content(&reference, &built)))
+    }
+
+    /// Builds the image and brings it to the nodes. Returns its name in the Deployment.
+    fn deliver(&self, project: &Project, target: &Target, ui: &Ui) -> Result<String> {
+        let reference = self.options.reference()?;
+        let delivery = self.delivery(target)?;
+        let built = self.options.build(project, &self.platform, ui)?;
+        if let Delivery::Push = delivery {
+            return image::push(&built, &reference, self.insecure_registry, ui);
+        }
+        // A tag with the digest: the same name with other content would not start a rollout.
+        let reference = by_content(&reference, &built);
+        let archive = project.root().join("dist/image.tar");
+        layout::write_archive(&built, &reference, &archive)?;
+        match delivery {
+            Delivery::Load(cluster, name) => cluster.load(&archive, name.as_deref(), ui)?,
+            _ => ui.note(&format!(
+                "the nodes of this cluster are simulated and pull no image; the archive is {}",
+                archive.display()
+            )),
+        }
+        Ok(layout::familiar(&reference))
+    }
+
+    fn delivery(&self, target: &Target) -> Result<Delivery> {
+        if let Some(cluster) = self.load {
+            return Ok(Delivery::Load(cluster, self.name.clone()));
+        }
+        if self.push {
+            return Ok(Delivery::Push);
+        }
+        if target.is_embedded() {
+            return Ok(Delivery::Archive);
+        }
+        if registry::names_registry(&self.options.tag) {
+            return Ok(Delivery::Push);
+        }
+        let local = target.context.as_deref().and_then(Cluster::of_context);
+        if let Some((cluster, name)) = local {
+            return Ok(Delivery::Load(cluster, name));
+        }
+        Err(anyhow!("the image {} has no registry from which the cluster can pull it", self.options.tag)).hint(
+            "push it to a registry: --tag registry.example.com/NAME:TAG; or load it: --load kind|minikube|k3d|containerd",
+        )
+    }
+}
+
+/// An image reference of the user, checked.
+fn checked(image: &str) -> Result<String> {
+    image::parse(image)
+        .map(|_| image.to_owned())
+        .map_err(|error| error.context(format!("cannot set the image in {DEFAULT}")))
+}
+
+fn by_digest(reference: &Reference, image: &Image) -> String {
+    format!("{}/{}@{}", reference.registry(), reference.repository(), image.digest())
+}
+
+/// The reference with the start of the digest in its tag.
+fn by_content(reference: &Reference, image: &Image) -> Reference {
+    let tag = format!("{}-{}", reference.tag().unwrap_or("latest"), &image.top().hex()[..12]);
+    Reference::with_tag(reference.registry().to_owned(), reference.repository().to_owned(), tag)
+}

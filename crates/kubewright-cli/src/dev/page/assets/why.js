@@ -1,0 +1,63 @@
+// Why a reconcile ran: the writes and reconciles before it, back to the first cause.
+
+import { model } from "./model.js";
+import { clock, el, fullName } from "./view.js";
+
+const verbs = { created: "created", modified: "changed", deleted: "deleted" };
+const roles = { operator: "operator", user: "user", controller: "controller", unknown: "unknown writer" };
+
+/** Fetches the chains of a reconcile into an element. */
+export async function explain(reconcile, holder, { onObject, onReconcile }) {
+  try {
+    const answer = await fetch(`why?id=${encodeURIComponent(reconcile.id)}`);
+    if (!answer.ok) return;
+    const { chains } = await answer.json();
+    holder.replaceChildren(...chains.map((chain, at) => chainOf(chain, reconcile.causes[at], { onObject, onReconcile })).filter(Boolean));
+  } catch {
+    // The header reports the lost connection.
+  }
+}
+
+function chainOf(chain, cause, actions) {
+  if (!chain.length) return null;
+  const list = el("ol", { className: "chain" });
+  chain.forEach((step, at) => {
+    const item = el("li", {}, ...stepOf(step, actions));
+    item.dataset.step = step.step;
+    if (step.step === "write" && !step.certain) item.classList.add("likely");
+    if (at === chain.length - 1) {
+      item.classList.add("first");
+      item.append(el("span", { className: "extra" }, "first cause"));
+    }
+    list.append(item);
+  });
+  return list;
+}
+
+function stepOf(step, { onObject, onReconcile }) {
+  if (step.step === "end") return [el("span", {}, step.text)];
+  const link = (text, action) => {
+    const button = el("button", { className: "link", type: "button" }, text);
+    button.addEventListener("click", action);
+    return button;
+  };
+  if (step.step === "reconcile") {
+    return [
+      el("span", { className: "clock" }, clock(Date.parse(step.at))),
+      el("span", {}, "by ", link(`reconcile of ${step.kind} ${fullName(step)}`, () => onReconcile(step.id)), ` (controller ${step.controller})`),
+    ];
+  }
+  const fields = step.changed.join(", ") + (step.more ? ` and ${step.more} more` : "");
+  const name = `${step.kind} ${fullName(step)}`;
+  return [
+    el("span", { className: "clock" }, clock(step.at)),
+    el("span", {},
+      step.certain ? "" : el("i", {}, "likely: "),
+      el("b", {}, step.manager || "an unknown client"),
+      step.manager ? ` (${roles[step.by] ?? step.by}) ` : " ",
+      `${verbs[step.verb] ?? step.verb} `,
+      model.object.has(step.object) ? link(name, () => onObject(step.object)) : name,
+      step.subresource ? ` (${step.subresource})` : "",
+      fields ? `: ${fields}` : ""),
+  ];
+}

@@ -1,0 +1,73 @@
+//! What the development loop reports to the page.
+//!
+//! A [`Feed`] without a page does nothing, so the loop does not distinguish.
+
+use std::fmt;
+use std::sync::Arc;
+
+use super::state::{Shared, State, now};
+
+/// Reports to the page. Cheap to clone.
+#[derive(Clone, Default)]
+pub(crate) struct Feed(Option<Arc<Shared>>);
+
+impl Feed {
+    pub(super) fn new(shared: Arc<Shared>) -> Self {
+        Self(Some(shared))
+    }
+
+    /// The start of kubectl command lines for this cluster.
+    pub(crate) fn kubectl(&self, command: &str) {
+        self.update(|state| {
+            command.clone_into(&mut state.status.kubectl);
+            state.tell_status();
+        });
+    }
+
+    /// A build started.
+    pub(crate) fn compiling(&self, old_runs: bool) {
+        self.update(|state| state.build.compiling(old_runs, now(), &mut state.board));
+    }
+
+    /// The progress of the build.
+    pub(crate) fn progress(&self, done: u64, total: u64, current: &str) {
+        self.update(|state| state.build.progress(done, total, current, &mut state.board));
+    }
+
+    /// A successful build is deployed.
+    pub(crate) fn deploying(&self) {
+        self.update(|state| state.build.deploying(now(), &mut state.board));
+    }
+
+    /// The operator runs. `started` is false if it was not restarted.
+    pub(crate) fn running(&self, started: bool, note: &str) {
+        self.update(|state| state.build.running(started, note, now(), &mut state.board));
+    }
+
+    /// A build or deployment failed.
+    pub(crate) fn failed(&self, error: &str, note: &str) {
+        self.update(|state| state.build.failed(error, note, now(), &mut state.board));
+    }
+
+    /// The operator exited.
+    pub(crate) fn exited(&self, error: &str) {
+        self.update(|state| state.build.exited(error, now(), &mut state.board));
+    }
+
+    /// The operator printed a line.
+    pub(crate) fn log(&self, line: &str) {
+        self.update(|state| state.logs.add(line, now(), &mut state.board));
+    }
+
+    fn update(&self, report: impl FnOnce(&mut State)) {
+        if let Some(shared) = &self.0 {
+            shared.update(report);
+        }
+    }
+}
+
+impl fmt::Debug for Feed {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_tuple("Feed").field(&self.0.is_some()).finish()
+    }
+}

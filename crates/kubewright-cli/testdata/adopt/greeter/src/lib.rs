@@ -1,0 +1,4 @@
+//! An operator that greets.
+
+pub mod api;
+pub mod controller;

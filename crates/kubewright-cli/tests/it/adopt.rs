@@ -1,0 +1,291 @@
+//! The adoption guides in docs/adopt: each is a diff on the operator in testdata/adopt, which is applied, built and run.
+//!
+//! By default the operator is built on the workspace's release of kube, whose packages are downloaded already.
+//! `KUBEWRIGHT_KUBE=3` and `KUBEWRIGHT_KUBE=4` build it on these releases, which needs the network:
+//!
+//! ```text
+//! KUBEWRIGHT_KUBE=4 cargo test -p kubewright-cli --test it -- adopt::
+//! ```
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+use std::time::Duration;
+
+use anyhow::{Context as _, Result, ensure};
+use k8s_openapi::api::coordination::v1::Lease;
+use k8s_openapi::api::core::v1::ConfigMap;
+use kubewright_envtest::{Environment, eventually};
+use kubewright_runtime::Key;
+use tempfile::TempDir;
+
+use crate::kubectl::process::Process;
+use crate::run::{Run, command, run, target};
+
+const TESTDATA: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/testdata/adopt");
+const GUIDES: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/adopt");
+const ROOT: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../..");
+
+/// A release of kube, and what a project on it has in Cargo.toml.
+#[derive(Clone, Copy)]
+enum Kube {
+    Three,
+    Four,
+    Five,
+}
+
+impl Kube {
+    fn selected() -> Self {
+        match std::env::var("KUBEWRIGHT_KUBE").as_deref() {
+            Ok("3") => Self::Three,
+            Ok("4") => Self::Four,
+            Ok("5") | Err(_) => Self::Five,
+            Ok(other) => panic!("KUBEWRIGHT_KUBE={other:?}: use 3, 4 or 5, or unset the variable"),
+        }
+    }
+
+    /// The versions of kube and k8s-openapi, and the features of k8s-openapi.
+    fn versions(self) -> (&'static str, &'static str, &'static str) {
+        match self {
+            Self::Three => ("3", "0.27", r#""latest", "schemars""#),
+            Self::Four => ("4", "0.28", r#""latest", "schemars""#),
+            // The features with which the workspace has built it.
+            Self::Five => ("5", "0.29", r#""schemars", "v1_36""#),
+        }
+    }
+}
+
+/// The operator of testdata/adopt with a guide's changes.
+struct Project {
+    folder: TempDir,
+    guide: &'static str,
+}
+
+impl Project {
+    fn new(guide: &'static str, base: &str) -> Self {
+        let folder = tempfile::tempdir().expect("a folder can be made");
+        copy(&Path::new(TESTDATA).join(base), folder.path());
+        fs::write(folder.path().join("guide.diff"), diff(guide)).expect("a file can be written");
+        let project = Self { folder, guide };
+        let applied = run(project.command("git").args(["apply", "--whitespace=error-all", "guide.diff"]));
+        assert_eq!(
+            applied.status, 0,
+            "docs/adopt/{guide}.md does not apply to testdata/adopt/{base}: {applied}"
+        );
+        project
+    }
+
+    /// The operator on the selected release of kube, with the crates of this workspace.
+    fn greeter(guide: &'static str) -> Self {
+        let project = Self::new(guide, "greeter");
+        let manifest = project.path("Cargo.toml");
+        let text = fs::read_to_string(&manifest).expect("the manifest is there");
+        let program = format!("[[bin]]\nname = \"greeter-{guide}\"\npath = \"src/main.rs\"\n");
+        fs::write(&manifest, format!("{}\n{program}", on_kube(&text, Kube::selected())))
+            .expect("a file can be written");
+        project.use_workspace("");
+        project
+    }
+
+    /// Makes a package of the project use the crates and the lock file of this workspace.
+    fn use_workspace(&self, package: &str) {
+        let folder = self.path(package);
+        let text = fs::read_to_string(folder.join("Cargo.toml")).expect("the manifest is there");
+        let root = Path::new(ROOT).canonicalize().expect("the workspace is there");
+        let text: Vec<String> = text.lines().map(|line| from_workspace(line, &root)).collect();
+        let profile =
+            "[profile.dev]\ndebug = \"line-tables-only\"\n\n[profile.dev.package.\"*\"]\ndebug = false\n";
+        fs::write(folder.join("Cargo.toml"), format!("{}\n\n{profile}", text.join("\n")))
+            .expect("a file can be written");
+        fs::copy(root.join("Cargo.lock"), folder.join("Cargo.lock")).expect("the lock file is there");
+    }
+
+    fn path(&self, path: &str) -> PathBuf {
+        self.folder.path().join(path)
+    }
+
+    fn command(&self, program: &str) -> Command {
+        let mut command = Command::new(program);
+        command.current_dir(self.folder.path()).env("CARGO_TARGET_DIR", target());
+        if matches!(Kube::selected(), Kube::Five) {
+            command.env("CARGO_NET_OFFLINE", "true");
+        }
+        command
+    }
+
+    fn cargo(&self, arguments: &str) -> Run {
+        let cargo = std::env::var("CARGO").unwrap_or_else(|_| "cargo".to_owned());
+        run(self.command(&cargo).args(arguments.split_whitespace()))
+    }
+
+    /// Builds the operator and returns its program.
+    fn program(&self) -> PathBuf {
+        let name = format!("greeter-{}", self.guide);
+        let built = self.cargo(&format!("build --bin {name}"));
+        assert_eq!(built.status, 0, "{built}");
+        target().join("debug").join(name)
+    }
+}
+
+/// The diffs of a guide.
+fn diff(guide: &str) -> String {
+    let page =
+        fs::read_to_string(Path::new(GUIDES).join(format!("{guide}.md"))).expect("the guide can be read");
+    let blocks = page.split("```diff\n").skip(1).map(|rest| rest.split("```").next().unwrap_or_default());
+    blocks.collect()
+}
+
+/// Rewrites a manifest for a release of kube.
+fn on_kube(manifest: &str, kube: Kube) -> String {
+    let (version, openapi, features) = kube.versions();
+    let text = manifest
+        .replace(
+            r#"version = "0.28", features = ["latest", "schemars"]"#,
+            &format!(r#"version = "{openapi}", features = [{features}]"#),
+        )
+        .replace(r#"kube = { version = "4""#, &format!(r#"kube = {{ version = "{version}""#));
+    // The release of kubewright is the project's own here, as the guides say.
+    let is_shared = matches!(kube, Kube::Five);
+    let lines = text.lines().filter(|line| !(is_shared && line.starts_with("k8s-openapi-29 ")));
+    lines.map(|line| format!("{line}\n")).collect()
+}
+
+/// Replaces a released version of our crates by the path of this workspace.
+fn from_workspace(line: &str, root: &Path) -> String {
+    match line.split_once(" = \"0.1\"") {
+        Some((name, "")) if name.starts_with("kubewright") => {
+            format!("{name} = {{ path = {:?} }}", root.join("crates").join(name))
+        }
+        _ => line.to_owned(),
+    }
+}
+
+fn copy(from: &Path, to: &Path) {
+    for entry in fs::read_dir(from).expect("the project is there") {
+        let entry = entry.expect("the project can be read");
+        let place = to.join(entry.file_name());
+        if entry.file_type().expect("the project can be read").is_dir() {
+            fs::create_dir(&place).expect("a folder can be made");
+            copy(&entry.path(), &place);
+        } else {
+            fs::copy(entry.path(), place).expect("a file can be copied");
+        }
+    }
+}
+
+#[test]
+fn the_tests_of_the_envtest_guide_pass() {
+    let tested = Project::greeter("envtest").cargo("test --test greeting");
+    assert!(tested.status == 0 && tested.stdout.contains("test result: ok. 1 passed"), "{tested}");
+}
+
+#[test]
+fn the_manifests_guide_writes_manifests_and_detects_stale_ones() {
+    let project = Project::new("manifests", "greeter");
+    project.use_workspace("manifests");
+    let manifests = |arguments: &str| {
+        let mut command = command(&format!("manifests {arguments}"));
+        let command = command.current_dir(project.folder.path()).env("CARGO_TARGET_DIR", target());
+        run(command.env("CARGO_NET_OFFLINE", "true"))
+    };
+    let written = manifests("manifests --quiet");
+    assert_eq!(written.status, 0, "{written}");
+    let crd =
+        fs::read_to_string(project.path("manifests/config/crd/bases/example.com_greetings.yaml")).unwrap();
+    assert!(crd.contains("description: The name to greet."), "{crd}");
+    let role = fs::read_to_string(project.path("manifests/config/rbac/role.yaml")).unwrap();
+    assert!(role.contains("- configmaps\n") && role.contains("- greetings\n"), "{role}");
+    assert_eq!(manifests("manifests --check --quiet").status, 0);
+
+    let api = project.path("src/api.rs");
+    let text = fs::read_to_string(&api).unwrap();
+    fs::write(api, text.replace("pub name: String", "pub names: Vec<String>")).unwrap();
+    let stale = manifests("manifests --check --quiet");
+    assert!(stale.status == 1 && stale.stdout.contains("names:"), "{stale}");
+}
+
+/// Runs the operator of a guide on an API server, and checks what it does as leader, its pages, and its shutdown.
+async fn runs(guide: &'static str, metric: &str) -> Result<()> {
+    let project = Project::greeter(guide);
+    let program = project.program();
+    let env = Environment::builder().https().crds_from(project.path("config/crd.yaml")).start().await?;
+    let mut command = Command::new(program);
+    command.env("KUBECONFIG", env.kubeconfig().context("the API server does not listen")?);
+    command.args(["--leader-elect", "--leader-election-namespace=default", "--log-format=json"]);
+    command.args(["--health-probe-bind-address=127.0.0.1:0", "--metrics-bind-address=127.0.0.1:0"]);
+    let mut operator = Process::start(command.arg("--metrics-secure=false"), "");
+    let probes = address(&operator.line_with("Starting health probe server"))?;
+    let metrics = address(&operator.line_with("Starting metrics server"))?;
+
+    env.apply_file(project.path("config/sample.yaml")).await?;
+    let client = env.runtime_client();
+    eventually(Duration::from_mins(1), async || {
+        let map = client.get::<ConfigMap>(&Key::namespaced("default", "hello")).await?;
+        let data = map.data.clone().unwrap_or_default();
+        ensure!(data.get("text").is_some_and(|text| text == "Hello, Ada!"), "{data:?}");
+        Ok(())
+    })
+    .await?;
+    let lease = Key::namespaced("default", &format!("greeter-{guide}"));
+    let holder =
+        client.get::<Lease>(&lease).await?.spec.as_ref().and_then(|spec| spec.holder_identity.clone());
+    assert!(holder.is_some_and(|holder| !holder.is_empty()), "the Lease has no holder");
+    assert_eq!(page(&probes, "/readyz"), "ok");
+    let page = page(&metrics, "/metrics");
+    assert!(page.lines().any(|line| line.starts_with(metric) && !line.ends_with(" 0")), "{page}");
+    assert!(page.contains("leader_election_master_status"), "{page}");
+
+    let stopped = run(Command::new("kill").args(["-TERM", &operator.id().to_string()]));
+    assert_eq!(stopped.status, 0, "{stopped}");
+    let ended = operator.end();
+    assert_eq!(ended.status, Some(0), "{}", ended.stderr);
+    let holder =
+        client.get::<Lease>(&lease).await?.spec.as_ref().and_then(|spec| spec.holder_identity.clone());
+    assert_eq!(holder.as_deref().unwrap_or_default(), "", "the Lease was not released");
+    Ok(())
+}
+
+/// The address in a log line.
+fn address(line: &str) -> Result<String> {
+    let line: serde_json::Value = serde_json::from_str(line)?;
+    Ok(line["address"].as_str().context("no address")?.to_owned())
+}
+
+/// The body of a page.
+fn page(address: &str, path: &str) -> String {
+    use std::io::{Read as _, Write as _};
+    let mut stream = std::net::TcpStream::connect(address).expect("the server listens");
+    write!(stream, "GET {path} HTTP/1.1\r\nHost: {address}\r\nConnection: close\r\n\r\n").expect("it reads");
+    let mut response = String::new();
+    stream.read_to_string(&mut response).expect("it answers");
+    response.split_once("\r\n\r\n").map(|(_, body)| body.trim().to_owned()).unwrap_or_default()
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn the_manager_of_the_guide_runs_an_existing_controller() -> Result<()> {
+    runs("manager", "greeter_reconciles_total{result=\"success\"}").await
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn the_adapter_of_the_guide_runs_an_existing_reconcile_function() -> Result<()> {
+    runs("adapter", "controller_runtime_reconcile_total{controller=\"greeting\",result=\"requeue_after\"}")
+        .await
+}
+
+#[test]
+fn the_makefile_of_the_go_guide_runs_a_suite_on_the_assets() {
+    let project = Project::new("go", "greeter-go");
+    // The suite that stands for `go test ./...`: like a Go suite, it starts the binaries in KUBEBUILDER_ASSETS.
+    let suite = std::env::current_exe().expect("this program has a file");
+    let suite = format!("{} tutorial::a_view_gets_its_children", suite.display());
+    let programs = Path::new(env!("CARGO_BIN_EXE_kubewright")).parent().expect("it has a folder");
+    let path = std::env::var_os("PATH").unwrap_or_default();
+    let path = std::env::join_paths(std::iter::once(programs.to_owned()).chain(std::env::split_paths(&path)));
+    let mut make = project.command("make");
+    make.args(["test", &format!("GO_TEST={suite}")]).env("PATH", path.expect("a path"));
+    let tested = run(make.env_remove("MAKEFLAGS").env_remove("USE_EXISTING_CLUSTER"));
+    assert!(tested.status == 0 && tested.stdout.contains("test result: ok. 1 passed"), "{tested}");
+    for name in ["etcd", "kube-apiserver"] {
+        assert!(project.path("bin/k8s").join(name).exists(), "{name} is missing");
+    }
+}

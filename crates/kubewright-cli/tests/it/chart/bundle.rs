@@ -1,0 +1,254 @@
+//! `kubewright bundle` on a copy of the example, which is compiled.
+
+use std::collections::BTreeSet;
+use std::fs;
+use std::path::Path;
+use std::sync::LazyLock;
+
+use serde_json::{Value, json};
+
+use super::same_objects::normalise;
+use super::{by_id, documents};
+use crate::manifests::Project;
+use crate::run::{self, Run, command};
+
+const CSV: &str = "bundle/manifests/markdown-view.clusterserviceversion.yaml";
+
+/// The example with a bundle, generated once.
+pub(super) static EXAMPLE: LazyLock<Project> = LazyLock::new(|| {
+    let project = Project::shared("bundle-example");
+    let wrote = run_in(&project, "bundle --quiet");
+    assert_eq!(wrote.status, 0, "{wrote}");
+    assert!(wrote.stdout.contains(&format!("wrote {CSV}\n")), "{wrote}");
+    project
+});
+
+pub(super) fn run_in(project: &Project, line: &str) -> Run {
+    run::run(command(line).current_dir(project.path("")).env("CARGO_TARGET_DIR", run::target()))
+}
+
+fn read(project: &Project, path: &str) -> Value {
+    let text = fs::read_to_string(project.path(path)).unwrap_or_else(|error| panic!("{path}: {error}"));
+    serde_saphyr::from_str(&text).unwrap_or_else(|error| panic!("{path}: {error}"))
+}
+
+fn list<'a>(value: &'a Value, pointer: &str) -> impl Iterator<Item = &'a Value> {
+    value.pointer(pointer).and_then(Value::as_array).into_iter().flatten()
+}
+
+fn text(value: &Value) -> String {
+    value.as_str().unwrap_or_default().to_owned()
+}
+
+/// Rules as a set, because their order has no meaning.
+fn rules<'a>(rules: impl Iterator<Item = &'a Value>) -> BTreeSet<String> {
+    rules.map(ToString::to_string).collect()
+}
+
+#[test]
+fn the_bundle_deploys_the_objects_of_config_default() {
+    let csv = read(&EXAMPLE, CSV);
+    let output = run::kubectl()
+        .args(["kustomize", "config/default"])
+        .current_dir(EXAMPLE.path(""))
+        .output()
+        .expect("kubectl starts");
+    let mut deployed = by_id(documents(&String::from_utf8(output.stdout).expect("it is text")));
+    let namespace = "markdown-view-system";
+    deployed.remove(&format!("Namespace -/{namespace}"));
+    let account = json!("markdown-view-controller-manager");
+
+    // The Deployment, with OLM's certificate instead of the manager's own.
+    let mut manager = deployed
+        .remove(&format!("Deployment {namespace}/markdown-view-controller-manager"))
+        .expect("it exists");
+    let installed = csv.pointer("/spec/install/spec/deployments/0").expect("a Deployment");
+    assert_eq!(installed["name"], manager["metadata"]["name"]);
+    assert_eq!(installed["label"], manager["metadata"]["labels"]);
+    let container = &mut manager["spec"]["template"]["spec"]["containers"][0];
+    let arguments = container["args"].as_array_mut().expect("it has arguments");
+    arguments.push("--webhook-cert-path=/tmp/k8s-webhook-server/serving-certs".into());
+    container.as_object_mut().expect("an object").remove("env");
+    assert_eq!(format!("{:#}", installed["spec"]), format!("{:#}", manager["spec"]));
+
+    // The account and its permissions.
+    deployed
+        .remove(&format!("ServiceAccount {namespace}/markdown-view-controller-manager"))
+        .expect("it exists");
+    for (field, binding) in [("permissions", "RoleBinding"), ("clusterPermissions", "ClusterRoleBinding")] {
+        let bindings: Vec<Value> =
+            deployed.values().filter(|object| object["kind"] == binding).cloned().collect();
+        let mut granted = BTreeSet::new();
+        for binding in &bindings {
+            assert_eq!(binding["subjects"][0]["name"], account);
+            let kind = text(&binding["roleRef"]["kind"]);
+            let place = if kind == "Role" { namespace } else { "-" };
+            let role = deployed
+                .remove(&format!("{kind} {place}/{}", text(&binding["roleRef"]["name"])))
+                .expect("a role");
+            granted.extend(rules(list(&role, "/rules")));
+            deployed.remove(&super::id(binding));
+        }
+        let permissions: Vec<&Value> = list(&csv, &format!("/spec/install/spec/{field}")).collect();
+        assert_eq!(permissions.len(), 1);
+        assert_eq!(permissions[0]["serviceAccountName"], account);
+        assert_eq!(rules(list(permissions[0], "/rules")), granted, "{field}");
+    }
+
+    // Webhooks: OLM creates Service and configurations.
+    deployed.remove(&format!("Service {namespace}/markdown-view-webhook-service")).expect("it exists");
+    let mut expected = BTreeSet::new();
+    for (kind, of) in [("Mutating", "MutatingAdmissionWebhook"), ("Validating", "ValidatingAdmissionWebhook")]
+    {
+        let name = format!(
+            "{kind}WebhookConfiguration -/markdown-view-{}-webhook-configuration",
+            kind.to_lowercase()
+        );
+        let configuration = deployed.remove(&name).expect("it exists");
+        for webhook in list(&configuration, "/webhooks") {
+            let path = &webhook["clientConfig"]["service"]["path"];
+            expected.insert(
+                json!([
+                    of,
+                    webhook["name"],
+                    path,
+                    webhook["rules"],
+                    webhook["failurePolicy"],
+                    webhook["timeoutSeconds"]
+                ])
+                .to_string(),
+            );
+        }
+    }
+    let definition =
+        deployed.get_mut("CustomResourceDefinition -/markdownviews.view.example.com").expect("it exists");
+    let conversion =
+        definition["spec"].as_object_mut().expect("a spec").remove("conversion").expect("a conversion");
+    let path = &conversion["webhook"]["clientConfig"]["service"]["path"];
+    expected.insert(json!(["ConversionWebhook", "cmarkdownview.kb.io", path, null, null, null]).to_string());
+    let defined = list(&csv, "/spec/webhookdefinitions").map(|webhook| {
+        assert_eq!(webhook["deploymentName"], "markdown-view-controller-manager");
+        assert_eq!((&webhook["containerPort"], &webhook["targetPort"]), (&443.into(), &9443.into()));
+        let fields = ["type", "generateName", "webhookPath", "rules", "failurePolicy", "timeoutSeconds"];
+        Value::from(fields.map(|field| webhook[field].clone()).to_vec()).to_string()
+    });
+    assert_eq!(defined.collect::<BTreeSet<_>>(), expected);
+
+    // Everything else is a file of the bundle.
+    let mut files = Vec::new();
+    for entry in fs::read_dir(EXAMPLE.path("bundle/manifests")).expect("a folder") {
+        let path = entry.expect("an entry").path();
+        if !path.ends_with("markdown-view.clusterserviceversion.yaml") {
+            files.extend(documents(&fs::read_to_string(path).expect("a file")));
+        }
+    }
+    let mut files = by_id(files);
+    let mut deployed = by_id(
+        deployed
+            .into_values()
+            .map(|mut object| {
+                object["metadata"].as_object_mut().expect("metadata").remove("namespace");
+                object
+            })
+            .collect(),
+    );
+    for objects in [&mut files, &mut deployed] {
+        objects.values_mut().for_each(normalise);
+    }
+    super::same_objects::assert_same(&files, &deployed);
+}
+
+#[test]
+fn the_cluster_service_version_describes_the_operator() {
+    let csv = read(&EXAMPLE, CSV);
+    assert_eq!(csv["metadata"]["name"], "markdown-view.v0.1.0");
+    let annotations = &csv["metadata"]["annotations"];
+    let examples: Vec<Value> =
+        serde_json::from_str(annotations["alm-examples"].as_str().expect("text")).expect("JSON");
+    assert!(examples.iter().any(|example| example["kind"] == "MarkdownView"), "{examples:?}");
+    let spec = &csv["spec"];
+    assert_eq!(spec["version"], "0.1.0");
+    assert_eq!(spec["relatedImages"], json!([{ "name": "manager", "image": "controller:latest" }]));
+    let supported: Vec<&Value> =
+        list(spec, "/installModes").filter(|mode| mode["supported"] == true).collect();
+    assert_eq!(supported.len(), 1);
+    assert_eq!(supported[0]["type"], "AllNamespaces");
+    let owned: Vec<&Value> = list(spec, "/customresourcedefinitions/owned").collect();
+    assert_eq!(owned.iter().map(|it| text(&it["version"])).collect::<Vec<_>>(), ["v1", "v2"]);
+    for owned in owned {
+        assert_eq!(
+            (&owned["kind"], &owned["displayName"]),
+            (&"MarkdownView".into(), &"Markdown View".into())
+        );
+        let kinds: BTreeSet<String> = list(owned, "/resources").map(|it| text(&it["kind"])).collect();
+        assert_eq!(kinds, ["ConfigMap", "Deployment", "Service"].map(str::to_owned).into());
+        assert!(list(owned, "/specDescriptors").any(|it| it["path"] == "replicas"), "{owned:#}");
+        assert!(list(owned, "/statusDescriptors").any(|it| it["path"] == "conditions"), "{owned:#}");
+    }
+    let annotations = read(&EXAMPLE, "bundle/metadata/annotations.yaml");
+    let annotations = &annotations["annotations"];
+    assert_eq!(annotations["operators.operatorframework.io.bundle.package.v1"], "markdown-view");
+    assert_eq!(annotations["operators.operatorframework.io.bundle.channels.v1"], "alpha");
+    let dockerfile = fs::read_to_string(EXAMPLE.path("bundle.Dockerfile")).expect("a file");
+    for (key, value) in annotations.as_object().expect("a map") {
+        assert!(dockerfile.contains(&format!("LABEL {key}={}\n", text(value))), "{key}");
+    }
+}
+
+pub(super) fn copy(from: &Path, to: &Path) {
+    fs::create_dir_all(to).expect("a folder");
+    for entry in fs::read_dir(from).expect("a folder") {
+        let entry = entry.expect("an entry");
+        let place = to.join(entry.file_name());
+        if entry.file_type().expect("a type").is_dir() {
+            copy(&entry.path(), &place);
+        } else {
+            fs::copy(entry.path(), place).expect("a file");
+        }
+    }
+}
+
+#[test]
+fn releases_have_channels_an_upgrade_graph_and_pinned_images() {
+    let project = Project::shared("bundle-release");
+    let bundle = |line: &str| run_in(&project, &format!("bundle --quiet {line}"));
+    let read = |path: &str| fs::read_to_string(project.path(path)).expect("a file");
+    assert_eq!(bundle("").status, 0);
+    assert_eq!(bundle("--check").status, 0);
+
+    // A change of the user.
+    fs::write(
+        project.path(CSV),
+        read(CSV).replace("capabilities: Basic Install\n", "capabilities: Seamless Upgrades\n"),
+    )
+    .expect("a file");
+    let image = format!("example.com/view@sha256:{}", "0".repeat(64));
+    let release = bundle(&format!(
+        "--version 1.1.0 --channels stable,beta --default-channel stable --replaces markdown-view.v1.0.0 --skips markdown-view.v1.0.1 --skip-range >=1.0.0 --image {image}"
+    ));
+    assert_eq!(release.status, 0, "{release}");
+    let text = read(CSV);
+    let csv: Value = serde_saphyr::from_str(&text).expect("YAML");
+    assert_eq!(csv["metadata"]["name"], "markdown-view.v1.1.0");
+    assert_eq!(csv["metadata"]["annotations"]["olm.skipRange"], ">=1.0.0");
+    assert_eq!(csv["spec"]["replaces"], "markdown-view.v1.0.0");
+    assert_eq!(csv["spec"]["skips"], json!(["markdown-view.v1.0.1"]));
+    assert_eq!(csv["spec"]["relatedImages"][0]["image"], image);
+    assert_eq!(
+        csv["spec"]["install"]["spec"]["deployments"][0]["spec"]["template"]["spec"]["containers"][0]["image"],
+        image
+    );
+    assert!(text.contains("capabilities: Seamless Upgrades\n"), "{text}");
+    assert!(read("bundle.Dockerfile").contains("bundle.channels.v1=stable,beta\n"));
+
+    // Flags that are not set keep their values.
+    assert_eq!(bundle("--version 1.1.0 --check").status, 0);
+    let other = bundle("--version 1.2.0 --check");
+    assert_eq!(other.status, 1, "{other}");
+    assert!(other.stdout.contains("-  replaces: markdown-view.v1.0.0\n"), "{other}");
+
+    let wrong = bundle("--default-channel nightly");
+    assert!(wrong.stderr.starts_with("error: the default channel nightly is not in the channels"), "{wrong}");
+    let wrong = bundle("--version v1");
+    assert!(wrong.stderr.starts_with("error: v1 is not a semantic version"), "{wrong}");
+}

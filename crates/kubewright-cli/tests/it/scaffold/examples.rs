@@ -1,0 +1,84 @@
+//! The examples are projects of the scaffold, and stay up to date with it.
+//!
+//! They are members of this repository's workspace, so some files differ: those in [`OWN`], and lines in [`CHANGED`].
+//! `UPDATE_EXAMPLES=1 cargo test -p kubewright-cli examples` writes the others.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use super::Folder;
+
+const INIT: &str = "init --domain example.com --kubewright-version 0.1.0";
+const SAMPLE_CONTROLLER: &[&str] =
+    &[INIT, "create api --group samplecontroller --version v1alpha1 --kind Bar"];
+const COLLECTOR: &[&str] = &[INIT, "create api --group apps --version v1 --kind Deployment --resource=false"];
+
+/// Files that an example does not have: the workspace has them.
+const ABSENT: &[&str] = &[".dockerignore", ".github/", ".kubewright/", "LICENSE"];
+/// Files that the author of a project writes, and those that `kubewright manifests` generates.
+const OWN: &[&str] = &[
+    "Cargo.toml",
+    "Dockerfile",
+    "README.md",
+    "config/crd/bases/",
+    "config/rbac/role.yaml",
+    "config/samples/apps_",
+    "config/samples/samplecontroller_",
+    "src/api/v1alpha1/",
+    "src/controllers/",
+    "src/lib.rs",
+    "tests/",
+];
+/// Lines of the Makefile that differ in a workspace: the program is built from it, and images need all of it.
+const CHANGED: &[(&str, &str)] = &[
+    ("KUBEWRIGHT ?= kubewright\n", "KUBEWRIGHT ?= $(CARGO) run --quiet --package kubewright-cli --\n"),
+    ("build -t $(IMG) .\n", "build -f Dockerfile -t $(IMG) ../..\n"),
+    ("--tag $(IMG) .\n", "--tag $(IMG) -f Dockerfile ../..\n"),
+];
+
+#[test]
+fn the_sample_controller_is_up_to_date_with_the_scaffold() {
+    is_up_to_date("sample-controller", SAMPLE_CONTROLLER);
+}
+
+#[test]
+fn the_collector_is_up_to_date_with_the_scaffold() {
+    is_up_to_date("collector", COLLECTOR);
+}
+
+#[track_caller]
+fn is_up_to_date(name: &'static str, commands: &[&str]) {
+    let folder = Folder::new(name);
+    for line in commands {
+        folder.done(line);
+    }
+    let example = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../examples").join(name);
+    let starts = |path: &str, list: &[&str]| list.iter().any(|start| path.starts_with(start));
+    for (path, text) in folder.files().into_iter().filter(|(path, _)| !starts(path, ABSENT)) {
+        let place = example.join(&path);
+        if starts(&path, OWN) {
+            assert!(place.is_file(), "{name} has no {path}, which the scaffold has");
+            continue;
+        }
+        let expected = if path == "Makefile" { changed(text) } else { text };
+        if std::env::var_os("UPDATE_EXAMPLES").is_some() {
+            write(&place, &expected);
+        }
+        let actual = fs::read_to_string(&place).unwrap_or_default();
+        let hint = "run UPDATE_EXAMPLES=1 cargo test -p kubewright-cli examples";
+        assert_eq!(actual, expected, "{name}/{path} differs from the scaffold; {hint}");
+    }
+}
+
+fn changed(mut makefile: String) -> String {
+    for (from, to) in CHANGED {
+        assert!(makefile.contains(from), "the Makefile has no line {from:?}");
+        makefile = makefile.replace(from, to);
+    }
+    makefile
+}
+
+fn write(place: &PathBuf, text: &str) {
+    fs::create_dir_all(place.parent().expect("it has a folder")).expect("a folder");
+    fs::write(place, text).expect("a file");
+}

@@ -1,0 +1,4 @@
+//! API types.
+
+pub mod v1;
+pub mod v2;

@@ -1,0 +1,9 @@
+//! Operator binary.
+
+use kubewright::prelude::*;
+
+#[kubewright::main]
+async fn main(manager: Manager) -> Result<()> {
+    cronjob::registry::register(&manager)?;
+    manager.run().await
+}

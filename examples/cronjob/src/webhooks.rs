@@ -1,0 +1,3 @@
+//! Webhooks.
+
+pub mod v1;

@@ -1,0 +1,4 @@
+//! Webhooks for version v1.
+
+pub mod cron_job;
+pub mod cron_job_conversion;

@@ -1,0 +1,5 @@
+//! Version v1alpha1 of samplecontroller.example.com.
+
+mod bar;
+
+pub use bar::*;

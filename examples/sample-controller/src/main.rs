@@ -1,0 +1,9 @@
+//! Operator binary.
+
+use kubewright::prelude::*;
+
+#[kubewright::main]
+async fn main(manager: Manager) -> Result<()> {
+    sample_controller::registry::register(&manager)?;
+    manager.run().await
+}

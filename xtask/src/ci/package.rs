@@ -1,0 +1,125 @@
+//! The step `package`: every crate can be packaged for publication.
+//!
+//! Verification would compile each package again, which takes minutes. Instead, this step checks what packaging
+//! can break in a crate that compiles here: files that its sources include must be in the package.
+
+use std::collections::BTreeSet;
+use std::path::{Component, Path, PathBuf};
+use std::process::Command;
+
+use anyhow::{Context as _, Result, bail, ensure};
+use serde_json::Value;
+
+/// Macros and attributes whose argument is a path relative to the file.
+const INCLUDES: [&str; 3] = ["include_str!(\"", "include_bytes!(\"", "#[path = \""];
+
+/// A crate of the workspace.
+#[derive(Debug)]
+struct Crate {
+    name: String,
+    folder: PathBuf,
+    is_published: bool,
+}
+
+/// Packages all published crates and checks their files.
+pub fn run(root: &Path, offline: bool) -> Result<()> {
+    let cargo = || {
+        let mut command = crate::cargo();
+        command.current_dir(root);
+        if offline {
+            command.env("CARGO_NET_OFFLINE", "true");
+        }
+        command
+    };
+    let crates = crates(cargo())?;
+    let mut package = cargo();
+    package.args(["package", "--workspace", "--no-verify", "--allow-dirty", "--quiet"]);
+    for other in crates.iter().filter(|it| !it.is_published) {
+        package.args(["--exclude", &other.name]);
+    }
+    ensure!(package.status().context("start cargo package")?.success(), "cargo package failed");
+    let mut missing = Vec::new();
+    for published in crates.iter().filter(|it| it.is_published) {
+        let mut list = cargo();
+        list.args(["package", "--list", "--allow-dirty", "--package", &published.name]);
+        let files: BTreeSet<PathBuf> = output(list)?.lines().map(PathBuf::from).collect();
+        for file in
+            files.iter().filter(|it| it.starts_with("src") && it.extension().is_some_and(|e| e == "rs"))
+        {
+            let text = std::fs::read_to_string(published.folder.join(file))
+                .with_context(|| format!("read {}", published.folder.join(file).display()))?;
+            let folder = file.parent().unwrap_or(Path::new(""));
+            for included in included(&text) {
+                if normal(&folder.join(included)).is_none_or(|path| !files.contains(&path)) {
+                    missing.push(format!("{}: {} includes {included}", published.name, file.display()));
+                }
+            }
+        }
+    }
+    if !missing.is_empty() {
+        bail!("files are not in the package of the crate that includes them:\n{}", missing.join("\n"));
+    }
+    Ok(())
+}
+
+fn crates(mut command: Command) -> Result<Vec<Crate>> {
+    command.args(["metadata", "--no-deps", "--format-version", "1"]);
+    let metadata: Value = serde_json::from_str(&output(command)?).context("parse cargo metadata")?;
+    let packages = metadata["packages"].as_array().context("cargo metadata lists no packages")?;
+    let found = packages.iter().map(|package| {
+        let manifest = Path::new(package["manifest_path"].as_str()?);
+        Some(Crate {
+            name: package["name"].as_str()?.to_owned(),
+            folder: manifest.parent()?.to_owned(),
+            // An empty list of registries is `publish = false`.
+            is_published: package["publish"].as_array().is_none_or(|registries| !registries.is_empty()),
+        })
+    });
+    found.collect::<Option<_>>().context("cargo metadata has an unexpected form")
+}
+
+fn output(mut command: Command) -> Result<String> {
+    let shown = super::line(&command);
+    let output = command.output().with_context(|| format!("start `{shown}`"))?;
+    let said = String::from_utf8_lossy(&output.stderr);
+    ensure!(output.status.success(), "`{shown}` failed ({}):\n{}", output.status, said.trim());
+    String::from_utf8(output.stdout).with_context(|| format!("`{shown}` printed invalid UTF-8"))
+}
+
+/// The paths that a source file includes.
+fn included(text: &str) -> Vec<&str> {
+    let code = text.split("#[cfg(test)]").next().unwrap_or_default();
+    let found =
+        INCLUDES.iter().flat_map(|start| code.match_indices(start).map(|(at, start)| at + start.len()));
+    found.filter_map(|start| code[start..].split('"').next()).collect()
+}
+
+/// A path without `..`; `None` if it is outside of the crate.
+fn normal(path: &Path) -> Option<PathBuf> {
+    let mut normal = PathBuf::new();
+    for component in path.components() {
+        match component {
+            Component::ParentDir => normal.pop().then_some(())?,
+            Component::Normal(name) => normal.push(name),
+            _ => {}
+        }
+    }
+    Some(normal)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn included_files_are_found() {
+        let text = "a(include_str!(\"../x.txt\")); include_bytes!(\"y\");\n#[cfg(test)]\nmod t { include_str!(\"z\") }";
+        assert_eq!(included(text), ["../x.txt", "y"]);
+    }
+
+    #[test]
+    fn paths_outside_of_the_crate_are_not_normal() {
+        assert_eq!(normal(Path::new("src/a/../../x.txt")), Some(PathBuf::from("x.txt")));
+        assert_eq!(normal(Path::new("src/../../x.txt")), None);
+    }
+}
