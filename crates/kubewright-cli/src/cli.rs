@@ -13,8 +13,8 @@ use clap::{ArgAction, Args, ColorChoice, CommandFactory, Parser, Subcommand, Val
 
 use crate::cli::examples::examples;
 use crate::commands::{
-    apiserver, build_installer, bundle, chart, completion, create, delete, deploy, dev, edit, envtest, help, image,
-    init, manifests, migrate, scorecard, undeploy, update, version,
+    apiserver, build_installer, bundle, chart, completion, create, delete, deploy, dev, edit, envtest, help,
+    image, init, manifests, migrate, scorecard, undeploy, update, version,
 };
 use crate::ui::{Verbosity, style};
 

@@ -15,7 +15,8 @@ use kubewright_apimachinery::permission::{Permission, attributes};
 use kubewright_manifests::declarations::{ControllerDeclared, Declarations, Resource};
 use kubewright_manifests::declare::{self, Declared, Rule};
 use kubewright_manifests::rbac::{Account, Call, Unused, Usage, bound};
-use kubewright_runtime::{Client, ControllerManifest, Kind, ManagerManifest, Scope};
+use kubewright_runtime::internal::{ControllerManifest, ManagerManifest};
+use kubewright_runtime::{Client, Kind, Scope};
 
 use crate::faults::RecordedRequest;
 use crate::install::{self, InstallError};

@@ -10,11 +10,12 @@ use kube::api::{Api, DynamicObject, Patch, PatchParams};
 use kubewright_apiserver::{ApiServer, WebhookAddress};
 use kubewright_manifests::rbac::Account;
 use kubewright_manifests::webhook::{Endpoint, SERVICE, configurations_at, conversion};
+use kubewright_runtime::internal::ManagerManifest;
 use kubewright_runtime::internal::certificates::Material;
 use kubewright_runtime::internal::certs::Certificates;
 use kubewright_runtime::internal::serve::{BindAddress, Handler, Server};
 use kubewright_runtime::webhook::Webhooks;
-use kubewright_runtime::{Client, Clock as _, ManagerManifest, SystemClock};
+use kubewright_runtime::{Client, Clock as _, SystemClock};
 use serde_json::json;
 use tokio::task::JoinSet;
 
@@ -121,7 +122,7 @@ async fn configure(
     let installed = crds.list(&kube::api::ListParams::default()).await;
     let installed = installed.map_err(|error| WebhookError::Conversion("CRDs".to_owned(), error))?;
     for crd in installed {
-        let converts = |it: &kubewright_runtime::ConversionManifest| {
+        let converts = |it: &kubewright_runtime::internal::ConversionManifest| {
             it.group == crd.spec.group && it.kind == crd.spec.names.kind
         };
         let name = crd.metadata.name.clone().unwrap_or_default();

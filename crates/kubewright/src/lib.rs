@@ -466,7 +466,7 @@ pub mod declare {
 /// Kubernetes Events.
 pub mod events {
     #[doc(inline)]
-    pub use kubewright_runtime::events::{About, EventBuilder, Recorder};
+    pub use kubewright_runtime::events::{About, Broadcaster, EventBuilder, Recorder};
 }
 
 /// Finalizers: cleanup before an object is deleted.
@@ -479,6 +479,12 @@ pub mod finalizer {
 pub mod health {
     #[doc(inline)]
     pub use kubewright_runtime::health::Checks;
+}
+
+/// client-go's parts for a control loop without a manager: informer, store, indexer, lister and event handler.
+pub mod informer {
+    #[doc(inline)]
+    pub use kubewright_runtime::informer::{EventHandler, Indexer, Informer, Lister, Store};
 }
 
 /// Sets up logging.
@@ -515,8 +521,8 @@ pub mod queue {
     #[doc(inline)]
     pub use kubewright_runtime::queue::{
         Backoff, BucketLimiter, Causes, Counts, DEFAULT_PRIORITY, FastSlow, Item, LOW_PRIORITY, Limiter,
-        MaxOf, Namespace, Options, Queue, QueueMetrics, RateLimit, RateLimiter, Running, SharedQueue, Taken,
-        Waiting, WaitsFor, WithMaxWait,
+        MaxOf, Namespace, Options, Processing, Queue, QueueMetrics, RateLimit, RateLimiter, Running,
+        SharedQueue, Taken, Waiting, WaitsFor, WithMaxWait, WorkQueue,
     };
 }
 

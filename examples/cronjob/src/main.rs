@@ -1,5 +1,6 @@
 //! Operator binary.
 
+use kubewright::Result;
 use kubewright::prelude::*;
 
 #[kubewright::main]

@@ -1,7 +1,7 @@
 //! Runs the controller without a manager: `cargo run -p sample-controller --example by_hand`.
 
 use kubewright::prelude::*;
-use kubewright::{CacheOptions, connect, logs};
+use kubewright::{CacheOptions, Result, connect, logs};
 use sample_controller::{by_hand, inventory};
 
 /// As the flag `--workers` of kubernetes/sample-controller.

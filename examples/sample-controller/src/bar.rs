@@ -5,13 +5,13 @@
 use std::collections::BTreeMap;
 
 use k8s_openapi::api::apps::v1::Deployment;
-use kubewright::Resource as _;
 use kubewright::client;
 use kubewright::condition::{ConditionUpdate, set_condition};
 use kubewright::jiff::Timestamp;
 use kubewright::object::ApplyObject;
 use kubewright::owner::{controller_of, set_controller_reference};
 use kubewright::prelude::*;
+use kubewright::{Key, ReconcileError, Resource as _, Result};
 
 use crate::api::v1alpha1::{Bar, BarStatus};
 
@@ -79,7 +79,7 @@ pub fn status(bar: &Bar, synced: &Result<Deployment>, now: Timestamp) -> Option<
 }
 
 /// Whether a write failed because the cache is behind the API server.
-pub fn is_stale(error: &Error) -> bool {
+pub fn is_stale(error: &ReconcileError) -> bool {
     let error = error.chain().find_map(|cause| cause.downcast_ref::<client::Error>());
     error.is_some_and(|it| it.is_already_exists() || it.is_conflict())
 }

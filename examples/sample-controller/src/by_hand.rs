@@ -18,7 +18,7 @@ use kubewright::owner::is_controlled_by;
 use kubewright::prelude::*;
 use kubewright::queue::WorkQueue;
 use kubewright::tracing::{debug, error, info};
-use kubewright::{Cache, CacheOptions, Delete, SystemClock};
+use kubewright::{Cache, CacheOptions, Client, Delete, Key, Result, SystemClock};
 use tokio::task::JoinSet;
 use tokio_util::sync::CancellationToken;
 

@@ -4,8 +4,8 @@ use std::net::SocketAddr;
 
 use anyhow::{Context as _, Result};
 use kubewright_bench_work::{DEFAULT_PROTOCOL, MUTATE, VALIDATE, WebhookServer, Widget, problems};
-use kubewright_runtime::certs::Certificates;
-use kubewright_runtime::serve::{BindAddress, Handler, Server};
+use kubewright_runtime::internal::certs::Certificates;
+use kubewright_runtime::internal::serve::{BindAddress, Handler, Server};
 use kubewright_runtime::webhook::{AdmissionRequest, Defaulter, Rejection, Validation, Validator, Webhooks};
 
 use crate::Ours;
@@ -17,7 +17,7 @@ impl Validator for Rule {
 
     async fn validate_create(&self, widget: &Widget, v: &mut Validation<'_>) -> Result<(), Rejection> {
         for (field, value, detail) in problems(widget) {
-            v.invalid(field, value, detail);
+            v.invalid(field.as_str(), value, detail);
         }
         Ok(())
     }

@@ -11,8 +11,8 @@ use base64::engine::general_purpose::STANDARD;
 use k8s_openapi::api::core::v1::ConfigMap;
 use kubewright_apiserver::{ApiServer, Options, WebhookAddress};
 use kubewright_bench_work::widget;
-use kubewright_runtime::certs::Certificates;
-use kubewright_runtime::serve::{BindAddress, Handler, Server};
+use kubewright_runtime::internal::certs::Certificates;
+use kubewright_runtime::internal::serve::{BindAddress, Handler, Server};
 use kubewright_runtime::webhook::certificates::Material;
 use kubewright_runtime::webhook::{
     AdmissionHandler, AdmissionRequest, AdmissionResponse, Rejection, Validation, Validator, Webhooks,

@@ -10,7 +10,7 @@ use std::time::Duration;
 
 use anyhow::{Result, anyhow};
 use kubewright_apimachinery::permission::Permission;
-use kubewright_runtime::journal;
+use kubewright_runtime::internal::journal;
 use tokio::time::Instant;
 
 use super::Options;

@@ -79,7 +79,8 @@ impl Project {
     /// The command that builds the operator's binary. [`Programs`] reads its standard output; its standard
     /// error goes to the user. `selection` is [`Metadata::selection`](super::Metadata::selection).
     pub(crate) fn build_command(&self, selection: &[String], arguments: &[String], ui: &Ui) -> Command {
-        let build = Build { subcommand: "build", selection: selection.to_vec(), arguments, variables: Vec::new() };
+        let build =
+            Build { subcommand: "build", selection: selection.to_vec(), arguments, variables: Vec::new() };
         self.command(&build, ui)
     }
 

@@ -57,10 +57,12 @@ impl Client {
         };
         let sent = traces::follow(span, sent).await;
         if let Some(asking) = asking {
-            asking.answered(match &sent {
+            let answer = match &sent {
                 Ok(response) => Ok(response.status().as_u16()),
                 Err(error) => Err(Chain(error).to_string()),
-            });
+            };
+            // The body belongs to the caller.
+            asking.answered(answer, None);
         }
         sent
     }

@@ -7,7 +7,7 @@ use std::sync::Arc;
 use crate::cache::{Cache, Index, Informer};
 use crate::client::Error;
 use crate::manager::RegisterError;
-use crate::{Key, List, Object};
+use crate::{Key, ListOptions, Object};
 
 /// Finds objects of an informer by a value that a function computes from them: client-go's `Indexer`. Cheap to clone.
 ///
@@ -56,13 +56,13 @@ impl<K: Object> Indexer<K> {
     /// The objects with this value of an index, ordered by key. Fails if there is no such index, if the first list is
     /// not complete, or if the informer has stopped.
     pub fn by_index(&self, name: &str, value: &str) -> Result<Vec<Arc<K>>, Error> {
-        let entries = self.informer.entries(&List::all().field(name, value))?;
+        let entries = self.informer.entries(&ListOptions::all().field(name, value))?;
         entries.iter().map(|entry| self.informer.decode(entry)).collect()
     }
 
     /// The keys of the objects with this value of an index, in order. Decodes no object.
     pub fn index_keys(&self, name: &str, value: &str) -> Result<Vec<Key>, Error> {
-        let entries = self.informer.entries(&List::all().field(name, value))?;
+        let entries = self.informer.entries(&ListOptions::all().field(name, value))?;
         Ok(entries.iter().map(|entry| entry.key().clone()).collect())
     }
 }

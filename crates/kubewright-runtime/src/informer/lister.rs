@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use crate::cache::Informer;
 use crate::client::Error;
-use crate::{Key, List, Object};
+use crate::{Key, ListOptions, Object};
 
 /// Reads the objects of an informer: client-go's `Lister`. Cheap to clone.
 ///
@@ -18,7 +18,7 @@ use crate::{Key, List, Object};
 ///
 /// ```
 /// # use k8s_openapi::api::core::v1::ConfigMap;
-/// # use kubewright_runtime::{Cache, CacheOptions, Client, Key, List};
+/// # use kubewright_runtime::{Cache, CacheOptions, Client, Key, ListOptions};
 /// use kubewright_runtime::informer::Informer;
 ///
 /// # #[tokio::main(flavor = "current_thread")]
@@ -34,8 +34,8 @@ use crate::{Key, List, Object};
 /// # let running = tokio::spawn(cache.run(kube, Default::default()));
 /// # cache.synced().await?;
 /// assert!(lister.get(&Key::namespaced("default", "colours"))?.is_some());
-/// assert_eq!(lister.list(&List::namespace("default").labels("app=web"))?.len(), 1);
-/// assert_eq!(lister.list(&List::namespace("kube-system"))?.len(), 0);
+/// assert_eq!(lister.list(&ListOptions::namespace("default").labels("app=web"))?.len(), 1);
+/// assert_eq!(lister.list(&ListOptions::namespace("kube-system"))?.len(), 0);
 /// # running.abort();
 /// # Ok(())
 /// # }
@@ -56,7 +56,7 @@ impl<K: Object> Lister<K> {
     }
 
     /// The objects that match, ordered by key. A field of `list` is an index of the [`Indexer`](super::Indexer).
-    pub fn list(&self, list: &List) -> Result<Vec<Arc<K>>, Error> {
+    pub fn list(&self, list: &ListOptions) -> Result<Vec<Arc<K>>, Error> {
         self.informer.entries(list)?.iter().map(|entry| self.informer.decode(entry)).collect()
     }
 }

@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use crate::cache::Informer;
 use crate::client::Error;
-use crate::{Key, List, Object};
+use crate::{Key, ListOptions, Object};
 
 /// The objects of an informer by key: client-go's `Store`. Only the informer writes to it. Cheap to clone.
 ///
@@ -54,13 +54,13 @@ impl<K: Object> Store<K> {
 
     /// All objects, ordered by key.
     pub fn list(&self) -> Result<Vec<Arc<K>>, Error> {
-        let entries = self.informer.entries(&List::all())?;
+        let entries = self.informer.entries(&ListOptions::all())?;
         entries.iter().map(|entry| self.informer.decode(entry)).collect()
     }
 
     /// All keys, in order. Decodes no object.
     pub fn list_keys(&self) -> Result<Vec<Key>, Error> {
-        let entries = self.informer.entries(&List::all())?;
+        let entries = self.informer.entries(&ListOptions::all())?;
         Ok(entries.iter().map(|entry| entry.key().clone()).collect())
     }
 }

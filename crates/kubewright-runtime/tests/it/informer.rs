@@ -8,7 +8,7 @@ use k8s_openapi::api::core::v1::ConfigMap;
 use kube::api::{DeleteParams, Patch, PatchParams};
 use kubewright_runtime::client::Error;
 use kubewright_runtime::informer::{EventHandler, Informer};
-use kubewright_runtime::{CacheOptions, Key, KindOptions, List};
+use kubewright_runtime::{CacheOptions, Key, KindOptions, ListOptions};
 use serde_json::json;
 use tokio_util::sync::CancellationToken;
 
@@ -91,7 +91,7 @@ async fn a_handler_misses_nothing_before_its_future_runs() -> Result<()> {
     let delivery = maps.add_event_handler(calls.clone());
     world.config_maps(&["a"]).await?;
     let lister = maps.lister();
-    eventually("the event", || lister.list(&List::all()).is_ok_and(|all| all.len() == 1)).await;
+    eventually("the event", || lister.list(&ListOptions::all()).is_ok_and(|all| all.len() == 1)).await;
     tokio::spawn(delivery);
     calls.become_(&["+a"]).await;
     Ok(())

@@ -2,7 +2,7 @@
 
 use anyhow::Result;
 use k8s_openapi::api::core::v1::ConfigMap;
-use kubewright_runtime::journal::{Admission, Conversion, PatchOperation, Record};
+use kubewright_runtime::internal::journal::{Admission, Conversion, PatchOperation, Record};
 use kubewright_runtime::webhook::{
     AdmissionRequest, Defaulter, Operation, Rejection, Validation, Validator, mutate_path, validate_path,
 };

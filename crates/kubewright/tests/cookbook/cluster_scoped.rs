@@ -2,6 +2,7 @@
 
 use kubewright::k8s_openapi::api::core::v1::Namespace;
 use kubewright::prelude::*;
+use kubewright::{Context, Key, Result};
 use serde::{Deserialize, Serialize};
 
 /// Without `namespaced`, the kind is cluster-scoped.

@@ -3,10 +3,10 @@
 use std::time::Duration;
 
 use anyhow::Context as _;
-use kubewright::Cache;
 use kubewright::controller::Watch;
 use kubewright::k8s_openapi::api::core::v1::{ConfigMap, Namespace};
 use kubewright::prelude::*;
+use kubewright::{Cache, Client, Context, Key, ListOptions, Result};
 
 const NAMESPACE: &str = "default";
 const NAME: &str = "settings";
@@ -61,7 +61,7 @@ impl Reconciler for PreviewReconciler {
 /// A change of the settings reconciles every preview namespace.
 fn all_previews(_: &ConfigMap, cache: &Cache) -> Vec<Key> {
     let previews =
-        cache.list::<Namespace>(&List::all().labels(format!("{PREVIEW}=true"))).unwrap_or_default();
+        cache.list::<Namespace>(&ListOptions::all().labels(format!("{PREVIEW}=true"))).unwrap_or_default();
     previews.iter().map(|namespace| Key::of(&**namespace)).collect()
 }
 

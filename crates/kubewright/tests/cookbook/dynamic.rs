@@ -3,7 +3,7 @@
 use kubewright::kube::api::DynamicObject;
 use kubewright::prelude::*;
 use kubewright::serde_json::json;
-use kubewright::{Gvk, RegisterError};
+use kubewright::{Context, Gvk, Key, Patch, RegisterError, Result};
 
 /// Labels objects of any kind.
 pub struct Labeller;

@@ -2,6 +2,7 @@
 
 use kubewright::k8s_openapi::api::core::v1::ConfigMap;
 use kubewright::prelude::*;
+use kubewright::{Context, Result};
 
 /// Warns about ConfigMaps that will not fit into an environment variable.
 pub struct SizeReconciler;

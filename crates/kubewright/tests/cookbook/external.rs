@@ -6,6 +6,7 @@ use std::time::Duration;
 
 use kubewright::prelude::*;
 use kubewright::tokio::sync::mpsc;
+use kubewright::{Context, Key, Result};
 use serde::{Deserialize, Serialize};
 
 /// How often a record is compared with the DNS server, which reports no changes.

@@ -5,6 +5,7 @@ use std::time::Duration;
 use anyhow::ensure;
 use kubewright::k8s_openapi::api::core::v1::{ConfigMap, Secret};
 use kubewright::prelude::*;
+use kubewright::{Context, Key, Result};
 use kubewright_envtest::{Effect, Environment, Mode, eventually};
 
 /// Creates a ConfigMap for each Secret of the type `example.com/ca`.
@@ -39,7 +40,7 @@ async fn the_mirror_survives_a_bad_network() -> Result<()> {
         // Every third request of the operator fails, and the response of its first write is lost.
         let faults = env.faults().operator();
         faults.sometimes(seed, 3, Effect::internal_error(), |_| true);
-        faults.next(1, Effect::LoseAnswer, |asked| asked.is_of("configmaps") && asked.is_write());
+        faults.next(1, Effect::LoseResponse, |asked| asked.is_of("configmaps") && asked.is_write());
         env.apply_yaml("default", SECRET).await?;
         faults.cut(|asked| asked.is_watch());
 

@@ -5,6 +5,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use kubewright::finalizer::{self, Event};
 use kubewright::prelude::*;
+use kubewright::{Context, Key, Result};
 use serde::{Deserialize, Serialize};
 
 const FINALIZER: &str = "example.com/bucket";

@@ -3,10 +3,10 @@
 use std::process::ExitCode;
 
 use clap::Parser;
-use kubewright::Flags;
 use kubewright::k8s_openapi::api::core::v1::Namespace;
 use kubewright::prelude::*;
 use kubewright::tracing;
+use kubewright::{Context, Flags, Key, Result};
 
 /// Reports namespaces without an owner.
 #[derive(Parser)]

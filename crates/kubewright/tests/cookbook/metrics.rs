@@ -5,6 +5,7 @@ use kubewright::metrics::Metrics;
 use kubewright::prelude::*;
 use kubewright::prometheus_client::metrics::counter::Counter;
 use kubewright::prometheus_client::metrics::{family::Family, gauge::Gauge};
+use kubewright::{Context, Key, Result};
 
 type Labels = [(&'static str, String); 2];
 

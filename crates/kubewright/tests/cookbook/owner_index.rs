@@ -6,6 +6,7 @@ use kubewright::cache::Index;
 use kubewright::k8s_openapi::api::batch::v1::Job;
 use kubewright::prelude::*;
 use kubewright::tracing;
+use kubewright::{Context, Key, ListOptions, Result};
 use serde::{Deserialize, Serialize};
 
 #[derive(CustomResource, KubeSchema, Serialize, Deserialize, Clone, Debug)]
@@ -33,8 +34,9 @@ impl Reconciler for BackupReconciler {
         for job in &jobs[..surplus] {
             cx.client().delete(&**job).await?;
         }
-        let old =
-            self.by_image.list("backup:v1", &List::namespace(backup.namespace().unwrap_or_default()))?;
+        let old = self
+            .by_image
+            .list("backup:v1", &ListOptions::namespace(backup.namespace().unwrap_or_default()))?;
         tracing::info!("{} Jobs of the namespace run backup:v1", old.len());
         Ok(Outcome::done())
     }
@@ -93,7 +95,7 @@ mod tests {
         register(&manager)?;
         let running = env.run(manager);
         eventually(Duration::from_secs(30), async || {
-            let jobs = client.list::<Job>(&List::namespace("default")).await?;
+            let jobs = client.list::<Job>(&ListOptions::namespace("default")).await?;
             ensure!(jobs.len() == 3, "{} Jobs", jobs.len());
             ensure!(jobs.iter().any(|job| job.name_any() == "of-another-owner"), "it was deleted");
             Ok(())

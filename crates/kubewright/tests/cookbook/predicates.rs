@@ -5,6 +5,7 @@ use kubewright::k8s_openapi::api::apps::v1::Deployment;
 use kubewright::k8s_openapi::api::core::v1::Pod;
 use kubewright::prelude::*;
 use kubewright::tracing;
+use kubewright::{Context, Key, Result};
 
 pub struct DeploymentReconciler;
 
@@ -32,7 +33,7 @@ fn phase(pod: &Pod) -> Option<&str> {
 pub fn register(manager: &Manager) -> Result<()> {
     let changed = Predicate::generation_changed().or(Predicate::annotations_changed());
     manager
-        .controller_of(DeploymentReconciler, Watch::new().labels("team=web").filter(changed))
+        .controller_with(DeploymentReconciler, Watch::new().labels("team=web").filter(changed))
         .watches_with(Watch::<Pod>::new().labels("app").filter(phase_changed()), |pod, _| {
             let name = pod.labels().get("app").map_or("", String::as_str);
             vec![Key::new(pod.namespace().as_deref(), name)]

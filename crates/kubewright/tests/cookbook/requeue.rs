@@ -7,6 +7,7 @@ use kubewright::k8s_openapi::api::core::v1::ConfigMap;
 use kubewright::prelude::*;
 use kubewright::queue::Backoff;
 use kubewright::terminal;
+use kubewright::{Context, Key, Result};
 
 /// Imports the URL of a ConfigMap.
 pub struct ImportReconciler;

@@ -2,9 +2,9 @@
 
 use std::hash::{DefaultHasher, Hash as _, Hasher as _};
 
-use kubewright::Cache;
 use kubewright::k8s_openapi::api::core::v1::Secret;
 use kubewright::prelude::*;
+use kubewright::{Cache, Context, Key, ListOptions, Result};
 use serde::{Deserialize, Serialize};
 
 const SECRET: &str = "spec.secretName";
@@ -47,7 +47,7 @@ impl Reconciler for SiteReconciler {
 /// The Sites in the Secret's namespace that refer to it.
 fn sites_of(secret: &Secret, cache: &Cache) -> Vec<Key> {
     let namespace = secret.namespace().unwrap_or_default();
-    let sites = cache.list::<Site>(&List::namespace(namespace).field(SECRET, secret.name_any()));
+    let sites = cache.list::<Site>(&ListOptions::namespace(namespace).field(SECRET, secret.name_any()));
     sites.unwrap_or_default().iter().map(|site| Key::of(&**site)).collect()
 }
 

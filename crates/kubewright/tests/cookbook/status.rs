@@ -4,6 +4,7 @@ use kubewright::condition::{ConditionUpdate, set_condition};
 use kubewright::k8s_openapi::api::core::v1::Secret;
 use kubewright::k8s_openapi::apimachinery::pkg::apis::meta::v1::Condition;
 use kubewright::prelude::*;
+use kubewright::{Context, Key, Result};
 use serde::{Deserialize, Serialize};
 
 #[derive(CustomResource, KubeSchema, Serialize, Deserialize, Clone, Debug)]

@@ -9,7 +9,7 @@ use kubewright::k8s_openapi::api::core::v1::{ConfigMap, Secret};
 use kubewright::prelude::*;
 use kubewright::serde_json::{self, Value};
 use kubewright::webhook::{Rejection, Validation, Validator, WebhookOptions};
-use kubewright::{ElectionOptions, ManagerOptions, terminal, tokio};
+use kubewright::{Client, Context, Key, LeaderElectionOptions, ManagerOptions, terminal, tokio};
 use kubewright_envtest::{Effect, Environment, Mode, eventually, objects};
 
 const DASHBOARD: &str = include_str!("../../../../docs/grafana/kubewright.json");
@@ -56,8 +56,10 @@ fn unused_address() -> Result<std::net::SocketAddr> {
 /// Runs an operator and returns the names of its metrics and of their samples.
 async fn exported() -> Result<BTreeSet<String>> {
     let env = Environment::builder().mode(Mode::Embedded).https().as_admin().start().await?;
-    let election =
-        ElectionOptions { namespace: Some("default".into()), ..ElectionOptions::new("monitoring") };
+    let election = LeaderElectionOptions {
+        namespace: Some("default".into()),
+        ..LeaderElectionOptions::new("monitoring")
+    };
     let webhooks = WebhookOptions {
         bind_address: "127.0.0.1:0".parse()?,
         service_namespace: Some("default".into()),

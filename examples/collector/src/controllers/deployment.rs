@@ -11,7 +11,7 @@ use kubewright::controller::Watch;
 use kubewright::owner::controller_of;
 use kubewright::prelude::*;
 use kubewright::tracing::info;
-use kubewright::{Cache, RegisterError};
+use kubewright::{Cache, Context, Key, RegisterError, Result};
 
 use self::counts::Counts;
 

@@ -8,6 +8,7 @@ use collector::registry;
 use k8s_openapi::api::apps::v1::Deployment;
 use k8s_openapi::api::core::v1::{ConfigMap, Pod};
 use kubewright::prelude::*;
+use kubewright::{Client, Key, ListOptions};
 use kubewright_envtest::{Environment, Mode, Running};
 
 /// Long enough for every rollout. The clock is paused, so it takes no real time, and everything is idle afterwards.
@@ -82,7 +83,7 @@ impl Operator {
     }
 
     pub(crate) async fn pods(&self) -> Result<Vec<std::sync::Arc<Pod>>> {
-        Ok(self.client().list(&List::namespace(&self.namespace)).await?)
+        Ok(self.client().list(&ListOptions::namespace(&self.namespace)).await?)
     }
 
     /// Deletes Pods at the same time.

@@ -11,7 +11,7 @@ use kubewright::client::ignore_not_found;
 use kubewright::condition::{ConditionUpdate, set_condition};
 use kubewright::jiff::{SignedDuration, Timestamp};
 use kubewright::prelude::*;
-use kubewright::{Delete, RegisterError};
+use kubewright::{Context, Delete, RegisterError, Result};
 
 use self::jobs::Jobs;
 use crate::api::v1::{ConcurrencyPolicy, CronJob};

@@ -206,8 +206,8 @@ async fn the_generated_role_has_exactly_the_needed_permissions() -> Result<()> {
     world.create("history", spec).await?;
     world.wait_until(0, 3, 30).await;
     assert_eq!(world.times("history").await?, ["00:03:00"]);
-    let asked = world.env.faults().operator().asked();
-    assert!(asked.iter().all(|it| it.user.starts_with("system:serviceaccount:")), "{asked:?}");
+    let requests = world.env.faults().operator().requests();
+    assert!(requests.iter().all(|it| it.user.starts_with("system:serviceaccount:")), "{requests:?}");
     assert_eq!(world.env.refused_permissions(), []);
     assert_eq!(world.env.unused_permissions(), []);
     world.stop().await

@@ -5,6 +5,7 @@ use cronjob::api::{v1, v2};
 use cronjob::registry;
 use k8s_openapi::api::batch::v1::Job;
 use kubewright::prelude::*;
+use kubewright::{Key, ListOptions};
 use kubewright_envtest::{Environment, Mode, Running, matches_yaml};
 
 const V2: &str = include_str!("../../config/samples/batch_v2_cronjob.yaml");
@@ -37,7 +38,7 @@ spec:
 status: {lastScheduleTime: '2026-01-01T00:01:00Z'}
 ";
     matches_yaml(&*spoke, v2)?;
-    let jobs = client.list::<Job>(&List::namespace(&namespace)).await?;
+    let jobs = client.list::<Job>(&ListOptions::namespace(&namespace)).await?;
     ensure!(jobs.len() == 1, "{jobs:?}");
     Ok(running.stop().await?)
 }

@@ -10,6 +10,7 @@ use cronjob::api::v1::{CronJob, CronJobStatus};
 use cronjob::{api, controllers};
 use k8s_openapi::api::batch::v1::Job;
 use kubewright::prelude::*;
+use kubewright::{Key, ListOptions};
 use kubewright_envtest::{Builder, Environment, Mode, Running};
 use serde_json::{Value, json};
 use tokio::time::Instant;
@@ -119,7 +120,8 @@ impl World {
 
     /// The Jobs of a CronJob, oldest first.
     pub(crate) async fn jobs(&self, name: &str) -> Result<Vec<Arc<Job>>> {
-        let mut jobs = self.env.runtime_client().list::<Job>(&List::namespace(&self.namespace)).await?;
+        let mut jobs =
+            self.env.runtime_client().list::<Job>(&ListOptions::namespace(&self.namespace)).await?;
         jobs.retain(|job| job.owner_references().iter().any(|owner| owner.name == name));
         jobs.sort_by_key(|job| job.name_any());
         Ok(jobs)

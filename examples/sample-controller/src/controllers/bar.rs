@@ -8,7 +8,7 @@ use kubewright::client::ignore_not_found;
 use kubewright::finalizer::{self, Event};
 use kubewright::owner::is_controlled_by;
 use kubewright::prelude::*;
-use kubewright::{Delete, RegisterError, terminal};
+use kubewright::{Context, Delete, Key, RegisterError, Result, terminal};
 
 use crate::api::v1alpha1::Bar;
 use crate::bar::{self, BY_DEPLOYMENT, BY_OWNER, ERR_RESOURCE_EXISTS, FINALIZER, NotOwned};

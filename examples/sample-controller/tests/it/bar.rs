@@ -5,6 +5,7 @@
 
 use anyhow::{Result, ensure};
 use k8s_openapi::api::apps::v1::Deployment;
+use kubewright::Key;
 use kubewright::prelude::*;
 use kubewright_envtest::{eventually, matches_yaml};
 use sample_controller::api::v1alpha1::Bar;

@@ -7,8 +7,8 @@ use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use k8s_openapi::api::core::v1::ConfigMap;
 use kube::CustomResource;
-use kubewright_runtime::certs::Certificates;
-use kubewright_runtime::serve::{BindAddress, Handler, Server};
+use kubewright_runtime::internal::certs::Certificates;
+use kubewright_runtime::internal::serve::{BindAddress, Handler, Server};
 use kubewright_runtime::webhook::certificates::Material;
 use kubewright_runtime::webhook::{
     AdmissionRequest, BoxError, Conversion, Defaulter, Rejection, Spoke, Validation, Validator, Webhooks,

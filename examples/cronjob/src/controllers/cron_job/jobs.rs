@@ -5,6 +5,7 @@ use std::sync::Arc;
 use k8s_openapi::api::batch::v1::Job;
 use k8s_openapi::api::core::v1::ObjectReference;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
+use kubewright::Result;
 use kubewright::jiff::Timestamp;
 use kubewright::owner::set_controller_reference;
 use kubewright::prelude::*;

@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
 use jiff::Timestamp;
-use kubewright_runtime::certs::Certificates;
+use kubewright_runtime::internal::certs::Certificates;
 use rustls::time_provider::TimeProvider;
 use rustls::{ClientConfig, ClientConnection, RootCertStore, ServerConnection};
 use rustls_pki_types::pem::PemObject as _;

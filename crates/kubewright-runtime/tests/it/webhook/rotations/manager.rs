@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use kubewright_apiserver::ApiServer;
-use kubewright_runtime::certs::Certificates;
+use kubewright_runtime::internal::certs::Certificates;
 use kubewright_runtime::webhook::certificates::{Readiness, Rotator, RotatorOptions, TargetKinds};
 use kubewright_runtime::{Client, Clock};
 use tokio::task::JoinHandle;
