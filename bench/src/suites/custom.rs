@@ -12,7 +12,7 @@ use anyhow::{Context as _, Result, ensure};
 use bytes::Bytes;
 use http::{Method, Request};
 use http_body_util::{BodyExt as _, Full};
-use kubewright_apiextensions::custom::{self, Definition};
+use kubewright_apiextensions::custom::{self, CrdValidation};
 use kubewright_apiserver::{ApiServer, Options};
 use kubewright_cel::rules::RuleSet;
 use serde_json::Value;
@@ -134,7 +134,7 @@ impl<'a> World<'a> {
 
 /// Schema and metadata validation of a new object.
 fn validation() -> Result<Duration> {
-    let definition = Definition::compile(&objects::definition("wides", FIELDS))?;
+    let definition = CrdValidation::compile(&objects::definition("wides", FIELDS))?;
     let object = objects::wide(FIELDS)(0);
     ensure!(custom::validate_create(&definition, "v1", &object).is_empty(), "the object is invalid");
     Ok(mean_of(VALIDATIONS, || {

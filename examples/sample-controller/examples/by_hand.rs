@@ -1,6 +1,5 @@
 //! Runs the controller without a manager: `cargo run -p sample-controller --example by_hand`.
 
-use kubewright::prelude::*;
 use kubewright::{CacheOptions, Result, connect, logs};
 use sample_controller::{by_hand, inventory};
 

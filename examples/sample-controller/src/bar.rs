@@ -11,7 +11,7 @@ use kubewright::jiff::Timestamp;
 use kubewright::object::ApplyObject;
 use kubewright::owner::{controller_of, set_controller_reference};
 use kubewright::prelude::*;
-use kubewright::{Key, ReconcileError, Resource as _, Result};
+use kubewright::{Key, ReconcileError, Result};
 
 use crate::api::v1alpha1::{Bar, BarStatus};
 

@@ -150,7 +150,7 @@ pub(super) fn with_rule(rule: &str) -> Value {
 
 #[cfg(test)]
 mod tests {
-    use kubewright_apiextensions::custom::{self, Definition};
+    use kubewright_apiextensions::custom::{self, CrdValidation};
 
     use super::*;
 
@@ -164,7 +164,7 @@ mod tests {
 
     #[test]
     fn objects_are_valid_for_their_crd() {
-        let definition = Definition::compile(&definition("wides", 100)).unwrap();
+        let definition = CrdValidation::compile(&definition("wides", 100)).unwrap();
         let errors = custom::validate_create(&definition, "v1", &wide(100)(3));
         assert!(errors.is_empty(), "{errors:?}");
     }

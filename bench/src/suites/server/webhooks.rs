@@ -226,7 +226,7 @@ async fn with_conversion(sizes: Sizes, rows: &mut Rows) -> Result<()> {
 async fn in_protobuf(sizes: Sizes, rows: &mut Rows) -> Result<()> {
     let endpoint = Endpoint::InProcess(ApiServer::new(Options::default()));
     traffic::run(&endpoint, Kind::ConfigMap, Verb::Create, sizes.objects, 1).await?;
-    let mut list = async |media: &str| -> Result<(f64, f64)> {
+    let list = async |media: &str| -> Result<(f64, f64)> {
         let call = objects::read(Kind::ConfigMap.collection(), media);
         let stopwatch = endpoint.stopwatch();
         let bytes = endpoint.call(call).await?;

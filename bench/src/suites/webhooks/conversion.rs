@@ -28,7 +28,7 @@ const SPOKE: &str = "bench.kubewright.dev/v2";
     group = "bench.kubewright.dev",
     version = "v2",
     kind = "Widget",
-    struct = "WidgetV2",
+    root = "WidgetV2",
     namespaced,
     status = "WidgetStatus"
 )]

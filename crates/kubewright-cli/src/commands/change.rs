@@ -10,8 +10,8 @@ use clap::CommandFactory as _;
 
 use crate::cli::Cli;
 use crate::error::Hint as _;
+use crate::project::LockedRoot;
 use crate::project::project_file::{self, ProjectFile};
-use crate::project::{LockedRoot, Writes};
 use crate::scaffold::add::Changed;
 use crate::scaffold::base::{self, Base};
 use crate::scaffold::{self, Options, Plan, Rendered, Rendering, diff, render};

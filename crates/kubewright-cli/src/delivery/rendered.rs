@@ -134,10 +134,6 @@ impl Object {
         &self.value
     }
 
-    pub(crate) fn value_mut(&mut self) -> &mut Value {
-        &mut self.value
-    }
-
     pub(crate) fn api_version(&self) -> &str {
         self.text("/apiVersion")
     }

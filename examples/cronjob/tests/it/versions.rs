@@ -4,7 +4,6 @@ use anyhow::{Result, ensure};
 use cronjob::api::{v1, v2};
 use cronjob::registry;
 use k8s_openapi::api::batch::v1::Job;
-use kubewright::prelude::*;
 use kubewright::{Key, ListOptions};
 use kubewright_envtest::{Environment, Mode, Running, matches_yaml};
 

@@ -7,7 +7,6 @@ use anyhow::{Context as _, Result, ensure};
 use k8s_openapi::api::apps::v1::Deployment;
 use k8s_openapi::api::events::v1::Event;
 use kubewright::condition::find_condition;
-use kubewright::prelude::*;
 use kubewright::{CacheOptions, Client, Key, ManagerOptions};
 use kubewright_envtest::{Environment, Running, eventually};
 use sample_controller::api::v1alpha1::{Bar, BarStatus};

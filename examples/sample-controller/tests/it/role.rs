@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 
 use anyhow::{Context as _, Result};
 use k8s_openapi::api::rbac::v1::ClusterRole;
-use kubewright_envtest::{Rights, eventually};
+use kubewright_envtest::{Permissions, eventually};
 use sample_controller::api::v1alpha1::Bar;
 
 use crate::operator::{LIMIT, Operator, Version};
@@ -18,9 +18,9 @@ fn role() -> Result<ClusterRole> {
 }
 
 /// The permissions of config/rbac/role.yaml.
-pub(crate) fn generated() -> Result<Rights> {
+pub(crate) fn generated() -> Result<Permissions> {
     let rules = role()?.rules.unwrap_or_default();
-    Ok(rules.into_iter().fold(Rights::none(), Rights::rule))
+    Ok(rules.into_iter().fold(Permissions::none(), Permissions::rule))
 }
 
 /// Does everything that a Bar can do: create, scale, rename, delete.
@@ -52,8 +52,8 @@ async fn the_generated_role_has_exactly_the_needed_permissions() -> Result<()> {
     let operator = Operator::with_sample(Version::Manager).await?;
     exercise(&operator).await?;
     if operator.env.capabilities().generated_role {
-        let asked = operator.env.faults().operator().asked();
-        assert!(asked.iter().all(|it| it.user.starts_with("system:serviceaccount:")), "{asked:?}");
+        let requests = operator.env.faults().operator().requests();
+        assert!(requests.iter().all(|it| it.user.starts_with("system:serviceaccount:")), "{requests:?}");
         assert_eq!(operator.env.refused_permissions(), []);
         assert_eq!(operator.env.unused_permissions(), []);
     }
@@ -65,8 +65,8 @@ async fn the_controller_by_hand_needs_the_same_role() -> Result<()> {
     let operator = Operator::with_sample(Version::ByHand).await?;
     exercise(&operator).await?;
     if operator.env.capabilities().generated_role {
-        let asked = operator.env.faults().asked();
-        let own = asked.iter().filter(|it| it.user == USER);
+        let requests = operator.env.faults().requests();
+        let own = requests.iter().filter(|it| it.user == USER);
         let mut used = BTreeSet::new();
         for call in own {
             assert_ne!(call.code, Some(403), "{call:?}");
