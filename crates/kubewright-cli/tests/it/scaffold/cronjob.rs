@@ -37,8 +37,7 @@ const EDITED: &[&str] = &[
 ];
 
 /// Files that the repository has once for all its packages.
-const LEFT_OUT: &[&str] =
-    &[".dockerignore", ".github/workflows/lint.yml", ".github/workflows/test.yml", "LICENSE"];
+const LEFT_OUT: &[&str] = &[".dockerignore", ".github/workflows/lint.yml", ".github/workflows/test.yml"];
 
 fn example() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../../examples/cronjob")
