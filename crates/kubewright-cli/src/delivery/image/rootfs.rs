@@ -30,9 +30,7 @@ pub(crate) fn base(binary: &Elf, platform: Platform, extra: &[impl AsRef<Path>])
     files.add(
         "/etc/passwd",
         0o644,
-        format!(
-            "root:x:0:0:root:/root:/sbin/nologin\nnonroot:x:{USER}:{USER}:nonroot:/home/nonroot:/sbin/nologin\n"
-        ),
+        format!("root:x:0:0:root:/root:/sbin/nologin\nnonroot:x:{USER}:{USER}:nonroot:/:/sbin/nologin\n"),
     );
     files.add("/etc/group", 0o644, format!("root:x:0:\nnonroot:x:{USER}:\n"));
     // glibc and musl agree on this order; without the file, older glibc versions ignore /etc/hosts.
