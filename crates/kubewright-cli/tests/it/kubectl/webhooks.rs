@@ -1,6 +1,7 @@
 //! Webhooks in Rust on 127.0.0.1, called by the server over TLS: defaulting, validation and conversion, as
 //! kubectl shows them.
 
+use std::collections::BTreeMap;
 use std::future::pending;
 
 use base64::Engine as _;
@@ -91,12 +92,12 @@ impl Validator for FewKeys {
     async fn validate_create(&self, map: &ConfigMap, v: &mut Validation<'_>) -> Result<(), Rejection> {
         let data = map.data.as_ref();
         if data.is_some_and(|data| data.len() > 1) {
-            v.invalid("data", data.map_or(0, |data| data.len()), "must have at most one key");
+            v.invalid("data", data.map_or(0, BTreeMap::len), "must have at most one key");
         }
         if data.is_some_and(|data| data.contains_key("password")) {
             v.forbidden("data.password", "use a Secret");
         }
-        if data.is_none_or(|data| data.is_empty()) {
+        if data.is_none_or(BTreeMap::is_empty) {
             v.warn("the ConfigMap is empty");
         }
         Ok(())
