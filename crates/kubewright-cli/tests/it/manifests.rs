@@ -22,18 +22,21 @@ pub(crate) struct Project {
 impl Project {
     pub(crate) fn new() -> Self {
         let folder = tempfile::tempdir().expect("a folder can be made");
-        Self::fill(Self { root: folder.path().to_owned(), _held: Some(folder) })
+        let root = folder.path().to_owned();
+        Self { root, _held: Some(folder) }.filled("copied-view")
     }
 
-    /// A project for several tests, in a directory that the next run replaces. cargo reuses its build.
+    /// A project for several tests, in a directory that the next run replaces. Its program has the same name,
+    /// because projects of other tests are built in the same target directory.
     pub(crate) fn shared(name: &str) -> Self {
         let root = Path::new(env!("CARGO_TARGET_TMPDIR")).join(name);
         let _ = fs::remove_dir_all(&root);
         fs::create_dir_all(&root).expect("a folder can be made");
-        Self::fill(Self { root, _held: None })
+        Self { root, _held: None }.filled(name)
     }
 
-    fn fill(project: Self) -> Self {
+    fn filled(self, program: &str) -> Self {
+        let project = self;
         copy(Path::new(EXAMPLE), &project.root);
         // Use the workspace's dependency versions, which are built already.
         fs::copy(Path::new(ROOT).join("Cargo.lock"), project.path("Cargo.lock"))
@@ -53,7 +56,7 @@ edition = "2024"
 
 # The target folder has a program of the example's name already.
 [[bin]]
-name = "copied-view"
+name = "{program}"
 path = "src/main.rs"
 
 [dependencies]
