@@ -12,6 +12,13 @@ const INIT: &str = "init --domain example.com --kubewright-version 0.1.0";
 const SAMPLE_CONTROLLER: &[&str] =
     &[INIT, "create api --group samplecontroller --version v1alpha1 --kind Bar"];
 const COLLECTOR: &[&str] = &[INIT, "create api --group apps --version v1 --kind Deployment --resource=false"];
+const CRON_JOB: &[&str] = &[
+    "init --domain tutorial.kubebuilder.io --kubewright-version 0.1.0",
+    "create api --group batch --version v1 --kind CronJob",
+    "create webhook --group batch --version v1 --kind CronJob --defaulting --programmatic-validation",
+    "create api --group batch --version v2 --kind CronJob --controller=false",
+    "create webhook --group batch --version v1 --kind CronJob --conversion --spoke v2",
+];
 
 /// Files that an example does not have: the workspace has them.
 const ABSENT: &[&str] = &[".dockerignore", ".github/", ".kubewright/", "LICENSE"];
@@ -23,17 +30,21 @@ const OWN: &[&str] = &[
     "config/crd/bases/",
     "config/rbac/role.yaml",
     "config/samples/apps_",
+    "config/samples/batch_",
     "config/samples/samplecontroller_",
+    "src/api/v1/",
     "src/api/v1alpha1/",
+    "src/api/v2/",
     "src/controllers/",
     "src/lib.rs",
+    "src/webhooks/v1/",
     "tests/",
 ];
 /// Lines of the Makefile that differ in a workspace: the program is built from it, and images need all of it.
 const CHANGED: &[(&str, &str)] = &[
     ("KUBEWRIGHT ?= kubewright\n", "KUBEWRIGHT ?= $(CARGO) run --quiet --package kubewright-cli --\n"),
-    ("build -t $(IMG) .\n", "build -f Dockerfile -t $(IMG) ../..\n"),
-    ("--tag $(IMG) .\n", "--tag $(IMG) -f Dockerfile ../..\n"),
+    ("build -t $(IMG) .,", "build -f Dockerfile -t $(IMG) ../..,"),
+    ("--tag $(IMG) .,", "--tag $(IMG) -f Dockerfile ../..,"),
 ];
 
 #[test]
@@ -44,6 +55,11 @@ fn the_sample_controller_is_up_to_date_with_the_scaffold() {
 #[test]
 fn the_collector_is_up_to_date_with_the_scaffold() {
     is_up_to_date("collector", COLLECTOR);
+}
+
+#[test]
+fn the_cron_job_is_up_to_date_with_the_scaffold() {
+    is_up_to_date("cronjob", CRON_JOB);
 }
 
 #[track_caller]
