@@ -16,6 +16,12 @@ use crate::pod;
 /// The finalizer that keeps a pod until it is counted.
 pub(super) const FINALIZER: &str = "batch.kubernetes.io/job-tracking";
 
+/// Whether the pod has finished, or is deleted before it was scheduled: no kubelet will finish it.
+pub(super) fn is_over(pod: &Pod) -> bool {
+    let is_scheduled = pod.spec.as_ref().is_some_and(|spec| spec.node_name.is_some());
+    pod::is_terminal(pod) || pod::is_terminating(pod) && !is_scheduled
+}
+
 /// Adds newly finished pods to the status.
 pub(super) fn next(job: &Job, pods: &[Arc<Pod>]) -> JobStatus {
     let mut status = job.status.clone().unwrap_or_default();
@@ -33,7 +39,7 @@ pub(super) fn next(job: &Job, pods: &[Arc<Pod>]) -> JobStatus {
         |count: Option<i32>, more: i32| Some(count.unwrap_or_default() + more).filter(|count| *count > 0);
     status.failed = plus(status.failed, failed);
     let mut indexes = completed(&status);
-    for pod in pods.iter().filter(|pod| is_held(pod) && pod::is_terminal(pod)) {
+    for pod in pods.iter().filter(|pod| is_held(pod) && is_over(pod)) {
         let uid = pod.metadata.uid.clone().unwrap_or_default();
         let list = if pod::phase(pod) == "Succeeded" { &mut notes.succeeded } else { &mut notes.failed };
         let list = list.get_or_insert_default();

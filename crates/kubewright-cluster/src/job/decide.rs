@@ -8,7 +8,7 @@ use jiff::Timestamp;
 use k8s_openapi::api::batch::v1::{Job, JobCondition, JobStatus};
 use k8s_openapi::api::core::v1::Pod;
 
-use super::count::{totals, uncounted};
+use super::count::{is_over, totals, uncounted};
 use super::{active, completed, index_of, is_indexed, set_condition};
 use crate::node::whole;
 use crate::pod::{self, until};
@@ -42,7 +42,7 @@ pub(super) fn plan(job: &Job, status: &mut JobStatus, pods: &[Arc<Pod>], now: Ti
     let spec = job.spec.clone().unwrap_or_default();
     let mut plan = Plan::default();
     let active = active(pods);
-    let terminating = pods.iter().filter(|pod| pod::is_terminating(pod) && !pod::is_terminal(pod)).count();
+    let terminating = pods.iter().filter(|pod| pod::is_terminating(pod) && !is_over(pod)).count();
     let number = |count: usize| i32::try_from(count).unwrap_or(i32::MAX);
     status.active = Some(number(active.len())).filter(|count| *count > 0);
     status.ready = Some(number(active.iter().filter(|pod| pod::is_ready(pod)).count()));
