@@ -28,10 +28,8 @@ impl Session {
 
         let began = Instant::now();
         let mut manifests = self.manifests(program).await?;
-        match &mut self.webhooks {
-            Some(webhooks) => {
-                webhooks.convert_here(self.cluster.client(), &mut manifests.definitions).await?;
-            }
+        match &self.webhooks {
+            Some(webhooks) => webhooks.convert_here(&mut manifests.definitions),
             // Without the conversion, objects of the other versions could be neither read nor written.
             None if !manifests.declarations.conversions.is_empty() => {
                 return Err(anyhow!(
