@@ -392,12 +392,11 @@ async fn within_deadline(
     if is_long_running(request.uri()) {
         return server.call(request).await;
     }
-    match tokio::time::timeout(REQUEST, server.call(request)).await {
-        Ok(response) => response,
-        Err(_) => {
-            let why = "Timeout: request did not complete within the allotted timeout";
-            Ok(response::failure(&ApiError::new(504, "Timeout", why)))
-        }
+    if let Ok(response) = tokio::time::timeout(REQUEST, server.call(request)).await {
+        response
+    } else {
+        let why = "Timeout: request did not complete within the allotted timeout";
+        Ok(response::failure(&ApiError::new(504, "Timeout", why)))
     }
 }
 

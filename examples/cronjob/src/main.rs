@@ -1,7 +1,6 @@
 //! Operator binary.
 
-use kubewright::Result;
-use kubewright::prelude::*;
+use kubewright::{Manager, Result};
 
 #[kubewright::main]
 async fn main(manager: Manager) -> Result<()> {

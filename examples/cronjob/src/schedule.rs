@@ -101,6 +101,7 @@ mod tests {
         Ok((due.map(|time| time.to_string()), next.map(|time| time.to_string())))
     }
 
+    #[expect(clippy::unnecessary_wraps, reason = "the expected value is an Option")]
     fn some(time: &str) -> Option<String> {
         Some(time.to_owned())
     }

@@ -172,16 +172,12 @@ fn item(item: &Item, path: &str, lines: &mut BTreeSet<String>) {
             derives(&it.attrs, path, lines);
             for variant in it.variants.iter().filter(|it| !is_hidden(&it.attrs)) {
                 let name = format!("{path}::{}", variant.ident);
-                match &variant.fields {
-                    Fields::Unnamed(unnamed) => {
-                        let types: Vec<String> =
-                            unnamed.unnamed.iter().map(|field| tokens(&field.ty)).collect();
-                        lines.insert(format!("pub variant {name}({})", types.join(", ")));
-                    }
-                    _ => {
-                        lines.insert(format!("pub variant {name}"));
-                        fields(&variant.fields, &name, false, lines);
-                    }
+                if let Fields::Unnamed(unnamed) = &variant.fields {
+                    let types: Vec<String> = unnamed.unnamed.iter().map(|field| tokens(&field.ty)).collect();
+                    lines.insert(format!("pub variant {name}({})", types.join(", ")));
+                } else {
+                    lines.insert(format!("pub variant {name}"));
+                    fields(&variant.fields, &name, false, lines);
                 }
             }
         }

@@ -104,7 +104,7 @@ impl Crates {
                 (Found::Module(inner), [name]) => found.extend(self.lookup(&inner, name, depth + 1)),
                 (Found::Module(inner), rest) => found.extend(self.descend(&inner, rest, depth + 1)),
                 (Found::Foreign(foreign), rest) => {
-                    found.push(Found::Foreign(format!("{foreign}::{}", rest.join("::"))))
+                    found.push(Found::Foreign(format!("{foreign}::{}", rest.join("::"))));
                 }
                 // A variant or an associated item.
                 (Found::Item(..), _) => {}

@@ -2,7 +2,7 @@
 
 use super::*;
 
-const FACADE: &str = r#"
+const FACADE: &str = r"
 mod own;
 pub use below::{Client, Hidden as Shown, inner};
 pub use below::client::Client as Again;
@@ -13,9 +13,9 @@ pub use self::own::Own;
 pub mod prelude { pub use below::Client; pub use below::Tr as _; }
 #[macro_export]
 macro_rules! start { () => {} }
-"#;
+";
 
-const OWN: &str = r#"
+const OWN: &str = r"
 use below::Client;
 pub struct Own { pub name: String, secret: u8 }
 impl Own {
@@ -24,9 +24,9 @@ impl Own {
     #[doc(hidden)]
     pub fn hidden(&self) {}
 }
-"#;
+";
 
-const BELOW: &str = r#"
+const BELOW: &str = r"
 pub mod client;
 mod gone;
 pub mod inner {
@@ -40,9 +40,9 @@ pub use client::Client;
 pub struct Hidden<T>(pub T);
 pub struct Secret;
 pub trait Tr: Send { type Out: Clone; fn needed(&self) -> Self::Out; fn given(&self) {} }
-"#;
+";
 
-const CLIENT: &str = r#"
+const CLIENT: &str = r"
 pub struct Client { kube: u8 }
 pub struct Error;
 impl Error { pub fn unlisted(&self) {} }
@@ -54,7 +54,7 @@ impl Client {
     pub(crate) fn raw(&self) {}
 }
 impl<T> From<&'static [T]> for Client where T: Copy {}
-"#;
+";
 
 fn list() -> String {
     let files = Files::planted(&[

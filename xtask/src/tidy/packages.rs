@@ -57,7 +57,8 @@ fn list(package: &DeTable<'_>, field: &str) -> Option<usize> {
 fn rust_version(files: &Files, violations: &mut Vec<Violation>) {
     let root = Manifest::parse(files.text("Cargo.toml").unwrap_or_default());
     let package = root.table(&["workspace", "package"]);
-    let Some(DeValue::String(version)) = package.and_then(|it| it.get("rust-version")).map(|it| it.get_ref())
+    let Some(DeValue::String(version)) =
+        package.and_then(|it| it.get("rust-version")).map(toml::Spanned::get_ref)
     else {
         return;
     };

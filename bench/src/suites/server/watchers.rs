@@ -82,6 +82,6 @@ mod tests {
 
     #[tokio::test]
     async fn every_watcher_receives_every_event() {
-        assert!(run(7, 150).await.unwrap() > Duration::ZERO);
+        assert!(Box::pin(run(7, 150)).await.unwrap() > Duration::ZERO);
     }
 }

@@ -63,10 +63,10 @@ pub fn type_check(
 }
 
 fn check(gvk: Gvk<'_>, environment: &PolicyEnvironment, expression: &str) -> Option<String> {
-    let error = match Program::compile(environment.conditions(), expression, None) {
-        Err(CompileError::Invalid(error)) => error,
-        // Programs are not instantiated, and every result type is accepted.
-        Ok(_) | Err(_) => return None,
+    // Programs are not instantiated, and every result type is accepted.
+    let Err(CompileError::Invalid(error)) = Program::compile(environment.conditions(), expression, None)
+    else {
+        return None;
     };
     let Gvk { group, version, kind } = gvk;
     Some(format!("{group}/{version}, Kind={kind}: {error}\n"))

@@ -47,7 +47,7 @@ where
     let read = async {
         let mut left = DRAIN_BYTES;
         while let Some(Ok(frame)) = body.frame().await {
-            let size = frame.data_ref().map_or(0, |data| data.remaining());
+            let size = frame.data_ref().map_or(0, bytes::Buf::remaining);
             let Some(rest) = left.checked_sub(size) else { return false };
             left = rest;
         }

@@ -123,15 +123,14 @@ struct Requirement {
 
 impl Requirement {
     fn parse(text: &str) -> Result<Self> {
-        let (key, value, equal) = match text.split_once("!=") {
-            Some((key, value)) => (key, value, false),
-            None => {
-                let (key, value) = text
-                    .split_once('=')
-                    .with_context(|| format!("{text} is not a label selector"))
-                    .hint("use KEY=VALUE or KEY!=VALUE, separated by commas")?;
-                (key, value.trim_start_matches('='), true)
-            }
+        let (key, value, equal) = if let Some((key, value)) = text.split_once("!=") {
+            (key, value, false)
+        } else {
+            let (key, value) = text
+                .split_once('=')
+                .with_context(|| format!("{text} is not a label selector"))
+                .hint("use KEY=VALUE or KEY!=VALUE, separated by commas")?;
+            (key, value.trim_start_matches('='), true)
         };
         Ok(Self { key: key.trim().to_owned(), value: value.trim().to_owned(), equal })
     }

@@ -55,7 +55,13 @@ struct Target {
 impl Project {
     /// Builds the operator and reads its inventory.
     pub(crate) fn declarations(&self, bin: Option<&str>, cargo: &[String], ui: &Ui) -> Result<Declarations> {
-        let selection = self.metadata(bin)?.selection;
+        let selection = match self.metadata(bin) {
+            Ok(metadata) => metadata.selection,
+            // The build reports what is wrong with the project.
+            Err(_) => {
+                bin.map_or_else(|| vec!["--bins".to_owned()], |bin| vec!["--bin".to_owned(), bin.to_owned()])
+            }
+        };
         let build = Build { subcommand: "build", selection, arguments: cargo, variables: Vec::new() };
         let program = self.build(&build, ui)?;
         self.declared_by(&program)

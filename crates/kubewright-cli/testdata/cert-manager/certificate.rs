@@ -4,8 +4,8 @@ use std::collections::BTreeMap;
 
 use k8s_openapi::ByteString;
 use k8s_openapi::api::core::v1::Secret;
-use kubewright::RegisterError;
 use kubewright::prelude::*;
+use kubewright::{Context, Key, ListOptions, RegisterError, Result};
 
 use crate::api::cert_manager::v1::{
     Certificate, CertificateStatus, CertificateStatusCondition, CertificateStatusConditionStatus,
@@ -23,7 +23,7 @@ pub fn register(manager: &Manager) -> Result<(), RegisterError> {
         .owns::<Secret>()
         .watches::<Issuer>(|issuer, cache| {
             let namespace = issuer.namespace().unwrap_or_default();
-            let certificates = cache.list::<Certificate>(&List::namespace(&namespace));
+            let certificates = cache.list::<Certificate>(&ListOptions::namespace(&namespace));
             let certificates = certificates.unwrap_or_default().into_iter();
             certificates
                 .filter(|it| it.spec.issuer_ref.name == issuer.name_any())

@@ -1,8 +1,8 @@
 //! Moves the cluster's actual state toward the desired state of an Issuer.
 
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
-use kubewright::RegisterError;
 use kubewright::prelude::*;
+use kubewright::{Context, RegisterError, Result};
 
 use crate::api::cert_manager::v1::{
     Issuer, IssuerStatus, IssuerStatusCondition, IssuerStatusConditionStatus,

@@ -6,7 +6,6 @@ mod builds;
 mod driver;
 mod example;
 mod kept;
-mod page;
 mod refusals;
 mod running;
 mod saves;

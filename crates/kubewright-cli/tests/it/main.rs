@@ -12,8 +12,6 @@ mod crash;
 #[cfg(unix)]
 mod delivery;
 #[cfg(unix)]
-mod deploy;
-#[cfg(unix)]
 mod dev;
 mod help;
 #[cfg(unix)]
@@ -28,7 +26,6 @@ mod markdown_view;
 #[cfg(unix)]
 mod modes;
 mod output;
-mod quick_start;
 #[cfg(unix)]
 mod replay;
 mod run;

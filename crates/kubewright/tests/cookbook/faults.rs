@@ -42,7 +42,7 @@ async fn the_mirror_survives_a_bad_network() -> Result<()> {
         faults.sometimes(seed, 3, Effect::internal_error(), |_| true);
         faults.next(1, Effect::LoseResponse, |asked| asked.is_of("configmaps") && asked.is_write());
         env.apply_yaml("default", SECRET).await?;
-        faults.cut(|asked| asked.is_watch());
+        faults.cut(kubewright_envtest::RecordedRequest::is_watch);
 
         let mirrored = async || {
             let map = env.runtime_client().get::<ConfigMap>(&Key::namespaced("default", "ca")).await?;

@@ -12,7 +12,7 @@ use kube::core::{DynamicObject, GroupVersionKind};
 use kube::{Api, discovery};
 use kubewright_envtest::{Environment, Mode, eventually};
 
-const LIMIT: Duration = Duration::from_secs(120);
+const LIMIT: Duration = Duration::from_mins(2);
 /// Files in config/samples, each with its expected condition.
 const SAMPLES: &str = "
 batch_v1_cronjob.yaml Ready

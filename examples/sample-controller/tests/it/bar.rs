@@ -104,7 +104,7 @@ async fn a_deployment_of_another_owner_is_refused_with_an_event(version: Version
 async fn a_deployment_with_the_previous_name_is_deleted(version: Version) -> Result<()> {
     let operator = Operator::with_sample(version).await?;
     operator.becomes("Available").await?;
-    operator.change(|bar| bar.spec.deployment_name = "renamed".to_owned()).await?;
+    operator.change(|bar| "renamed".clone_into(&mut bar.spec.deployment_name)).await?;
     operator.has_deployment("renamed", true).await?;
     operator.has_deployment("example-bar", false).await?;
     let deleted = ("Normal".to_owned(), "Deleted Deployment example-bar".to_owned());

@@ -33,7 +33,7 @@ async fn exercise(operator: &Operator) -> Result<()> {
         Ok(())
     })
     .await?;
-    operator.change(|bar| bar.spec.deployment_name = "renamed".to_owned()).await?;
+    operator.change(|bar| "renamed".clone_into(&mut bar.spec.deployment_name)).await?;
     operator.has_deployment("example-bar", false).await?;
     operator.event("Deleted").await?;
     let key = operator.key("bar-sample");

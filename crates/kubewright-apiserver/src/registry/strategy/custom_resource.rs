@@ -166,12 +166,11 @@ impl Strategy for CustomResource {
     }
 
     fn reset_fields(&self, subresource: &str) -> Reset {
-        match subresource {
-            "status" => Reset::of_custom_status(),
-            _ => {
-                let has_status = self.rules().is_some_and(|rules| rules.status);
-                Reset::of_custom(&self.gvk().api_version(), has_status)
-            }
+        if subresource == "status" {
+            Reset::of_custom_status()
+        } else {
+            let has_status = self.rules().is_some_and(|rules| rules.status);
+            Reset::of_custom(&self.gvk().api_version(), has_status)
         }
     }
 

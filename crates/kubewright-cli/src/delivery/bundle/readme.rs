@@ -31,9 +31,9 @@ pub(super) fn display_name(name: &str) -> String {
         }
         let starts = words.is_empty() || words.ends_with(' ');
         if starts {
-            words.extend(c.to_uppercase())
+            words.extend(c.to_uppercase());
         } else {
-            words.push(c)
+            words.push(c);
         }
         last = c;
     }

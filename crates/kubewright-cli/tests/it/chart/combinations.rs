@@ -64,7 +64,7 @@ fn render(chart: &Path, switches: &[String], batch: std::ops::Range<usize>) -> B
     let mut dependencies = String::from("apiVersion: v2\nname: all\nversion: 0.0.0\ndependencies:\n");
     let mut values = Map::new();
     for bits in batch.clone() {
-        let _ = write!(dependencies, "- {{name: shop, version: 0.1.0, alias: c{bits}}}\n");
+        let _ = writeln!(dependencies, "- {{name: shop, version: 0.1.0, alias: c{bits}}}");
         values.insert(format!("c{bits}"), combination(switches, bits).into());
     }
     fs::write(parent.path().join("Chart.yaml"), dependencies).expect("a file");

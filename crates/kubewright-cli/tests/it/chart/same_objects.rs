@@ -14,14 +14,14 @@ pub(super) fn kustomized(folder: &Folder) -> Objects {
     let mut objects = by_id(documents(&folder.shell("kubectl", "kustomize config/default", &[])));
     // `helm install --create-namespace` and OLM create the namespace.
     objects.retain(|id, _| !id.starts_with("Namespace "));
-    objects.values_mut().for_each(|object| normalise(object));
+    objects.values_mut().for_each(normalise);
     objects
 }
 
 fn charted(folder: &Folder) -> Objects {
     let text = helm(&folder.path(), &["template", "shop", "dist/chart", "--namespace", "shop-system"]);
     let mut objects = by_id(documents(&text));
-    objects.values_mut().for_each(|object| normalise(object));
+    objects.values_mut().for_each(normalise);
     objects
 }
 

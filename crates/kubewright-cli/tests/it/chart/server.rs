@@ -90,9 +90,10 @@ impl Server {
             .collect();
         let status = response.status();
         let body = response.into_body().collect().await.map_err(|error| error.to_string())?.to_bytes();
-        match warnings.is_empty() {
-            true if status.is_success() => Ok(()),
-            _ => Err(format!("{status} {warnings:?} {}", String::from_utf8_lossy(&body))),
+        if warnings.is_empty() && status.is_success() {
+            Ok(())
+        } else {
+            Err(format!("{status} {warnings:?} {}", String::from_utf8_lossy(&body)))
         }
     }
 }

@@ -27,11 +27,11 @@ spec: {{policyName: replicas, validationActions: [{actions}]}}
 #[test]
 fn a_policy_denies_and_a_denied_update_changes_nothing() {
     let cluster = Cluster::with(&validating("Deny"));
-    let denied = "deployments.apps \"web\" is forbidden: ValidatingAdmissionPolicy 'replicas' with binding \
-                  'everywhere' denied request: at most 3 replicas, not 5";
+    let denied = "ValidatingAdmissionPolicy 'replicas' with binding 'everywhere' denied request: at most 3 replicas, \
+                  not 5";
     assert_eq!(
         cluster.kubectl("create deployment web --image=nginx --replicas=5").failure(),
-        format!("error: failed to create deployment: {denied}")
+        format!("error: failed to create deployment: deployments.apps \"web\" is forbidden: {denied}")
     );
     cluster.kubectl("create deployment web --image=nginx --replicas=3").result();
     let patch = r#"patch deployment web -p '{"spec":{"replicas":5}}'"#;
