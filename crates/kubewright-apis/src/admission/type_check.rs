@@ -73,6 +73,7 @@ fn check(gvk: Gvk<'_>, environment: &PolicyEnvironment, expression: &str) -> Opt
 }
 
 #[cfg(test)]
+#[expect(clippy::needless_pass_by_value, reason = "tests pass literals")]
 mod tests {
     use serde_json::json;
 

@@ -10,6 +10,7 @@ use http::request::Parts;
 use http::{HeaderValue, Method, Response, StatusCode, Version, header};
 use kubewright_apimachinery::status::ApiError;
 
+use super::limits::TooManyRequests;
 use super::{ApiServer, Inner};
 use crate::audit::Audited;
 use crate::authn::tokens::Bearer;
@@ -74,7 +75,7 @@ impl ApiServer {
         let mut request = Request::new(parts, sender);
         let _permit = match self.inner.request_limits.admit(&request) {
             Ok(permit) => permit,
-            Err(exceeded) => return Ok(exceeded.response()),
+            Err(TooManyRequests) => return Ok(TooManyRequests::response()),
         };
         request.user = self.inner.authn.acting_user(&request)?;
         let mut answer = self.answer_as(&request, body).await;

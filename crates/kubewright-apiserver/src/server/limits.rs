@@ -71,7 +71,7 @@ impl RequestLimits {
 
 impl TooManyRequests {
     /// Upstream's response, which is not a Status.
-    pub(crate) fn response(&self) -> Response<Body> {
+    pub(crate) fn response() -> Response<Body> {
         let text = "Too many requests, please try again later.\n";
         let mut response =
             response::respond(StatusCode::TOO_MANY_REQUESTS, "text/plain; charset=utf-8", text);
