@@ -158,13 +158,14 @@ impl Inner {
         if path.too_deep || misplaced {
             return if served.crd().is_some() { Ok(no_page()) } else { Err(no_resource()) };
         }
-        let handle = async {
+        // Boxed, because it is a part of each of the futures below.
+        let handle = Box::pin(async {
             if path.subresource.is_empty() {
                 self.verb(request, served, path, body).await
             } else {
                 self.subresource(request, served, path, body).await
             }
-        };
+        });
         // CRD schemas and rules are checked recursively, down to the deepest field.
         let writes = !matches!(request.method, Method::GET | Method::HEAD);
         let response = if request.over_socket && is_expensive(request, served, body) {

@@ -147,14 +147,14 @@ fn on_kube(manifest: &str, kube: Kube) -> String {
     // The release of kubewright is the project's own here, as the guides say.
     let is_shared = matches!(kube, Kube::Five);
     let lines = text.lines().filter(|line| !(is_shared && line.starts_with("k8s-openapi-29 ")));
-    lines.map(|line| format!("{line}\n")).collect()
+    lines.flat_map(|line| [line, "\n"]).collect()
 }
 
 /// Replaces a released version of our crates by the path of this workspace.
 fn from_workspace(line: &str, root: &Path) -> String {
     match line.split_once(" = \"0.1\"") {
         Some((name, "")) if name.starts_with("kubewright") => {
-            format!("{name} = {{ path = {:?} }}", root.join("crates").join(name))
+            format!("{name} = {{ path = \"{}\" }}", root.join("crates").join(name).display())
         }
         _ => line.to_owned(),
     }

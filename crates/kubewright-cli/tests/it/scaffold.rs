@@ -15,8 +15,6 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-pub(crate) use tutorial::lock;
-
 use crate::run::{self, Run, command};
 
 /// A project directory.

@@ -4,7 +4,6 @@
 mod together {
     #![expect(
         unused_imports,
-        clippy::wildcard_imports,
         reason = "an unused glob matters, too: its names would be ambiguous if the prelude had them"
     )]
 

@@ -101,8 +101,9 @@ async fn a_refusal_reaches_a_client_that_is_still_sending() -> Result<()> {
         let head = format!("POST {MAPS} HTTP/1.1\r\nHost: a\r\nContent-Length: {size}\r\n\r\n");
         writer.write_all(head.as_bytes()).await?;
         // A client that reads the response only after it has sent the whole body.
-        for _ in 0..size / 65_536 {
-            writer.write_all(&[b' '; 65_536]).await?;
+        let chunk = vec![b' '; 65_536];
+        for _ in 0..size / chunk.len() {
+            writer.write_all(&chunk).await?;
         }
         writer.flush().await
     };

@@ -9,7 +9,6 @@ use super::bundle::{EXAMPLE, copy};
 use crate::run::{self, Run, command};
 
 const CSV: &str = "manifests/markdown-view.clusterserviceversion.yaml";
-const CRD: &str = "manifests/view.example.com_markdownviews.yaml";
 
 /// A copy of the example's bundle.
 fn bundle() -> tempfile::TempDir {
@@ -91,13 +90,6 @@ fn crds_need_resources_and_status_descriptors() {
     let folder = bundle();
     edit(folder.path(), CSV, "statusDescriptors:", "otherDescriptors:");
     fails(folder.path(), "olm-status-descriptors", "does not have a status descriptor");
-}
-
-/// The text with the indentation of the file.
-fn indented(folder: &Path, path: &str, text: &str) -> String {
-    let file = fs::read_to_string(folder.join(path)).expect("a file");
-    let flat = text.replace("\n      ", "\n    ");
-    if file.contains(text) { text.to_owned() } else { flat }
 }
 
 #[test]

@@ -10,6 +10,7 @@ use serde_json::{Value, json};
 use tokio::runtime::Runtime;
 
 /// A server with the CRDs of cert-manager and the Prometheus Operator, and the namespace `shop-system`.
+#[expect(clippy::struct_field_names, reason = "it is the API server")]
 pub(super) struct Server {
     server: ApiServer,
     client: kube::Client,
