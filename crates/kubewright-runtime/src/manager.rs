@@ -1,14 +1,12 @@
 //! The manager, which runs an operator's controllers.
 //!
-//! It owns the connection, the cache, the controllers and all other components, and starts them in this order:
-//!
+//! It owns all components and starts them in this order:
 //! 1. the health probe and metrics servers, so that probes are answered from the start;
 //! 2. the event broadcaster and the cache: watches start now, so standby replicas have a warm cache;
 //! 3. controllers and tasks that run on every replica;
 //! 4. leader election, and the controllers and tasks that run on the leader only.
 //!
-//! It stops them in reverse order, controllers and tasks first. The Lease is released last, so that no other replica
-//! leads while a controller still runs here. When leadership is lost, everything stops immediately.
+//! It stops them in reverse order. The Lease is released last: no other replica leads while a controller runs here.
 
 mod attached;
 mod error;

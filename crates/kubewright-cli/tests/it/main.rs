@@ -14,6 +14,7 @@ mod delivery;
 #[cfg(unix)]
 mod dev;
 mod help;
+mod help_commands;
 #[cfg(unix)]
 mod kubectl;
 mod logs;
