@@ -69,7 +69,34 @@ fn list() -> String {
 
 #[test]
 fn the_list_has_every_public_item_once_with_its_signature() {
-    insta::assert_snapshot!(list(), @"");
+    insta::assert_snapshot!(list(), @"
+    impl Clone for facade::inner::Error
+    impl Debug for facade::inner::Error
+    impl std::fmt::Display for facade::inner::Error
+    impl<T> From<&'static[T]> for facade::Client where T: Copy
+    pub async fn facade::Client::get<K: Object + 'static> (&self, key: &Key, mut map: impl Fn(&K) -> Vec<Key> + Send) -> Result<Arc<K>, Error> where K: Clone
+    pub enum facade::inner::Error #[non_exhaustive]
+    pub field facade::Own.name: String
+    pub field facade::Shown.0: T
+    pub field facade::inner::Error::Late.by: u32
+    pub fn facade::Own::client(&self) -> &Client
+    pub fn facade::prelude::_::given(&self) { .. }
+    pub fn facade::prelude::_::needed(&self) -> Self::Out
+    pub macro facade::start!
+    pub mod facade::inner
+    pub mod facade::prelude
+    pub struct facade::Client
+    pub struct facade::Own
+    pub struct facade::Shown<T>
+    pub trait facade::prelude::_: Send
+    pub type facade::prelude::_::Out: Clone
+    pub use facade::Client as facade::Again
+    pub use facade::Client as facade::prelude::Client
+    pub use other::thing as facade::thing
+    pub variant facade::inner::Error::Late
+    pub variant facade::inner::Error::Lost
+    pub variant facade::inner::Error::Other(std::io::Error, u8)
+    ");
 }
 
 #[test]
