@@ -67,6 +67,11 @@ impl AfterCommit {
             return;
         }
         self.role_step(served);
+        self.object_steps(served, version);
+    }
+
+    /// Adds the steps that depend only on the state of an object. They do nothing if they have already run.
+    fn object_steps(&mut self, served: &Resource, version: &Arc<StoredObject>) {
         if *served.storage == *crate::after_commit::certificate_signing::STORAGE {
             self.steps.push_back(Step::SigningRequest(version.key.clone()));
         }
@@ -140,6 +145,23 @@ impl AfterCommit {
 }
 
 impl Inner {
+    /// Runs the steps of all stored objects again. Steps are not stored, so a crash can interrupt them.
+    pub(crate) fn resume_steps(&self) {
+        if self.controllers == Controllers::None {
+            return;
+        }
+        let registry = self.registry();
+        let mut after = AfterCommit::default();
+        for storage in self.store.resources() {
+            let Some(served) = registry.stored(&storage) else { continue };
+            let Ok(listing) = self.store.list(&storage, "", None) else { continue };
+            for version in &listing.items {
+                after.object_steps(served, version);
+            }
+        }
+        self.finish(after);
+    }
+
     /// Runs the steps, and those that they add, in order.
     pub(crate) fn finish(&self, mut after: AfterCommit) {
         while let Some(step) = after.steps.pop_front() {

@@ -101,6 +101,7 @@ impl ApiServer {
         if server.inner.controllers == Controllers::Core {
             server.inner.aggregate_roles();
         }
+        server.inner.resume_steps();
         Ok((server, opened.recovered))
     }
 

@@ -1,5 +1,5 @@
-//! OwnerReferencesPermissionEnforcement: changing an object's owner references requires permission to delete
-//! it, and setting `blockOwnerDeletion` requires permission to update the owner's finalizers. Off by default.
+//! OwnerReferencesPermissionEnforcement: changing the owner references of an existing object requires permission to
+//! delete it, and setting `blockOwnerDeletion` requires permission to update the owner's finalizers. Off by default.
 
 use kubewright_apimachinery::gvk::split_api_version;
 use kubewright_apimachinery::object::Fields as _;
@@ -34,12 +34,12 @@ fn check(cluster: &Cluster<'_>, attributes: &Attributes<'_>) -> Result<(), ApiEr
     let owners = |object: &Value| object.list_at("metadata.ownerReferences").to_vec();
     let new = owners(&attributes.object);
     let old = attributes.old_object.map(owners).unwrap_or_default();
-    // Creating a pod is exempt.
-    let exempt = attributes.is_for("", "pods") && attributes.operation == Operation::Create;
-    if new == old || exempt {
+    let resource = attributes.resource;
+    let is_pod_status =
+        (resource.group(), resource.plural(), attributes.subresource) == ("", "pods", "status");
+    if new == old || is_pod_status {
         return Ok(());
     }
-    let resource = attributes.resource;
     let combined = match attributes.subresource {
         "" => resource.plural().to_owned(),
         subresource => format!("{}/{subresource}", resource.plural()),
@@ -50,11 +50,14 @@ fn check(cluster: &Cluster<'_>, attributes: &Attributes<'_>) -> Result<(), ApiEr
         namespace: attributes.namespace,
         name: attributes.name,
     };
-    if !cluster.allows(attributes.user, Action { verb: "delete", on }) {
+    let is_create = attributes.operation == Operation::Create;
+    if !is_create && !cluster.allows(attributes.user, Action { verb: "delete", on }) {
         return Err(attributes.forbidden("cannot set an ownerRef on a resource you can't delete: , <nil>"));
     }
     for owner in new.iter().filter(|owner| owner.bool_at("blockOwnerDeletion")) {
-        if old.iter().any(|other| other == owner) {
+        let blocked =
+            |other: &Value| other.str_at("uid") == owner.str_at("uid") && other.bool_at("blockOwnerDeletion");
+        if old.iter().any(blocked) {
             continue;
         }
         let (group, version) = split_api_version(owner.str_at("apiVersion"));

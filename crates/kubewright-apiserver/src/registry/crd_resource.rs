@@ -189,6 +189,7 @@ impl Versions for CrdResource {
         let (_, version) = split_api_version(api_version);
         if let Some(converter) = self.converter()
             && object.str_at("apiVersion") != api_version
+            && !is_empty(object)
             && self.validation.versions.contains_key(version)
             && let Some(converted) = converter.memo.get(object, api_version)
         {
@@ -199,6 +200,11 @@ impl Versions for CrdResource {
             .map_err(|error| ConvertError::Failed(error.to_string()))?;
         Ok(object)
     }
+}
+
+/// Whether an object has no fields but `apiVersion` and `kind`. Webhooks do not convert such objects.
+fn is_empty(object: &Value) -> bool {
+    object.as_object().is_some_and(|fields| fields.keys().all(|name| name == "apiVersion" || name == "kind"))
 }
 
 fn unknown(api_version: &str) -> ConvertError {

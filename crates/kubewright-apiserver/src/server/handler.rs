@@ -3,6 +3,9 @@
 //! The filters are: compaction, authentication, limits, impersonation, audit, authorization, the body limit, and the wait for
 //! the log. The router finds the resource, and the verb or subresource.
 
+#[cfg(test)]
+mod tests;
+
 use std::sync::Arc;
 use std::task::{Context, Poll};
 
@@ -113,8 +116,9 @@ impl ApiServer {
                     }
                 };
                 let response = self.inner.resource(request, path, &bytes).await;
-                // Neither a write nor a read returns a state that a crash could still undo. Watches wait per event.
-                if response.is_ok() && !request.is_watch() {
+                // No response shows a state that a crash could still undo. An error such as 404 shows one too. Watches
+                // wait per event.
+                if !request.is_watch() {
                     let synced = self.inner.store.synced(self.inner.store.revision()).await;
                     // After a permanent failure of the log, reads are still served.
                     if !matches!(request.method, Method::GET | Method::HEAD) {

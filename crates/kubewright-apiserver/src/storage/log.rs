@@ -38,8 +38,9 @@
 //! | 6 | end of a snapshot | number of objects |
 //!
 //! A frame is one group commit, and the next one is written only after it is synced. So a bad frame at the end
-//! of the last log is a torn, unconfirmed write: [`open`] truncates it. A bad frame that is followed by a good frame
-//! or by another log was synced once: that is damage, and [`open`] fails.
+//! of the last log is a torn, unconfirmed write if the file ends within the frame, or if a sector of the frame has
+//! only zeros: it was never written. [`open`] truncates it. Any other bad frame was complete: that is damage, and
+//! [`open`] fails. The same holds for a bad frame that is followed by a good frame or by another log.
 //!
 //! # Revisions
 //!
@@ -121,6 +122,20 @@ pub enum OpenError {
         /// The file.
         path: PathBuf,
         /// Byte offset of the damage.
+        offset: u64,
+        /// Description of the damage.
+        reason: &'static str,
+    },
+    /// The last frame of the log, which can contain confirmed commits, is damaged. Nothing was changed.
+    #[error(
+        "{} is damaged at byte {offset}: {reason}; restore the directory from a backup, or truncate the file to \
+         {offset} bytes to lose the last commits",
+        .path.display()
+    )]
+    DamagedEnd {
+        /// The file.
+        path: PathBuf,
+        /// Byte offset of the damaged frame.
         offset: u64,
         /// Description of the damage.
         reason: &'static str,

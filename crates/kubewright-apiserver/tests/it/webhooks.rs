@@ -8,7 +8,7 @@ pub(crate) mod hook;
 use kubewright_apiserver::ApiServer;
 use serde_json::{Value, json};
 
-/// Sends one in-process request. Returns status, warnings and body.
+/// Sends one in-process request; `APPLY` is a server-side apply. Returns status, warnings and body.
 pub(crate) async fn send(
     server: &ApiServer,
     method: &str,
@@ -16,7 +16,11 @@ pub(crate) async fn send(
     body: &Value,
 ) -> (u16, Vec<String>, Value) {
     use http_body_util::BodyExt as _;
-    let content = if method == "PATCH" { "application/merge-patch+json" } else { "application/json" };
+    let (method, content) = match method {
+        "PATCH" => ("PATCH", "application/merge-patch+json"),
+        "APPLY" => ("PATCH", "application/apply-patch+yaml"),
+        _ => (method, "application/json"),
+    };
     let request = http::Request::builder()
         .method(method)
         .uri(path)

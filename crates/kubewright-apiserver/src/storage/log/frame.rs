@@ -12,8 +12,13 @@ use crate::storage::Revision;
 /// The format version that this release writes, and the newest that it reads.
 const FORMAT: u32 = 1;
 
-const HEADER: usize = 24;
+/// Length of a header.
+pub(super) const HEADER: usize = 24;
 const PREFIX: usize = 12;
+/// The smallest unit that a disk writes.
+const SECTOR: usize = 512;
+/// More zeros than a frame has in a row.
+const ZEROS: usize = 16;
 const MARKER: [u8; 4] = [0xFF, b'k', b'w', 0xFE];
 
 /// The header of a file.
@@ -58,6 +63,16 @@ pub(super) enum Next {
     End,
     /// An invalid or incomplete frame.
     Bad,
+}
+
+/// A bad frame at the end of a log.
+pub(super) enum Tail {
+    /// The write was not completed, so it was not confirmed.
+    Torn,
+    /// The frame was complete, and has changed since then.
+    Damaged(&'static str),
+    /// Good frames follow.
+    Followed,
 }
 
 impl Reader {
@@ -116,23 +131,31 @@ impl Reader {
         Ok(Next::Records(records))
     }
 
-    /// Searches for a good frame after the bad one at `offset`. The bad frame's length may be wrong too, so
-    /// every marker is tried.
-    pub(super) fn good_frame_follows(&mut self) -> Result<bool, OpenError> {
+    /// Classifies the bad frame at `offset`. See the [module](super) for the rules.
+    pub(super) fn tail(&mut self) -> Result<Tail, OpenError> {
         let mut rest = Vec::new();
-        let behind = SeekFrom::Start(self.offset + 1);
         self.file
-            .seek(behind)
+            .seek(SeekFrom::Start(self.offset))
             .and_then(|_| self.file.read_to_end(&mut rest))
             .map_err(OpenError::io(&self.path))?;
-        let mut starts = rest.windows(MARKER.len()).enumerate().filter(|(_, bytes)| *bytes == MARKER);
-        Ok(starts.any(|(start, _)| {
-            let Some((prefix, payload)) = rest[start..].split_first_chunk::<PREFIX>() else { return false };
-            let length = u32_at(prefix, 4);
-            payload
-                .get(..length as usize)
-                .is_some_and(|payload| checksum(length, payload) == u32_at(prefix, 8))
-        }))
+        if has_good_frame(rest.get(1..).unwrap_or_default()) {
+            return Ok(Tail::Followed);
+        }
+        let Some((prefix, payload)) = rest.split_first_chunk::<PREFIX>() else { return Ok(Tail::Torn) };
+        let (length, crc) = (u32_at(prefix, 4), u32_at(prefix, 8));
+        if u32::try_from(payload.len()).is_ok_and(|length| checksum(length, payload) == crc) {
+            return Ok(Tail::Damaged("the last frame has a wrong marker or length"));
+        }
+        if has_unwritten_sector(self.offset, &rest) {
+            return Ok(Tail::Torn);
+        }
+        if prefix[..4] != MARKER {
+            return Ok(Tail::Damaged("the last frame has a wrong marker"));
+        }
+        if u64::from(length) > payload.len() as u64 {
+            return Ok(Tail::Torn);
+        }
+        Ok(Tail::Damaged("the last frame is complete, but its checksum does not match"))
     }
 
     pub(super) fn offset(&self) -> u64 {
@@ -147,9 +170,36 @@ impl Reader {
         self.damaged_at(self.offset, reason)
     }
 
+    /// Damage at the end of the log.
+    pub(super) fn damaged_end(&self, reason: &'static str) -> OpenError {
+        OpenError::DamagedEnd { path: self.path.clone(), offset: self.offset, reason }
+    }
+
     pub(super) fn damaged_at(&self, offset: u64, reason: &'static str) -> OpenError {
         OpenError::Damaged { path: self.path.clone(), offset, reason }
     }
+}
+
+/// Searches for a good frame. The length of the bad frame before it may be wrong, so every marker is tried.
+fn has_good_frame(bytes: &[u8]) -> bool {
+    let mut starts = bytes.windows(MARKER.len()).enumerate().filter(|(_, window)| *window == MARKER);
+    starts.any(|(start, _)| {
+        let Some((prefix, payload)) = bytes[start..].split_first_chunk::<PREFIX>() else { return false };
+        let length = u32_at(prefix, 4);
+        payload.get(..length as usize).is_some_and(|payload| checksum(length, payload) == u32_at(prefix, 8))
+    })
+}
+
+/// Whether the bytes at `offset` of the file include a sector that was never written. If the power fails, the file
+/// system may have stored the new length of the file and not all of its content; the rest is zeros.
+fn has_unwritten_sector(offset: u64, bytes: &[u8]) -> bool {
+    let is_zero = |bytes: &[u8]| bytes.iter().all(|byte| *byte == 0);
+    let in_sector = usize::try_from(offset % SECTOR as u64).unwrap_or_default();
+    let (first, others) = bytes.split_at(bytes.len().min(SECTOR - in_sector));
+    is_zero(bytes)
+        || std::iter::once(first)
+            .chain(others.chunks(SECTOR))
+            .any(|part| part.len() >= ZEROS && is_zero(part))
 }
 
 fn checksum(length: u32, payload: &[u8]) -> u32 {

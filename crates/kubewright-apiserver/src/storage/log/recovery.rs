@@ -4,7 +4,7 @@ use std::fs::{File, OpenOptions};
 use std::io::{Seek as _, SeekFrom};
 
 use super::folder::{Files, Folder, Kind};
-use super::frame::{Next, Reader};
+use super::frame::{Next, Reader, Tail};
 use super::state::State;
 use super::{OpenError, Revision, snapshot};
 
@@ -40,6 +40,12 @@ pub(super) fn recover(folder: &Folder) -> Result<Recovery, OpenError> {
     let path = folder.path(Kind::Log, chain.start);
     let mut log = OpenOptions::new().write(true).open(&path).map_err(OpenError::io(&path))?;
     if chain.truncated > 0 {
+        tracing::warn!(
+            path = %path.display(),
+            offset = chain.end,
+            bytes = chain.truncated,
+            "truncating an incomplete write at the end of the log"
+        );
         log.set_len(chain.end).and_then(|()| log.sync_all()).map_err(OpenError::io(&path))?;
     }
     log.seek(SeekFrom::Start(chain.end)).map_err(OpenError::io(&path))?;
@@ -84,9 +90,15 @@ impl Chain {
                 return Err(missing(state.revision));
             }
             let mut reader = Reader::open(folder, Kind::Log, *start)?;
-            let torn = replay(&mut reader, state)?;
-            if torn && (Some(start) != last || reader.good_frame_follows()?) {
-                return Err(reader.damaged("the checksum does not match, and later frames exist"));
+            if replay(&mut reader, state)? {
+                let tail = if Some(start) == last { reader.tail()? } else { Tail::Followed };
+                match tail {
+                    Tail::Torn => {}
+                    Tail::Damaged(reason) => return Err(reader.damaged_end(reason)),
+                    Tail::Followed => {
+                        return Err(reader.damaged("the checksum does not match, and later frames exist"));
+                    }
+                }
             }
             self.start = *start;
             self.end = reader.offset();

@@ -4,6 +4,7 @@
 mod damage;
 mod disk;
 mod model;
+mod tail;
 
 use std::io;
 use std::path::Path;

@@ -275,7 +275,7 @@ impl Writer {
         let file = self.folder.create(Kind::Log, self.state.revision, |_| Ok(()))?;
         self.file = (self.options.sink)(file);
         self.start = self.state.revision;
-        self.length = 0;
+        self.length = frame::HEADER as u64;
         self.bytes = 0;
         Ok(())
     }

@@ -121,6 +121,33 @@ async fn objects_are_converted_on_every_path() {
     assert_eq!(send(&server, "GET", &format!("{V1}/a"), &Value::Null).await.0, 404);
 }
 
+/// One field manager applies an object in both versions. Webhooks decode objects into types that require metadata.
+#[tokio::test]
+async fn an_object_can_be_applied_in_several_versions() {
+    let hook = Hook::start(convert).await;
+    let server = server();
+    define(&server, &hook, "/convert").await;
+    let apply = async |path: &str, version: &str, spec: Value| {
+        let object = json!({"apiVersion": format!("example.com/{version}"), "kind": "Widget",
+            "metadata": {"name": "a", "labels": {"app": "web"}}, "spec": spec});
+        let path = format!("{path}/a?fieldManager=tests&force=true");
+        let (status, _, body) = send(&server, "APPLY", &path, &object).await;
+        assert!(status < 300, "{body}");
+        body
+    };
+    apply(V1, "v1", json!({"host": "x", "replicas": 1})).await;
+    let (_, _, read) = send(&server, "GET", &format!("{V2}/a"), &Value::Null).await;
+    assert_eq!(send(&server, "PUT", &format!("{V2}/a?fieldManager=other"), &read).await.0, 200);
+    let applied = apply(V2, "v2", json!({"hostname": "x"})).await;
+    assert_eq!(applied["spec"], json!({"hostname": "x"}), "the manager does not apply replicas any more");
+    apply(V1, "v1", json!({"host": "y"})).await;
+    for review in hook.take() {
+        for object in review["request"]["objects"].as_array().unwrap() {
+            assert_eq!(object["metadata"]["name"], "a", "{review}");
+        }
+    }
+}
+
 #[tokio::test]
 async fn a_watch_shows_converted_objects() {
     use http_body_util::BodyExt as _;
