@@ -6,7 +6,7 @@
 //! 3. controllers and tasks that run on every replica;
 //! 4. leader election, and the controllers and tasks that run on the leader only.
 //!
-//! It stops them in reverse order. The Lease is released last: no other replica leads while a controller runs here.
+//! It stops controllers and tasks first, then the rest. It releases the Lease last, when no controller runs.
 
 mod attached;
 mod error;

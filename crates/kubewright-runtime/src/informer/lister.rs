@@ -35,7 +35,7 @@ use crate::{Key, ListOptions, Object};
 /// # cache.synced().await?;
 /// assert!(lister.get(&Key::namespaced("default", "colours"))?.is_some());
 /// assert_eq!(lister.list(&ListOptions::namespace("default").labels("app=web"))?.len(), 1);
-/// assert_eq!(lister.list(&ListOptions::namespace("kube-system"))?.len(), 0);
+/// assert_eq!(lister.list(&ListOptions::namespace("other"))?.len(), 0);
 /// # running.abort();
 /// # Ok(())
 /// # }

@@ -149,13 +149,29 @@ impl Conversion {
     }
 
     /// Converts one object to another version.
-    pub fn convert(&self, object: Value, desired: &str) -> Result<Value, ConversionError> {
+    pub fn convert(&self, mut object: Value, desired: &str) -> Result<Value, ConversionError> {
         let version = object["apiVersion"].as_str().unwrap_or_default().to_owned();
         if version == desired {
             return Ok(object);
         }
-        let metadata = object.get("metadata").cloned().unwrap_or_else(|| json!({}));
-        let hub = if version == self.hub { object } else { self.to_hub(object, &version)? };
+        // While an API server removes fields that are no longer applied, it also converts objects without these
+        // fields. Objects without `metadata` or `spec` do not fit their Rust type.
+        if let Some(fields) = object.as_object_mut() {
+            fields.entry("metadata").or_insert_with(|| json!({}));
+        }
+        let partial = object.get("spec").is_none().then(|| object.clone());
+        match (self.convert_whole(object, &version, desired), partial) {
+            (Err(ConversionError::Decode(..)), Some(mut partial)) => {
+                partial["apiVersion"] = desired.into();
+                Ok(partial)
+            }
+            (converted, _) => converted,
+        }
+    }
+
+    fn convert_whole(&self, object: Value, version: &str, desired: &str) -> Result<Value, ConversionError> {
+        let metadata = object["metadata"].clone();
+        let hub = if version == self.hub { object } else { self.to_hub(object, version)? };
         let converted = if desired == self.hub { hub } else { self.to_spoke(hub, desired)? };
         Ok(with_metadata(converted, metadata))
     }

@@ -31,16 +31,18 @@ const WRITES: &[(&str, Write)] = &[
     }),
     ("PUT", |kube| {
         let api: Api<ConfigMap> = Api::default_namespaced(kube);
-        Box::pin(async move { api.replace("a", &PostParams::default(), &config_map("a")).await.map(drop) })
+        let mut changed = config_map("a");
+        changed.data = Some([("key".to_owned(), "changed".to_owned())].into());
+        Box::pin(async move { api.replace("a", &PostParams::default(), &changed).await.map(drop) })
     }),
     ("PATCH merge", |kube| {
-        let patch = json!({"data": {"key": "value"}});
+        let patch = json!({"data": {"key": "changed"}});
         let api: Api<ConfigMap> = Api::default_namespaced(kube);
         Box::pin(async move { api.patch("a", &PatchParams::default(), &Patch::Merge(patch)).await.map(drop) })
     }),
     ("PATCH apply", |kube| {
         let api: Api<ConfigMap> = Api::default_namespaced(kube);
-        let wanted = json!({"apiVersion": "v1", "kind": "ConfigMap", "data": {"key": "value"}});
+        let wanted = json!({"apiVersion": "v1", "kind": "ConfigMap", "data": {"key": "changed"}});
         let manager = PatchParams::apply("test").force();
         Box::pin(async move { api.patch("a", &manager, &Patch::Apply(wanted)).await.map(drop) })
     }),

@@ -112,6 +112,21 @@ fn an_object_that_the_spoke_can_represent_has_no_annotation() {
     assert_eq!(conversion().convert(spoke, V1).expect("a v1"), object);
 }
 
+/// kube-apiserver converts objects without the fields that a field manager does not apply any more.
+#[test]
+fn objects_without_metadata_or_spec_are_converted() {
+    let empty = json!({ "apiVersion": V1, "kind": "Backup" });
+    let expected = json!({ "apiVersion": V2, "kind": "Backup", "metadata": {} });
+    assert_eq!(conversion().convert(empty, V2).expect("a v2"), expected);
+    let status =
+        json!({ "apiVersion": V2, "kind": "Backup", "metadata": { "name": "a" }, "status": { "runs": 1 } });
+    let converted = conversion().convert(status, V1).expect("a v1");
+    assert_eq!((&converted["apiVersion"], &converted["status"]), (&json!(V1), &json!({ "runs": 1 })));
+    let mut object = hub();
+    object.as_object_mut().expect("an object").remove("metadata");
+    assert_eq!(conversion().convert(object, V2).expect("a v2")["spec"]["schedule"], "5 *");
+}
+
 #[test]
 fn metadata_is_kept() {
     let spoke = conversion().convert(hub(), V2).expect("a v2");
