@@ -52,6 +52,10 @@ pub fn rbac(arguments: TokenStream, item: TokenStream) -> TokenStream {
 /// unchanged. The webhook is added to the operator's MutatingWebhookConfiguration or
 /// ValidatingWebhookConfiguration.
 ///
+/// On the impl of a `Defaulter` or `Validator`, all keys are optional: `type Object` determines name, path, rules, a
+/// timeout of 5 seconds and a selector without `kube-system` and the operator's namespace. The defaults below apply to
+/// other items.
+///
 /// | key | value | default |
 /// |---|---|---|
 /// | `name` | a domain name with at least three labels | required |
