@@ -24,7 +24,7 @@ use super::readiness::tree::Standing;
 use super::readiness_watch::Waiting;
 use super::report::{Report, count, shown};
 use super::watcher::{Change, Watcher};
-use super::webhooks::{Host, Webhooks};
+use super::webhooks::{self, Host, Webhooks};
 use crate::error::Hint as _;
 use crate::project::Project;
 use crate::signals::Signals;
@@ -112,6 +112,19 @@ impl Session {
             Some(_) => None,
             None => Some(Page::start(cluster.client().clone(), options.page_port).await?),
         };
+        // Nothing serves the webhooks of a run that crashed.
+        match webhooks::clean_up(cluster.client(), &metadata.name).await {
+            Ok(0) => {}
+            Ok(left) => {
+                let what = count(left, "object");
+                report.step("webhooks", &format!("{what} of an earlier run deleted or restored"))?;
+            }
+            // The user may lack the permission, and the operator may have no webhooks.
+            Err(error) => {
+                let message = format!("cannot look for webhooks of an earlier run: {error:#}");
+                report.failed("webhooks", &message)?;
+            }
+        }
         let host = if cluster.is_existing() {
             Host::of_existing(options.webhook_host.as_deref(), cluster.context())
         } else {
@@ -231,8 +244,8 @@ impl Session {
         let reported = self.report_unused();
         // The operator no longer serves the webhooks.
         let removed = match &mut self.webhooks {
-            Some(webhooks) if self.is_deployed => webhooks.remove(self.cluster.client()).await,
-            _ => Ok(()),
+            Some(webhooks) => webhooks.remove(self.cluster.client()).await,
+            None => Ok(()),
         };
         if let Some(page) = self.page {
             page.stop().await;

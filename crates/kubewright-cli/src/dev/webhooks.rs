@@ -1,8 +1,11 @@
 //! The operator's webhooks in the development loop.
 //!
 //! The operator serves them locally with a certificate created here, and the API server is configured to call
-//! that address. Owns the certificate, the port and the configurations, and deletes the configurations at the
-//! end. Object names have a prefix, so those of a deployed operator are unaffected.
+//! that address. Owns the certificate, the port and the configurations. At the end it deletes the configurations
+//! and restores the conversion of CRDs. Object names have a prefix, so those of a deployed operator are
+//! unaffected.
+
+mod conversions;
 
 use std::ffi::OsString;
 use std::net::{Ipv4Addr, TcpListener};
@@ -41,6 +44,10 @@ pub(crate) struct Webhooks {
     ca: String,
     project: String,
     applied: Vec<Value>,
+    /// Whether CRDs have a conversion to restore: on an existing cluster.
+    is_existing: bool,
+    /// Whether there is something to delete or restore at the end.
+    is_installed: bool,
 }
 
 /// How the API server reaches this machine.
@@ -116,6 +123,8 @@ impl Webhooks {
             ca: material.bundle(),
             project: project.to_owned(),
             applied: Vec::new(),
+            is_existing: *host != Host::Loopback,
+            is_installed: false,
         })
     }
 
@@ -131,13 +140,23 @@ impl Webhooks {
         Endpoint::Url { base: &self.base, ca: &self.ca }
     }
 
-    /// Points the conversion webhooks of CRDs at this endpoint.
-    pub(crate) fn convert_here(&self, crds: &mut [(String, Value)]) {
+    /// Points the conversion webhooks of CRDs at this endpoint. On an existing cluster, the CRDs keep their previous
+    /// conversion in an annotation.
+    pub(crate) async fn convert_here(
+        &mut self,
+        client: &kube::Client,
+        crds: &mut [(String, Value)],
+    ) -> Result<()> {
         for (_, crd) in crds {
             if crd.pointer("/spec/conversion/strategy").is_some_and(|strategy| strategy == "Webhook") {
                 crd["spec"]["conversion"] = conversion(self.endpoint());
+                if self.is_existing {
+                    self.is_installed = true;
+                    conversions::remember(client, &self.project, crd).await?;
+                }
             }
         }
+        Ok(())
     }
 
     /// Applies the configurations of the registered webhooks and deletes stale ones. Returns the number of
@@ -154,8 +173,9 @@ impl Webhooks {
             configuration["metadata"]["labels"] = json!({ LABEL: self.project });
         }
         if wanted != self.applied {
+            self.is_installed = true;
             let names: Vec<&str> = wanted.iter().filter_map(|it| it["metadata"]["name"].as_str()).collect();
-            self.delete(client, &names).await?;
+            delete_all(client, &self.project, &names).await?;
             for configuration in &wanted {
                 apply(client, configuration).await?;
             }
@@ -164,36 +184,49 @@ impl Webhooks {
         Ok(declarations.webhooks.len() + declarations.conversions.len())
     }
 
-    /// Deletes the configurations, including those of a crashed run. CRDs and objects stay.
+    /// Deletes the configurations and restores the conversion of CRDs. Objects stay.
     pub(crate) async fn remove(&mut self, client: &kube::Client) -> Result<()> {
+        if !self.is_installed {
+            return Ok(());
+        }
+        clean_up(client, &self.project).await?;
         self.applied.clear();
-        self.delete(client, &[]).await
-    }
-
-    /// Deletes the configurations of this project except the given ones.
-    async fn delete(&self, client: &kube::Client, except: &[&str]) -> Result<()> {
-        let of_project = ListParams::default().labels(&format!("{LABEL}={}", self.project));
-        let failed = "cannot delete webhook configurations";
-        let mutating: Api<MutatingWebhookConfiguration> = Api::all(client.clone());
-        for found in mutating.list_metadata(&of_project).await.map_err(told).context(failed)? {
-            delete(&mutating, found.metadata.name.as_deref(), except).await.context(failed)?;
-        }
-        let validating: Api<ValidatingWebhookConfiguration> = Api::all(client.clone());
-        for found in validating.list_metadata(&of_project).await.map_err(told).context(failed)? {
-            delete(&validating, found.metadata.name.as_deref(), except).await.context(failed)?;
-        }
+        self.is_installed = false;
         Ok(())
     }
 }
 
-async fn delete<K>(api: &Api<K>, name: Option<&str>, except: &[&str]) -> Result<()>
+/// Deletes the webhook configurations of a project and restores the conversion of its CRDs, for example after a crash.
+/// Returns how many objects were changed.
+pub(crate) async fn clean_up(client: &kube::Client, project: &str) -> Result<usize> {
+    let restored = conversions::restore(client, project).await?;
+    Ok(restored + delete_all(client, project, &[]).await?)
+}
+
+/// Deletes the webhook configurations of a project except the given ones. Returns how many.
+async fn delete_all(client: &kube::Client, project: &str, except: &[&str]) -> Result<usize> {
+    let of_project = ListParams::default().labels(&format!("{LABEL}={project}"));
+    let failed = "cannot delete webhook configurations";
+    let mut deleted = 0;
+    let mutating: Api<MutatingWebhookConfiguration> = Api::all(client.clone());
+    for found in mutating.list_metadata(&of_project).await.map_err(told).context(failed)? {
+        deleted += delete(&mutating, found.metadata.name.as_deref(), except).await.context(failed)?;
+    }
+    let validating: Api<ValidatingWebhookConfiguration> = Api::all(client.clone());
+    for found in validating.list_metadata(&of_project).await.map_err(told).context(failed)? {
+        deleted += delete(&validating, found.metadata.name.as_deref(), except).await.context(failed)?;
+    }
+    Ok(deleted)
+}
+
+async fn delete<K>(api: &Api<K>, name: Option<&str>, except: &[&str]) -> Result<usize>
 where
     K: Clone + serde::de::DeserializeOwned + std::fmt::Debug,
 {
-    let Some(name) = name.filter(|name| !except.contains(name)) else { return Ok(()) };
+    let Some(name) = name.filter(|name| !except.contains(name)) else { return Ok(0) };
     match api.delete(name, &DeleteParams::default()).await {
-        Err(kube::Error::Api(status)) if status.code == 404 => Ok(()),
-        deleted => deleted.map(|_| ()).map_err(told),
+        Err(kube::Error::Api(status)) if status.code == 404 => Ok(0),
+        deleted => deleted.map(|_| 1).map_err(told),
     }
 }
 
@@ -226,16 +259,110 @@ mod tests {
         assert_eq!(Host::of_existing(Some("10.0.0.5"), Some("gke_shop")), named("10.0.0.5"));
     }
 
-    #[test]
-    fn a_conversion_webhook_is_pointed_at_this_machine() {
-        let webhooks = Webhooks::new("shop", &Host::Loopback).unwrap();
-        let mut crds = vec![
-            ("a.yaml".to_owned(), json!({ "spec": { "conversion": { "strategy": "Webhook" } } })),
-            ("b.yaml".to_owned(), json!({ "spec": { "conversion": { "strategy": "None" } } })),
-        ];
-        webhooks.convert_here(&mut crds);
+    fn cluster() -> kube::Client {
+        let options = kubewright_apiserver::Options::default();
+        kube::Client::new(kubewright_apiserver::ApiServer::new(options), "default")
+    }
+
+    fn crds() -> Vec<(String, Value)> {
+        let crd = |plural: &str, conversion: Value| {
+            let version = |name: &str| {
+                json!({
+                    "name": name, "served": true, "storage": name == "v1",
+                    "schema": { "openAPIV3Schema": { "type": "object" } },
+                })
+            };
+            let crd = json!({
+                "apiVersion": "apiextensions.k8s.io/v1", "kind": "CustomResourceDefinition",
+                "metadata": { "name": format!("{plural}.example.com") },
+                "spec": {
+                    "group": "example.com", "scope": "Namespaced", "conversion": conversion,
+                    "names": { "kind": plural.to_uppercase(), "plural": plural },
+                    "versions": [version("v1"), version("v2")],
+                },
+            });
+            (format!("{plural}.yaml"), crd)
+        };
+        let endpoint = Endpoint::Service { namespace: "system", name: "webhook-service" };
+        vec![crd("orders", conversion(endpoint)), crd("plain", json!({ "strategy": "None" }))]
+    }
+
+    async fn install(client: &kube::Client, crds: &[(String, Value)]) {
+        for (_, crd) in crds {
+            apply(client, crd).await.unwrap();
+        }
+    }
+
+    fn definitions(client: &kube::Client) -> Api<DynamicObject> {
+        let crd = GroupVersionKind::gvk("apiextensions.k8s.io", "v1", "CustomResourceDefinition");
+        Api::all_with(client.clone(), &ApiResource::from_gvk(&crd))
+    }
+
+    async fn installed(client: &kube::Client) -> Value {
+        serde_json::to_value(definitions(client).get("orders.example.com").await.unwrap()).unwrap()
+    }
+
+    #[tokio::test]
+    async fn a_conversion_webhook_is_pointed_at_this_machine() {
+        let mut webhooks = Webhooks::new("shop", &Host::Loopback).unwrap();
+        let mut crds = crds();
+        let others = crds[1].clone();
+        webhooks.convert_here(&cluster(), &mut crds).await.unwrap();
         let url = crds[0].1["spec"]["conversion"]["webhook"]["clientConfig"]["url"].as_str().unwrap();
         assert!(url.starts_with("https://127.0.0.1:") && url.ends_with("/convert"), "{url}");
-        assert_eq!(crds[1].1["spec"]["conversion"], json!({ "strategy": "None" }));
+        assert_eq!(
+            crds[0].1["metadata"].get("annotations"),
+            None,
+            "an embedded cluster has nothing to restore"
+        );
+        assert_eq!(crds[1], others);
+    }
+
+    #[tokio::test]
+    async fn an_existing_cluster_gets_its_conversion_back_also_after_a_crash() {
+        let client = cluster();
+        // As `make deploy` installs it: another field manager owns `service`.
+        for (_, crd) in crds() {
+            let name = crd["metadata"]["name"].as_str().unwrap().to_owned();
+            let parameters = PatchParams::apply("kubectl");
+            definitions(&client).patch(&name, &parameters, &Patch::Apply(&crd)).await.unwrap();
+        }
+        let before = installed(&client).await;
+        let host = Host::Named("10.0.0.5".to_owned());
+        for crashes in [false, true] {
+            let mut webhooks = Webhooks::new("shop", &host).unwrap();
+            // A second deployment of the same run must not remember the first one's address.
+            for _ in 0..2 {
+                let mut crds = crds();
+                webhooks.convert_here(&client, &mut crds).await.unwrap();
+                install(&client, &crds).await;
+            }
+            let now = installed(&client).await;
+            let url = now["spec"]["conversion"]["webhook"]["clientConfig"]["url"].as_str().unwrap();
+            assert!(url.starts_with("https://10.0.0.5:"), "{url}");
+            if crashes {
+                drop(webhooks);
+                assert_eq!(clean_up(&client, "other").await.unwrap(), 0, "of another project");
+                assert_eq!(clean_up(&client, "shop").await.unwrap(), 1);
+            } else {
+                webhooks.remove(&client).await.unwrap();
+            }
+            let after = installed(&client).await;
+            assert_eq!(after["spec"], before["spec"]);
+            assert_eq!(after["metadata"].get("annotations"), before["metadata"].get("annotations"));
+            assert_eq!(after["metadata"].get("labels"), before["metadata"].get("labels"));
+            assert_eq!(clean_up(&client, "shop").await.unwrap(), 0);
+        }
+    }
+
+    #[tokio::test]
+    async fn a_new_crd_is_left_without_a_conversion_webhook() {
+        let client = cluster();
+        let mut webhooks = Webhooks::new("shop", &Host::Named("10.0.0.5".to_owned())).unwrap();
+        let mut crds = crds();
+        webhooks.convert_here(&client, &mut crds).await.unwrap();
+        install(&client, &crds).await;
+        webhooks.remove(&client).await.unwrap();
+        assert_eq!(installed(&client).await["spec"]["conversion"], json!({ "strategy": "None" }));
     }
 }

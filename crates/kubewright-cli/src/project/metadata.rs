@@ -73,8 +73,21 @@ struct Dependency {
 impl Project {
     /// Runs `cargo metadata`. Fails if the package has no binary, or several and `bin` is not set.
     pub(crate) fn metadata(&self, bin: Option<&str>) -> Result<Metadata> {
+        let mut answer = Answer::read(self.root())?;
+        if answer.workspace_root != self.root() {
+            // In a member's directory, cargo reports this member as the only default member.
+            answer.workspace_default_members =
+                Answer::read(&answer.workspace_root)?.workspace_default_members;
+        }
+        answer.of(self, bin)
+    }
+}
+
+impl Answer {
+    /// Runs `cargo metadata` in a directory.
+    fn read(directory: &Path) -> Result<Self> {
         let output = Command::new(cargo())
-            .current_dir(self.root())
+            .current_dir(directory)
             .args(["metadata", "--no-deps", "--format-version", "1"])
             .stdin(Stdio::null())
             .output()
@@ -82,12 +95,10 @@ impl Project {
         if !output.status.success() {
             let said = String::from_utf8_lossy(&output.stderr).trim().to_owned();
             return Err(anyhow!(said))
-                .with_context(|| format!("cargo cannot read the project in {}", self.root().display()))
+                .with_context(|| format!("cargo cannot read the project in {}", directory.display()))
                 .hint("fix Cargo.toml");
         }
-        let answer: Answer =
-            serde_json::from_slice(&output.stdout).context("cannot read the output of cargo")?;
-        answer.of(self, bin)
+        serde_json::from_slice(&output.stdout).context("cannot read the output of cargo")
     }
 }
 
@@ -245,6 +256,38 @@ mod tests {
             "as for a build in the root of the workspace"
         );
         assert_eq!(selection("/w/two", Some("a")), "--bin a --package two#1 --package operator#1");
+    }
+
+    /// cargo reports a member as the only default member when it runs in the member's directory.
+    #[test]
+    fn default_members_are_read_in_the_workspace_root() {
+        let folder = tempfile::tempdir().unwrap();
+        let root = folder.path().canonicalize().unwrap();
+        let write = |path: &str, text: &str| {
+            let path = root.join(path);
+            std::fs::create_dir_all(path.parent().unwrap()).unwrap();
+            std::fs::write(path, text).unwrap();
+        };
+        let members = r#"["a", "b", "c"]"#;
+        write(
+            "Cargo.toml",
+            &format!(
+                "[workspace]\nresolver = \"3\"\nmembers = {members}\ndefault-members = [\"a\", \"b\"]\n"
+            ),
+        );
+        for name in ["a", "b", "c"] {
+            write(
+                &format!("{name}/Cargo.toml"),
+                &format!("[package]\nname = \"{name}\"\nedition = \"2024\"\n"),
+            );
+            write(&format!("{name}/src/main.rs"), "fn main() {}\n");
+        }
+        let selection = Project { root: root.join("b") }.metadata(None).unwrap().selection;
+        let packages: Vec<&str> =
+            selection.iter().filter_map(|argument| argument.split("/b#").nth(1)).collect();
+        assert_eq!(packages, ["0.0.0"], "{selection:?}");
+        assert!(selection.iter().any(|argument| argument.ends_with("/a#0.0.0")), "{selection:?}");
+        assert!(!selection.iter().any(|argument| argument.ends_with("/c#0.0.0")), "{selection:?}");
     }
 
     #[test]

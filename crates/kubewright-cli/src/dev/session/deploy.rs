@@ -28,8 +28,10 @@ impl Session {
 
         let began = Instant::now();
         let mut manifests = self.manifests(program).await?;
-        match &self.webhooks {
-            Some(webhooks) => webhooks.convert_here(&mut manifests.definitions),
+        match &mut self.webhooks {
+            Some(webhooks) => {
+                webhooks.convert_here(self.cluster.client(), &mut manifests.definitions).await?;
+            }
             // Without the conversion, objects of the other versions could be neither read nor written.
             None if !manifests.declarations.conversions.is_empty() => {
                 return Err(anyhow!(

@@ -210,7 +210,8 @@ async fn a_reconcile_leads_back_to_its_first_cause() {
         // The page observes the write by its own watch.
         browser.click("#rows .row").await;
         browser.until("document.querySelector('#overview-writes')?.textContent.includes('data.size')").await;
-        browser.press(&["Escape", "2", "Enter"]).await;
+        browser.press(&["Escape"]).await;
+        browser.click("#reconcile-list li[data-id$=':two'] .line").await;
         browser.until("document.querySelectorAll('#reconcile-list .chain li').length === 3").await;
         let steps = browser.eval("[...document.querySelectorAll('.chain li')].map((step) => step.dataset.step)").await;
         assert_eq!(steps, json!(["write", "reconcile", "write"]));
