@@ -6,7 +6,15 @@
 //! Sizes, names, verbs and kill times are the same in every run; set `KUBEWRIGHT_CRASH_SEED` to try others. A
 //! failure prints the seed. Thread scheduling still varies.
 
+mod checker;
+mod clients;
+mod garbage;
+mod histories;
+mod history;
+mod linear;
 mod server;
+mod versions;
+mod watcher;
 mod writer;
 
 use std::collections::BTreeMap;
@@ -156,4 +164,27 @@ async fn a_data_directory_is_locked() -> Result<()> {
     first.create("kept", "value").await?;
     first.kill()?;
     Server::start(dir.path()).await?.kill()
+}
+
+/// A changed bit in an acknowledged write is an error, not an incomplete write.
+#[tokio::test]
+async fn damage_of_the_last_write_is_reported_with_file_and_offset() -> Result<()> {
+    let dir = folder();
+    let server = Server::start(dir.path()).await?;
+    server.create("kept", "value").await?;
+    server.kill()?;
+    let path = dir.path().join("log-00000000000000000000");
+    let mut bytes = std::fs::read(&path)?;
+    let last = bytes.len() - 1;
+    bytes[last] ^= 1;
+    std::fs::write(&path, &bytes)?;
+
+    let stderr = Server::rejected(dir.path())?;
+    let marker = [0xFF, b'k', b'w', 0xFE];
+    let offset = (0..last).rfind(|at| bytes[*at..].starts_with(&marker)).context("no frame")?;
+    let damaged = format!("{} is damaged at byte {offset}: ", path.display());
+    assert!(stderr.contains(&damaged), "{stderr}");
+    assert!(stderr.contains("restore the directory from a backup"), "{stderr}");
+    assert!(std::fs::read(&path)? == bytes, "the log was changed");
+    Ok(())
 }

@@ -10,6 +10,7 @@ mod load;
 mod push;
 mod refusals;
 mod registry;
+mod seeds;
 
 use std::fs;
 use std::path::{Path, PathBuf};

@@ -12,6 +12,8 @@ mod crash;
 #[cfg(unix)]
 mod delivery;
 #[cfg(unix)]
+mod deploy;
+#[cfg(unix)]
 mod dev;
 mod help;
 mod help_commands;
@@ -27,6 +29,8 @@ mod markdown_view;
 #[cfg(unix)]
 mod modes;
 mod output;
+mod quick_start;
+mod reference;
 #[cfg(unix)]
 mod replay;
 mod run;

@@ -23,7 +23,7 @@ impl Project {
     pub(crate) fn new() -> Self {
         let folder = tempfile::tempdir().expect("a folder can be made");
         let root = folder.path().to_owned();
-        Self { root, _held: Some(folder) }.filled("copied-view")
+        Self { root, _held: Some(folder) }.filled("copied-view", "0.1.1")
     }
 
     /// A project for several tests, in a directory that the next run replaces. Its program has the same name,
@@ -32,10 +32,12 @@ impl Project {
         let root = Path::new(env!("CARGO_TARGET_TMPDIR")).join(name);
         let _ = fs::remove_dir_all(&root);
         fs::create_dir_all(&root).expect("a folder can be made");
-        Self { root, _held: None }.filled(name)
+        Self { root, _held: None }.filled(name, "0.1.0")
     }
 
-    fn filled(self, program: &str) -> Self {
+    /// Projects in one target directory need different versions: cargo takes packages of one name and version, each the
+    /// root of a workspace, for the same package.
+    fn filled(self, program: &str, version: &str) -> Self {
         let project = self;
         copy(Path::new(EXAMPLE), &project.root);
         // Use the workspace's dependency versions, which are built already.
@@ -49,7 +51,7 @@ impl Project {
                 r#"[package]
 name = "markdown-view"
 description = "A copy of the example"
-version = "0.1.0"
+version = "{version}"
 edition = "2024"
 
 [workspace]

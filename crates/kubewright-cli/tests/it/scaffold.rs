@@ -8,7 +8,7 @@ pub(crate) mod golden;
 mod image;
 mod refusals;
 mod seeds;
-mod tutorial;
+pub(crate) mod tutorial;
 mod update;
 
 use std::fs;

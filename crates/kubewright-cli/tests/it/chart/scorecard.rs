@@ -9,6 +9,7 @@ use super::bundle::{EXAMPLE, copy};
 use crate::run::{self, Run, command};
 
 const CSV: &str = "manifests/markdown-view.clusterserviceversion.yaml";
+const CRD: &str = "manifests/view.example.com_markdownviews.yaml";
 
 /// A copy of the example's bundle.
 fn bundle() -> tempfile::TempDir {
@@ -90,6 +91,35 @@ fn crds_need_resources_and_status_descriptors() {
     let folder = bundle();
     edit(folder.path(), CSV, "statusDescriptors:", "otherDescriptors:");
     fails(folder.path(), "olm-status-descriptors", "does not have a status descriptor");
+}
+
+#[test]
+fn bundles_are_validated() {
+    for (path, from, to, error) in [
+        ("metadata/annotations.yaml", "registry+v1", "helm", "is helm, not registry+v1"),
+        ("metadata/annotations.yaml", "default.v1: alpha", "default.v1: beta", "the default channel beta"),
+        (CSV, "version: 0.1.0\n", "version: 0.2.0\n", "not NAME.v0.2.0"),
+        (CSV, "containerPort: 8081", "containerPort: 80810", "must be between 1 and 65535"),
+        (
+            CSV,
+            "deploymentName: markdown-view-controller-manager",
+            "deploymentName: other",
+            "the Deployment other",
+        ),
+        (CRD, "plural: markdownviews", "plural: views", "is not accepted"),
+        // Only AllNamespaces is supported.
+        (CSV, "supported: true", "supported: false", "no install mode"),
+    ] {
+        let folder = bundle();
+        edit(folder.path(), path, from, to);
+        fails(folder.path(), "olm-bundle-validation", error);
+    }
+    let folder = bundle();
+    fs::remove_file(folder.path().join(CRD)).expect("a file");
+    fails(folder.path(), "olm-bundle-validation", "which no CRD of the bundle serves");
+    fs::remove_file(folder.path().join(CSV)).expect("a file");
+    let missing = scorecard(folder.path(), "");
+    assert!(missing.stderr.contains("has no ClusterServiceVersion"), "{missing}");
 }
 
 #[test]

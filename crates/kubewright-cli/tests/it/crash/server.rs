@@ -1,6 +1,7 @@
 //! The server process, and the requests of these tests.
 
-use std::io::{BufRead as _, BufReader};
+use std::ffi::OsStr;
+use std::io::{BufRead as _, BufReader, Read as _};
 use std::path::Path;
 use std::process::{Child, Stdio};
 use std::sync::mpsc;
@@ -46,15 +47,47 @@ impl Drop for Process {
 impl Server {
     /// Starts the server without waiting.
     pub(crate) fn spawn(dir: &Path) -> Result<Process> {
-        let kubeconfig = dir.with_extension("kubeconfig");
+        Self::spawn_with(dir, &["--data-dir".as_ref(), dir.as_os_str()])
+    }
+
+    fn spawn_with(dir: &Path, arguments: &[&OsStr]) -> Result<Process> {
         let mut command = command("apiserver");
-        command.arg("--data-dir").arg(dir).arg("--kubeconfig").arg(kubeconfig);
+        command.args(arguments).arg("--kubeconfig").arg(dir.with_extension("kubeconfig"));
         Ok(Process(command.stdout(Stdio::piped()).stderr(Stdio::null()).spawn()?))
     }
 
     /// Starts the server and waits until it is ready.
     pub(crate) async fn start(dir: &Path) -> Result<Self> {
-        let mut process = Self::spawn(dir)?;
+        Self::ready(dir, Self::spawn(dir)?).await
+    }
+
+    /// Starts a server that stores nothing; its kubeconfig is beside `dir`.
+    pub(crate) async fn start_in_memory(dir: &Path) -> Result<Self> {
+        Self::ready(dir, Self::spawn_with(dir, &[])?).await
+    }
+
+    /// Starts the server without controllers: it collects no garbage.
+    pub(crate) async fn start_without_controllers(dir: &Path) -> Result<Self> {
+        let arguments = ["--data-dir".as_ref(), dir.as_os_str(), "--controllers".as_ref(), "none".as_ref()];
+        Self::ready(dir, Self::spawn_with(dir, &arguments)?).await
+    }
+
+    /// Starts the server, which must fail, and returns its messages.
+    pub(crate) fn rejected(dir: &Path) -> Result<String> {
+        let mut command = command("apiserver");
+        command.arg("--data-dir").arg(dir).arg("--kubeconfig").arg(dir.with_extension("kubeconfig"));
+        let mut process = Process(command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn()?);
+        let (stdout, stderr) = (process.0.stdout.take(), process.0.stderr.take());
+        let (mut line, mut messages) = (String::new(), String::new());
+        BufReader::new(stdout.context("no standard output")?).read_line(&mut line)?;
+        if !line.is_empty() {
+            bail!("the server has started: {line}");
+        }
+        stderr.context("no standard error")?.read_to_string(&mut messages)?;
+        Ok(messages)
+    }
+
+    async fn ready(dir: &Path, mut process: Process) -> Result<Self> {
         let stdout = process.0.stdout.take().context("no standard output")?;
         let (said, line) = mpsc::channel();
         std::thread::spawn(move || {
@@ -101,10 +134,11 @@ impl Server {
     }
 }
 
-/// Sends a request with a body.
+/// Sends a request. `null` is no body.
 pub(crate) async fn send(client: &Client, method: Method, path: &str, body: &Value) -> kube::Result<Value> {
     let media = if method == Method::PATCH { "application/merge-patch+json" } else { "application/json" };
-    let bytes = serde_json::to_vec(body).map_err(kube::Error::SerdeError)?;
+    let bytes = if body.is_null() { Ok(Vec::new()) } else { serde_json::to_vec(body) };
+    let bytes = bytes.map_err(kube::Error::SerdeError)?;
     let request = Request::builder().method(method).uri(path).header(http::header::CONTENT_TYPE, media);
     client.request(request.body(bytes).map_err(kube::Error::HttpError)?).await
 }

@@ -43,6 +43,10 @@ fn the_example_becomes_available_on_both_clusters() {
     // No webhook is left that nothing answers.
     let left = "get mutatingwebhookconfigurations,validatingwebhookconfigurations -o name";
     assert_eq!(kubectl(&kubeconfig, left), "");
+    // Objects can be read without this machine.
+    let crd = "get crd markdownviews.view.example.com -o jsonpath={.spec.conversion}{.metadata.labels}";
+    assert_eq!(kubectl(&kubeconfig, crd), r#"{"strategy":"None"}"#);
+    kubectl(&kubeconfig, "get markdownviews.v2.view.example.com");
 }
 
 /// A bad object is refused with all its errors, and each version shows an object that was written in the other.

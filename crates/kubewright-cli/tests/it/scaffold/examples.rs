@@ -9,6 +9,13 @@ use std::path::{Path, PathBuf};
 use super::Folder;
 
 const INIT: &str = "init --domain example.com --kubewright-version 0.1.0";
+const MARKDOWN_VIEW: &[&str] = &[
+    INIT,
+    "create api --group view --version v1 --kind MarkdownView",
+    "create webhook --group view --version v1 --kind MarkdownView --defaulting --programmatic-validation",
+    "create api --group view --version v2 --kind MarkdownView --controller=false",
+    "create webhook --group view --version v1 --kind MarkdownView --conversion --spoke v2",
+];
 const SAMPLE_CONTROLLER: &[&str] =
     &[INIT, "create api --group samplecontroller --version v1alpha1 --kind Bar"];
 const COLLECTOR: &[&str] = &[INIT, "create api --group apps --version v1 --kind Deployment --resource=false"];
@@ -32,6 +39,7 @@ const OWN: &[&str] = &[
     "config/samples/apps_",
     "config/samples/batch_",
     "config/samples/samplecontroller_",
+    "config/samples/view_",
     "src/api/v1/",
     "src/api/v1alpha1/",
     "src/api/v2/",
@@ -46,6 +54,11 @@ const CHANGED: &[(&str, &str)] = &[
     ("build -t $(IMG) .,", "build -f Dockerfile -t $(IMG) ../..,"),
     ("--tag $(IMG) .,", "--tag $(IMG) -f Dockerfile ../..,"),
 ];
+
+#[test]
+fn the_markdown_view_is_up_to_date_with_the_scaffold() {
+    is_up_to_date("markdown-view", MARKDOWN_VIEW);
+}
 
 #[test]
 fn the_sample_controller_is_up_to_date_with_the_scaffold() {
