@@ -1,4 +1,4 @@
-//! The kinds of this operator.
+//! API types.
 
 pub mod v1;
 pub mod v2;

@@ -1,3 +1,3 @@
-//! The controllers of this operator.
+//! Controllers.
 
 pub mod markdown_view;

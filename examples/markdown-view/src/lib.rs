@@ -1,7 +1,7 @@
 //! Serves Markdown pages: each MarkdownView owns a ConfigMap with its pages, a Deployment of viewers and a
 //! Service.
 //!
-//! A library, so that tests can import the operator.
+//! Operator library, used by the binary and the tests.
 
 pub mod api;
 pub mod controllers;

@@ -1,3 +1,3 @@
-//! Webhooks of this operator.
+//! Webhooks.
 
 pub mod v1;

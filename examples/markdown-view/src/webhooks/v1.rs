@@ -1,4 +1,4 @@
-//! Webhooks of kinds in version v1.
+//! Webhooks for version v1.
 
 pub mod markdown_view;
 pub mod markdown_view_conversion;

@@ -1,4 +1,4 @@
-//! Tests of the operator, against a control plane in the same process.
+//! Integration tests with an in-process control plane.
 
 mod markdown_view;
 mod markdown_view_conversion;

@@ -23,7 +23,7 @@ fn no_field_is_lost_in_a_round_trip() -> Result<()> {
     Ok(())
 }
 
-/// Converts the objects of a sample, and random ones, to every other version and back.
+/// Converts the sample and random objects to every other version and back.
 fn is_unchanged<K>(sample: &str) -> Result<()>
 where
     K: CustomResourceExt + JsonSchema + DeserializeOwned + Serialize,

@@ -6,17 +6,17 @@ use kubewright_envtest::Environment;
 use markdown_view::api::v1::MarkdownView;
 use markdown_view::webhooks;
 
-/// Objects with the answers that the API server gives. `UPDATE_FIXTURES=1 cargo test` writes the answers.
-/// Add objects to `default`, `valid` and `invalid` there.
+/// Test objects and expected responses. Add objects to `default`, `valid` and `invalid`; `UPDATE_FIXTURES=1 cargo test`
+/// writes the responses.
 const FIXTURES: &str = "tests/fixtures/webhooks/v1/markdown_view";
-/// Paths of the webhooks.
+/// Webhook paths.
 const WEBHOOKS: &str = "
 /mutate-view-example-com-v1-markdownview
 /validate-view-example-com-v1-markdownview
 ";
 
 #[tokio::test]
-async fn the_fixtures_are_answered_as_expected() -> Result<()> {
+async fn the_fixtures_match() -> Result<()> {
     let env = Environment::builder()
         .crd::<MarkdownView>()
         .crd::<markdown_view::api::v2::MarkdownView>()

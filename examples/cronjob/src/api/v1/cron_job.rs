@@ -9,7 +9,6 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 /// CronJobSpec defines the desired state of CronJob.
-#[expect(clippy::duplicated_attributes, reason = "columns of the same type")]
 #[derive(CustomResource, JsonSchema, Serialize, Deserialize, Clone, Debug)]
 #[kube(
     group = "batch.tutorial.kubebuilder.io",

@@ -1,4 +1,4 @@
-//! Conversion of MarkdownView between its versions. The hub is v1: every other version is converted to it and back.
+//! Conversion of MarkdownView between its versions. The hub version is v1.
 
 use kubewright::webhook::{BoxError, Conversion, Spoke};
 use kubewright::{Manager, RegisterError};
@@ -11,7 +11,7 @@ pub fn register(manager: &Manager) -> Result<(), RegisterError> {
     Ok(())
 }
 
-/// The versions and the conversions between them.
+/// Converts between all versions.
 pub fn conversion() -> Conversion {
     Conversion::hub::<v1::MarkdownView>().spoke::<v2::MarkdownView>()
 }

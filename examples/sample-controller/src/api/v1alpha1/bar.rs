@@ -7,7 +7,6 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 /// BarSpec defines the desired state of Bar.
-#[expect(clippy::duplicated_attributes, reason = "columns of the same type")]
 #[derive(CustomResource, JsonSchema, Serialize, Deserialize, Clone, Debug)]
 #[kube(
     group = "samplecontroller.example.com",

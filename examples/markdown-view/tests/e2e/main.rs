@@ -1,0 +1,86 @@
+//! End-to-end tests of the operator binary: `make test-e2e`.
+//!
+//! By default the tests start an embedded cluster and the operator. With USE_EXISTING_CLUSTER=true they use the current
+//! kubeconfig context, where the operator must be deployed already (`make deploy IMG=...`).
+
+use std::path::Path;
+use std::process::{Child, Command};
+use std::time::Duration;
+
+use anyhow::{Context as _, Result, ensure};
+use kube::core::{DynamicObject, GroupVersionKind};
+use kube::{Api, discovery};
+use kubewright_envtest::{Environment, Mode, eventually};
+
+const LIMIT: Duration = Duration::from_mins(2);
+/// Files in config/samples, each with its expected condition.
+const SAMPLES: &str = "
+view_v1_markdownview.yaml Available
+";
+
+#[tokio::test(flavor = "multi_thread")]
+async fn the_samples_become_ready() -> Result<()> {
+    let mut builder = Environment::builder().https().with_cluster();
+    if Path::new("config/crd/bases").is_dir() {
+        builder = builder.crds_from("config/crd/bases");
+    }
+    let env = builder.start().await?;
+    let _operator = match Mode::from_env()? {
+        Mode::Existing => None,
+        _ => Some(Operator::start(&env)?),
+    };
+    let namespace = env.namespace().await?;
+    for line in SAMPLES.lines().filter(|line| !line.is_empty()) {
+        let (file, condition) = line.split_once(' ').context("file and condition")?;
+        let sample = std::fs::read_to_string(Path::new("config/samples").join(file))?;
+        for object in env.apply_yaml(&namespace, &sample).await? {
+            becomes_ready(&env, &object, condition).await?;
+        }
+    }
+    Ok(())
+}
+
+async fn becomes_ready(env: &Environment, object: &DynamicObject, condition: &str) -> Result<()> {
+    let types = object.types.as_ref().context("no apiVersion")?;
+    let gvk = GroupVersionKind::try_from(types)?;
+    let (resource, _) = discovery::pinned_kind(&env.client(), &gvk).await?;
+    let name = object.metadata.name.as_deref().unwrap_or_default();
+    let api: Api<DynamicObject> = match &object.metadata.namespace {
+        Some(namespace) => Api::namespaced_with(env.client(), namespace, &resource),
+        None => Api::all_with(env.client(), &resource),
+    };
+    eventually(LIMIT, async || {
+        let status = &api.get(name).await?.data["status"];
+        let conditions = status["conditions"].as_array();
+        let is_true = conditions.is_some_and(|conditions| {
+            conditions.iter().any(|one| one["type"] == condition && one["status"] == "True")
+        });
+        ensure!(is_true, "{} {name}: {status}", types.kind);
+        Ok(())
+    })
+    .await?;
+    Ok(())
+}
+
+/// The operator process, killed on drop.
+struct Operator(Child);
+
+impl Operator {
+    fn start(env: &Environment) -> Result<Self> {
+        let child = Command::new(env!("CARGO_BIN_EXE_markdown-view"))
+            .arg("--kubeconfig")
+            .arg(env.kubeconfig().context("no kubeconfig")?)
+            .args(["--health-probe-bind-address=0", "--metrics-bind-address=0"])
+            // The test API server has no webhook configurations.
+            .arg("--webhook-bind-address=0")
+            .spawn()?;
+        Ok(Self(child))
+    }
+}
+
+impl Drop for Operator {
+    fn drop(&mut self) {
+        let _ = self.0.kill();
+        let _ = self.0.wait();
+    }
+}
