@@ -50,7 +50,7 @@ mod tests {
         let error = Args::try_parse_from(["kubewright-bench", "nosuch"]).unwrap_err();
         insta::assert_snapshot!(error, @"
         error: invalid value 'nosuch' for '[SUITE]'
-          [possible values: facts, server, custom, runtime, webhooks, envtest, cluster, dev, page, delivery]
+          [possible values: facts, server, hostile, custom, runtime, webhooks, envtest, cluster, dev, page, delivery]
 
         For more information, try '--help'.
         ");

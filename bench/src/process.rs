@@ -31,7 +31,14 @@ pub(crate) fn cpu_time(pid: u32) -> Result<Duration> {
 pub(crate) fn resident_memory(pid: u32) -> Result<u64> {
     let path = format!("/proc/{pid}/status");
     let status = fs::read_to_string(&path).with_context(|| format!("read {path}"))?;
-    resident_bytes(&status).with_context(|| format!("{path} has no VmRSS"))
+    bytes_of(&status, "VmRSS:").with_context(|| format!("{path} has no VmRSS"))
+}
+
+/// The highest resident memory of another process so far, in bytes.
+pub(crate) fn peak_memory(pid: u32) -> Result<u64> {
+    let path = format!("/proc/{pid}/status");
+    let status = fs::read_to_string(&path).with_context(|| format!("read {path}"))?;
+    bytes_of(&status, "VmHWM:").with_context(|| format!("{path} has no VmHWM"))
 }
 
 /// User plus system time, fields 14 and 15 of `stat`. The process name before them may contain spaces and
@@ -44,8 +51,8 @@ fn cpu_ticks(stat: &str) -> Option<u64> {
     Some(user + system)
 }
 
-fn resident_bytes(status: &str) -> Option<u64> {
-    let line = status.lines().find_map(|line| line.strip_prefix("VmRSS:"))?;
+fn bytes_of(status: &str, name: &str) -> Option<u64> {
+    let line = status.lines().find_map(|line| line.strip_prefix(name))?;
     let kibibytes: u64 = line.trim().strip_suffix("kB")?.trim().parse().ok()?;
     Some(kibibytes * 1024)
 }
@@ -61,14 +68,14 @@ mod tests {
     }
 
     #[test]
-    fn resident_memory_is_in_bytes() {
-        assert_eq!(resident_bytes("Name:\tx\nVmRSS:\t    2048 kB\n"), Some(2 << 20));
+    fn memory_is_in_bytes() {
+        assert_eq!(bytes_of("Name:\tx\nVmRSS:\t    2048 kB\n", "VmRSS:"), Some(2 << 20));
     }
 
     #[test]
     fn our_own_process_can_be_read() {
         let pid = std::process::id();
-        assert!(resident_memory(pid).unwrap() > 0);
+        assert!(resident_memory(pid).unwrap() > 0 && peak_memory(pid).unwrap() > 0);
         assert!(cpu_time(pid).is_ok());
     }
 }

@@ -6,6 +6,7 @@ pub(crate) mod delivery;
 pub(crate) mod dev;
 pub(crate) mod envtest;
 pub(crate) mod facts;
+pub(crate) mod hostile;
 pub(crate) mod page;
 pub(crate) mod runtime;
 pub(crate) mod server;
@@ -18,6 +19,7 @@ use crate::row::Row;
 pub(crate) const SUITES: &[Suite] = &[
     facts::SUITE,
     server::SUITE,
+    hostile::SUITE,
     custom::SUITE,
     runtime::SUITE,
     webhooks::SUITE,

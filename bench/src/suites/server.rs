@@ -5,10 +5,10 @@
 mod cost;
 mod endpoint;
 mod fork;
-mod objects;
-mod program;
+pub(super) mod objects;
+pub(super) mod program;
 mod start;
-mod tls;
+pub(super) mod tls;
 mod traffic;
 mod watchers;
 mod webhooks;

@@ -6,7 +6,7 @@ use http_body_util::Full;
 use serde_json::{Value, json};
 
 /// A prepared request.
-pub(super) type Call = Request<Full<Bytes>>;
+pub(in crate::suites) type Call = Request<Full<Bytes>>;
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Kind {

@@ -15,17 +15,17 @@ use crate::{binary, process};
 
 /// The release build of `kubewright`.
 #[derive(Debug)]
-pub(super) struct Binary(PathBuf);
+pub(in crate::suites) struct Binary(PathBuf);
 
 impl Binary {
-    pub(super) fn build() -> Result<Self> {
+    pub(in crate::suites) fn build() -> Result<Self> {
         binary::build("kubewright-cli", "kubewright", &[]).map(Self)
     }
 }
 
 /// A running server. Killed on drop.
 #[derive(Debug)]
-pub(super) struct Program {
+pub(in crate::suites) struct Program {
     child: Child,
     ready_after: Duration,
     folder: TempDir,
@@ -33,7 +33,7 @@ pub(super) struct Program {
 
 impl Program {
     /// Starts a server and waits for its ready line.
-    pub(super) fn start(binary: &Binary) -> Result<Self> {
+    pub(in crate::suites) fn start(binary: &Binary) -> Result<Self> {
         let folder = tempfile::tempdir().context("create a directory for the kubeconfig")?;
         let mut command = Command::new(&binary.0);
         command
@@ -53,11 +53,11 @@ impl Program {
     }
 
     /// Time from before the process was started to its ready line.
-    pub(super) fn ready_after(&self) -> Duration {
+    pub(in crate::suites) fn ready_after(&self) -> Duration {
         self.ready_after
     }
 
-    pub(super) async fn connect(&self) -> Result<Connection> {
+    pub(in crate::suites) async fn connect(&self) -> Result<Connection> {
         let path = self.folder.path().join(KUBECONFIG);
         let kubeconfig =
             std::fs::read_to_string(&path).with_context(|| format!("read {}", path.display()))?;
@@ -65,19 +65,25 @@ impl Program {
     }
 
     /// Resident memory in bytes.
-    pub(super) fn memory(&self) -> Result<f64> {
+    pub(in crate::suites) fn memory(&self) -> Result<f64> {
         let bytes = process::resident_memory(self.child.id())?;
         Ok(f64::from(u32::try_from(bytes / 1024).context("memory exceeds 4 TiB")?) * 1024.0)
     }
 
+    /// The highest resident memory so far, in bytes.
+    pub(in crate::suites) fn peak_memory(&self) -> Result<f64> {
+        let bytes = process::peak_memory(self.child.id())?;
+        Ok(f64::from(u32::try_from(bytes / 1024).context("memory exceeds 4 TiB")?) * 1024.0)
+    }
+
     /// Resident memory in bytes after one client has connected and listed ConfigMaps.
-    pub(super) async fn idle_memory(&self) -> Result<f64> {
+    pub(in crate::suites) async fn idle_memory(&self) -> Result<f64> {
         let endpoint = Endpoint::Tls(self.connect().await?);
         endpoint.call(objects::list(endpoint.base(), Kind::ConfigMap)).await?;
         self.memory()
     }
 
-    pub(super) fn cpu_time(&self) -> Result<Duration> {
+    pub(in crate::suites) fn cpu_time(&self) -> Result<Duration> {
         process::cpu_time(self.child.id())
     }
 }

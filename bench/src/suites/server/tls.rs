@@ -21,14 +21,14 @@ use super::objects::Call;
 
 /// A connection. Clones share it; it closes when the last clone is dropped.
 #[derive(Clone)]
-pub(super) struct Connection {
+pub(in crate::suites) struct Connection {
     url: Arc<str>,
     sender: SendRequest<Full<Bytes>>,
 }
 
 impl Connection {
     /// Connects with the credentials of a kubeconfig written by our server.
-    pub(super) async fn open(kubeconfig: &str) -> Result<Self> {
+    pub(in crate::suites) async fn open(kubeconfig: &str) -> Result<Self> {
         let url = value(kubeconfig, "server")?;
         let authority = url.strip_prefix("https://").context("the server's URL is not https")?;
         let address: std::net::SocketAddr = authority.parse().context("the server's URL has no address")?;
@@ -48,11 +48,11 @@ impl Connection {
         Ok(Self { url: url.into(), sender })
     }
 
-    pub(super) fn url(&self) -> &str {
+    pub(in crate::suites) fn url(&self) -> &str {
         &self.url
     }
 
-    pub(super) async fn send(&self, call: Call) -> Result<Response<Incoming>> {
+    pub(in crate::suites) async fn send(&self, call: Call) -> Result<Response<Incoming>> {
         let mut sender = self.sender.clone();
         sender.ready().await.context("the connection is closed")?;
         sender.send_request(call).await.context("send the request")
