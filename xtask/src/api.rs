@@ -1,7 +1,7 @@
 //! `cargo xtask api`: lists the public API of the facade, so that a change of it is seen in review.
 //!
-//! Reads the sources with syn, so that it works with the stable compiler: [`sources`] parses the crates, [`resolve`]
-//! follows re-exports, and [`list`] prints one line per public item. Limits: items that macros generate are not listed,
+//! Reads the sources with syn, so that it works with the stable compiler: `sources` parses the crates, `resolve`
+//! follows re-exports, and `list` prints one line per public item. Limits: items that macros generate are not listed,
 //! and neither are impls of types for foreign traits that a blanket impl provides.
 
 mod list;

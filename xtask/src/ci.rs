@@ -14,6 +14,7 @@ use clap::ValueEnum;
 use crate::{repo_root, target_dir, tidy};
 use report::{Failure, Report};
 
+pub mod book;
 pub mod fetch;
 pub mod install;
 pub mod package;
@@ -68,6 +69,8 @@ pub enum Step {
     Doc,
     /// `cargo package` of every published crate
     Package,
+    /// `mdbook build` of docs/, warnings are errors
+    Book,
     /// The unit tests; they are also part of `test`
     Unit,
     /// The examples in the documentation
@@ -153,6 +156,7 @@ impl Run {
             Step::Tools => tools::ensure_installed(root),
             Step::Fetch => fetch::run(root),
             Step::Package => package::run(root, offline),
+            Step::Book => book::run(root),
             Step::Tidy => tidy::run(&tidy::TidyArgs { root: Some(root.to_path_buf()) }),
             Step::Unit | Step::Doctest | Step::Test => {
                 run_tests(command, &mut self.report, &mut std::io::stdout())
@@ -254,6 +258,7 @@ impl Step {
             Self::Tidy => "tidy",
             Self::Doc => "doc",
             Self::Package => "package",
+            Self::Book => "book",
             Self::Unit => "unit",
             Self::Doctest => "doctest",
             Self::Test => "test",
@@ -266,6 +271,7 @@ impl Step {
             Self::Tools => &["xtask", "ci", "--only", "tools"],
             Self::Fetch => &["xtask", "ci", "--only", "fetch"],
             Self::Package => &["xtask", "ci", "--only", "package"],
+            Self::Book => &["xtask", "ci", "--only", "book"],
             Self::Tidy => &["xtask", "tidy"],
             Self::Fmt => &["fmt", "--all", "--check"],
             Self::Clippy => &["clippy", "--workspace", "--all-targets", "--", "-D", "warnings"],

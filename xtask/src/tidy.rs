@@ -14,6 +14,7 @@ use crate::repo_root;
 pub use files::Files;
 pub use workspace::Workspace;
 
+mod book;
 mod edges;
 mod files;
 mod links;
@@ -32,6 +33,7 @@ Checks that
   - dependencies between crates follow ARCHITECTURE.md
   - every Rust file opens with `//!`, has at most 600 lines, and skips no test and no lint
   - links between Markdown files are valid
+  - the book shows current source lines, and lists every page and every variable that starts with KUBEWRIGHT_
   - no file contains paths or package hosts of the machine that it was written on
   - Cargo.lock contains no crate that deny.toml bans
   - the API server and the runtime do not use channels that wake tasks in random order
@@ -90,6 +92,7 @@ pub fn check(root: &Path) -> Result<Vec<Violation>> {
     let workspace = Workspace::load(root, edges::GUARDED)?;
     let mut violations = Vec::new();
     edges::check(&workspace, &files, &mut violations);
+    book::check(&files, &mut violations);
     manifests::check(&workspace, &files, &mut violations);
     packages::check(&workspace, &files, &mut violations);
     rust::check(&files, &mut violations);

