@@ -6,7 +6,7 @@ use anyhow::ensure;
 use kubewright::k8s_openapi::api::core::v1::{ConfigMap, Secret};
 use kubewright::prelude::*;
 use kubewright::{Context, Key, Result};
-use kubewright_envtest::{Effect, Environment, Mode, eventually};
+use kubewright_envtest::{Effect, Environment, Mode, RecordedRequest, eventually};
 
 /// Creates a ConfigMap for each Secret of the type `example.com/ca`.
 struct MirrorReconciler;
@@ -42,7 +42,7 @@ async fn the_mirror_survives_a_bad_network() -> Result<()> {
         faults.sometimes(seed, 3, Effect::internal_error(), |_| true);
         faults.next(1, Effect::LoseResponse, |asked| asked.is_of("configmaps") && asked.is_write());
         env.apply_yaml("default", SECRET).await?;
-        faults.cut(kubewright_envtest::RecordedRequest::is_watch);
+        faults.cut(RecordedRequest::is_watch);
 
         let mirrored = async || {
             let map = env.runtime_client().get::<ConfigMap>(&Key::namespaced("default", "ca")).await?;
