@@ -196,7 +196,10 @@ impl Cluster {
 #[track_caller]
 fn program() -> PathBuf {
     let mut cargo = Command::new(env!("CARGO"));
-    cargo.args(["build", "--quiet", "--offline", "--package", "markdown-view"]).current_dir(EXAMPLE);
+    // The default members, as in README's first command, so that the dependencies are built already.
+    let packages = ["--package", "markdown-view", "--package", "kubewright-cli"];
+    cargo.args(["build", "--quiet", "--offline", "--bin", "markdown-view"]).args(packages);
+    cargo.current_dir(EXAMPLE);
     let mut build = Process::start(cargo.env("CARGO_TARGET_DIR", run::target()), "");
     build.be_patient(std::time::Duration::from_mins(9));
     let built = build.end();
