@@ -12,8 +12,6 @@ mod crash;
 #[cfg(unix)]
 mod delivery;
 #[cfg(unix)]
-mod deploy;
-#[cfg(unix)]
 mod dev;
 mod help;
 mod help_commands;
