@@ -4,6 +4,7 @@ use std::time::Duration;
 
 use anyhow::{Result, ensure};
 use k8s_openapi::api::core::v1::Secret;
+use kubewright::Key;
 use kubewright::prelude::*;
 use kubewright_envtest::{Environment, eventually, matches_yaml};
 
