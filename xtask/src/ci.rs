@@ -338,7 +338,7 @@ mod tests {
         let skip = CiArgs { skip: vec![Step::Tools, Step::Doc, Step::Fetch], ..CiArgs::default() };
         assert_eq!(
             steps(&skip),
-            [Step::Fmt, Step::Clippy, Step::Tidy, Step::Package, Step::Doctest, Step::Test]
+            [Step::Fmt, Step::Clippy, Step::Tidy, Step::Package, Step::Book, Step::Doctest, Step::Test]
         );
     }
 

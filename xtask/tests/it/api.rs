@@ -16,7 +16,10 @@ fn internals_are_not_in_the_list() {
     {
         let named = |line: &&str| {
             let item = line.split_whitespace().nth(2).unwrap_or_default();
-            item.split(['(', '<', ':', '.', '!']).any(|part| part == name)
+            let is_member = line.starts_with("pub variant") || line.starts_with("pub field");
+            line.starts_with("pub ")
+                && !is_member
+                && item.split(['(', '<', ':', '.', '!']).any(|part| part == name)
         };
         assert_eq!(list.lines().find(named), None, "{name} is public");
     }

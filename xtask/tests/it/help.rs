@@ -30,7 +30,9 @@ fn an_unknown_step_is_rejected_with_the_valid_ones() {
     let error = String::from_utf8_lossy(&output.stderr).into_owned();
     assert_eq!(output.status.code(), Some(2));
     assert!(
-        error.contains("[possible values: tools, fetch, fmt, clippy, tidy, doc, unit, doctest, test]"),
+        error.contains(
+            "[possible values: tools, fetch, fmt, clippy, tidy, doc, package, book, unit, doctest, test]"
+        ),
         "{error}"
     );
 }

@@ -149,13 +149,14 @@ impl Conversion {
     }
 
     /// Converts one object to another version.
-    pub fn convert(&self, mut object: Value, desired: &str) -> Result<Value, ConversionError> {
+    pub fn convert(&self, object: Value, desired: &str) -> Result<Value, ConversionError> {
         let version = object["apiVersion"].as_str().unwrap_or_default().to_owned();
         if version == desired {
             return Ok(object);
         }
         // While an API server removes fields that are no longer applied, it also converts objects without these
         // fields. Objects without `metadata` or `spec` do not fit their Rust type.
+        let mut object = object;
         if let Some(fields) = object.as_object_mut() {
             fields.entry("metadata").or_insert_with(|| json!({}));
         }
