@@ -1,7 +1,7 @@
 //! Delivering an operator: duration and size of images.
 //!
 //! `kubewright image build` in a scaffolded project, in wall time. The first build compiles every dependency
-//! in release mode, which takes minutes, and is done once per run. There is no peer in the same run: a
+//! in release mode, which takes minutes, and is done once per run. The rows have no peer in the same run: a
 //! Dockerfile needs a container runtime and a base image.
 
 use std::fs;

@@ -81,8 +81,14 @@ const EDGES: &[(&str, &[&str])] = &[
 const EXAMPLES: &[&str] = &["kubewright"];
 
 /// Members without restrictions. No other crate may depend on them.
-const FREE: &[&str] =
-    &["kubewright-bench", "kubewright-bench-ours", "kubewright-bench-peer", "kubewright-bench-work", "xtask"];
+const FREE: &[&str] = &[
+    "kubewright-bench",
+    "kubewright-bench-ours",
+    "kubewright-bench-peer",
+    "kubewright-bench-work",
+    "workspace-features",
+    "xtask",
+];
 
 /// Crates that may depend on clap.
 const KNOWS_CLAP: &[&str] = &["kubewright-cli", "kubewright", "kubewright-bench", "xtask"];

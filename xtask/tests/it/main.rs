@@ -2,6 +2,7 @@
 
 mod api;
 mod facts;
+mod features;
 mod help;
 mod packages;
 mod readme;

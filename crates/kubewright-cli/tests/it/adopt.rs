@@ -20,7 +20,7 @@ use kubewright_runtime::Key;
 use tempfile::TempDir;
 
 use crate::kubectl::process::Process;
-use crate::run::{Run, command, run, target};
+use crate::run::{Run, command, lock, run, share_dependencies, target};
 
 const TESTDATA: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/testdata/adopt");
 const GUIDES: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/adopt");
@@ -97,7 +97,10 @@ impl Project {
             "[profile.dev]\ndebug = \"line-tables-only\"\n\n[profile.dev.package.\"*\"]\ndebug = false\n";
         fs::write(folder.join("Cargo.toml"), format!("{}\n\n{profile}", text.join("\n")))
             .expect("a file can be written");
-        fs::copy(root.join("Cargo.lock"), folder.join("Cargo.lock")).expect("the lock file is there");
+        match Kube::selected() {
+            Kube::Five => share_dependencies(&folder),
+            Kube::Three | Kube::Four => lock(&folder),
+        }
     }
 
     fn path(&self, path: &str) -> PathBuf {

@@ -33,7 +33,7 @@ const DEADLINE: Duration = Duration::from_mins(1);
 
 fn seed() -> Result<u64> {
     match std::env::var("KUBEWRIGHT_CRASH_SEED") {
-        Ok(seed) => seed.parse().context("KUBEWRIGHT_CRASH_SEED is no number"),
+        Ok(seed) => seed.parse().context("KUBEWRIGHT_CRASH_SEED must be a number"),
         Err(_) => Ok(0xc4a5),
     }
 }

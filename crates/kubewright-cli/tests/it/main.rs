@@ -12,6 +12,8 @@ mod crash;
 #[cfg(unix)]
 mod delivery;
 #[cfg(unix)]
+mod deploy;
+#[cfg(unix)]
 mod dev;
 mod help;
 mod help_commands;

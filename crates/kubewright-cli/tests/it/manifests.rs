@@ -7,7 +7,7 @@ use std::process::Command;
 
 use tempfile::TempDir;
 
-use crate::run::{Run, command, run, target};
+use crate::run::{Run, command, run, share_dependencies, target};
 
 const EXAMPLE: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../examples/markdown-view");
 const ROOT: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../..");
@@ -40,9 +40,6 @@ impl Project {
     fn filled(self, program: &str, version: &str) -> Self {
         let project = self;
         copy(Path::new(EXAMPLE), &project.root);
-        // Use the workspace's dependency versions, which are built already.
-        fs::copy(Path::new(ROOT).join("Cargo.lock"), project.path("Cargo.lock"))
-            .expect("the lock file is there");
         let root = Path::new(ROOT).canonicalize().expect("the workspace is there");
         let crates = root.join("crates");
         project.write(
@@ -78,6 +75,7 @@ debug = false
                 crates.join("kubewright").display()
             ),
         );
+        share_dependencies(&project.root);
         project
     }
 

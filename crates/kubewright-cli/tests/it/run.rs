@@ -1,8 +1,12 @@
 //! Runs the binary in a clean environment.
 
 use std::fmt::{self, Display};
+use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
+
+/// The workspace.
+const ROOT: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../..");
 
 /// Variables that affect color, width or backtraces.
 const DECIDING: [&str; 9] = [
@@ -30,6 +34,28 @@ pub(crate) fn command(line: &str) -> Command {
 /// The target directory of the tests. Test projects are built there too, since it has their dependencies.
 pub(crate) fn target() -> PathBuf {
     Path::new(env!("CARGO_TARGET_TMPDIR")).parent().expect("it is in the target folder").to_owned()
+}
+
+/// Makes a test project use the dependencies that the workspace has built: with the versions of its lock file, and with
+/// its features.
+pub(crate) fn share_dependencies(project: &Path) {
+    lock(project);
+    let path = project.join("Cargo.toml");
+    let manifest = fs::read_to_string(&path).expect("the project has a manifest");
+    if !manifest.contains("workspace-features") {
+        // The resolver of the scaffold enables features of other platforms too.
+        let manifest = manifest.replace("\nresolver = \"1\"\n", "\n");
+        let path_of_features = Path::new(ROOT).join("features").canonicalize().expect("the workspace has it");
+        let dependency =
+            format!("\n[dependencies.workspace-features]\npath = \"{}\"\n", path_of_features.display());
+        fs::write(path, manifest + &dependency).expect("the manifest can be written");
+    }
+}
+
+/// Makes a test project use the versions in the lock file of the workspace, which are downloaded already.
+pub(crate) fn lock(project: &Path) {
+    fs::copy(Path::new(ROOT).join("Cargo.lock"), project.join("Cargo.lock"))
+        .expect("the workspace is locked");
 }
 
 /// kubectl without the user's configuration and locale.

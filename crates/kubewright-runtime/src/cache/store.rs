@@ -160,7 +160,7 @@ impl Store {
         self.objects.range::<Key, _>(within(namespace)).map(|(_, entry)| entry)
     }
 
-    /// The objects with an index value, in a namespace or in all; `None` if there is no such index.
+    /// The objects with an index value, in a namespace or in all; `None` if the index does not exist.
     pub(crate) fn find(
         &self,
         index: &str,

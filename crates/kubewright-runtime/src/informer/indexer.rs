@@ -53,7 +53,7 @@ impl<K: Object> Indexer<K> {
         self.cache.index(name, values)
     }
 
-    /// The objects with this value of an index, ordered by key. Fails if there is no such index, if the first list is
+    /// The objects with this value of an index, ordered by key. Fails if the index does not exist, if the first list is
     /// not complete, or if the informer has stopped.
     pub fn by_index(&self, name: &str, value: &str) -> Result<Vec<Arc<K>>, Error> {
         let entries = self.informer.entries(&ListOptions::all().field(name, value))?;

@@ -101,7 +101,7 @@ impl<'a> Search<'a> {
             "channel" => end(steps, "The operator requested it through a channel."),
             "retried" | "requeued" => match self.work.before(reconcile) {
                 Some(before) => self.caused_by(before, steps),
-                None => end(steps, "The previous reconcile is no longer kept."),
+                None => end(steps, "The previous reconcile is not in the history."),
             },
             _ => match self.written(reconcile, cause) {
                 Some(write) => Next::Written(write, true),

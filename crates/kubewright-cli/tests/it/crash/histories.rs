@@ -223,7 +223,7 @@ fn a_complete_watch_is_accepted() {
 
 #[test]
 fn a_watch_with_a_gap_is_rejected() {
-    rejected(&watched(&[ALL[0], ALL[2], ALL[3]]), "there is no event for");
+    rejected(&watched(&[ALL[0], ALL[2], ALL[3]]), "missing event for");
     rejected(&watched(&[ALL[0], ALL[1], ALL[3]]), "Deleted, key: 0");
     rejected(&watched(&ALL[1..]), "Modified, key: 0");
     // The deletion is missing before the next create.
@@ -244,7 +244,7 @@ fn a_watch_with_a_duplicate_or_in_the_wrong_order_is_rejected() {
 fn a_watch_event_that_contradicts_the_responses_is_rejected() {
     rejected(&watched(&[ALL[0], (Kind::Modified, 11, 3)]), "was written at");
     rejected(&watched(&[ALL[0], (Kind::Modified, 12, 9)]), "no request wrote");
-    rejected(&watched(&[ALL[0], (Kind::Deleted, 12, 1)]), "there is no event for");
+    rejected(&watched(&[ALL[0], (Kind::Deleted, 12, 1)]), "missing event for");
     // The watch shows a write without a response, which a read then misses.
     let mut history = watched(&[ALL[0], ALL[1], ALL[2], ALL[3], (Kind::Added, 16, 5)]);
     let unknown = Operation {

@@ -21,7 +21,7 @@ const WATCHES: [Start; 3] = [Start::List, Start::Zero, Start::List];
 
 fn kills() -> Result<usize> {
     match std::env::var("KUBEWRIGHT_CRASH_KILLS") {
-        Ok(kills) => kills.parse().context("KUBEWRIGHT_CRASH_KILLS is no number"),
+        Ok(kills) => kills.parse().context("KUBEWRIGHT_CRASH_KILLS must be a number"),
         Err(_) => Ok(25),
     }
 }

@@ -134,7 +134,7 @@ impl Server {
     }
 }
 
-/// Sends a request. `null` is no body.
+/// Sends a request. With `null`, the request has an empty body.
 pub(crate) async fn send(client: &Client, method: Method, path: &str, body: &Value) -> kube::Result<Value> {
     let media = if method == Method::PATCH { "application/merge-patch+json" } else { "application/json" };
     let bytes = if body.is_null() { Ok(Vec::new()) } else { serde_json::to_vec(body) };

@@ -192,7 +192,7 @@ impl Versions {
             for (revision, change) in later.take_while(|(revision, _)| **revision <= last) {
                 ensure!(
                     shown.contains(&(*key, *revision)),
-                    "there is no event for {change:?} of object {key} at {revision}"
+                    "missing event for {change:?} of object {key} at {revision}"
                 );
             }
         }

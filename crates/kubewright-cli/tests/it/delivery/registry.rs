@@ -1,10 +1,12 @@
 //! A real registry: Debian's docker-registry on a free port of this machine.
 
 use std::fmt::Write as _;
-use std::fs::{self, File};
+use std::fs;
+use std::io::{BufRead as _, BufReader, PipeReader};
 use std::path::PathBuf;
 use std::process::{Child, Command, Stdio};
-use std::time::{Duration, Instant};
+use std::sync::{Arc, Condvar, Mutex};
+use std::time::Duration;
 
 use tempfile::TempDir;
 
@@ -14,7 +16,48 @@ const HTPASSWD: &str = "ci:$2y$05$abcdefghijklmnopqrstuuOQiyCxlgf/oeuTqixKmWdcYU
 pub(crate) struct Registry {
     child: Child,
     folder: TempDir,
+    log: Arc<Log>,
     pub(crate) address: String,
+}
+
+/// The output of the registry so far.
+#[derive(Default)]
+struct Log {
+    state: Mutex<Output>,
+    changed: Condvar,
+}
+
+#[derive(Default)]
+struct Output {
+    text: String,
+    has_ended: bool,
+}
+
+impl Log {
+    /// Collects the output until the process ends.
+    fn read(&self, output: PipeReader) {
+        let mut output = BufReader::new(output);
+        loop {
+            let mut line = String::new();
+            let read = output.read_line(&mut line).unwrap_or_default();
+            let mut state = self.state.lock().expect("no panic");
+            state.text.push_str(&line);
+            state.has_ended = read == 0;
+            self.changed.notify_all();
+            if read == 0 {
+                return;
+            }
+        }
+    }
+
+    fn text(&self) -> String {
+        self.state.lock().expect("no panic").text.clone()
+    }
+}
+
+/// The address in the log line of a started registry.
+fn address(log: &str) -> Option<&str> {
+    log.split("listening on ").nth(1)?.split(['"', ' ', '\n']).next()
 }
 
 impl Registry {
@@ -44,42 +87,41 @@ impl Registry {
                 .expect("a String takes all text");
         }
         fs::write(folder.path().join("config.yml"), config).expect("a file");
-        let log = File::create(folder.path().join("log")).expect("a file");
+        let (output, input) = std::io::pipe().expect("a pipe");
         let child = Command::new("docker-registry")
             .arg("serve")
             .arg(folder.path().join("config.yml"))
             .env("OTEL_TRACES_EXPORTER", "none")
             .stdin(Stdio::null())
-            .stdout(log.try_clone().expect("a file"))
-            .stderr(log)
+            .stdout(input.try_clone().expect("a pipe"))
+            .stderr(input)
             .spawn()
             .unwrap_or_else(|error| {
                 panic!("docker-registry does not start ({error}): install the Debian package docker-registry, or run `cargo xtask ci`")
             });
-        let mut registry = Self { child, folder, address: String::new() };
+        let log = Arc::<Log>::default();
+        let reader = log.clone();
+        std::thread::spawn(move || reader.read(output));
+        let mut registry = Self { child, folder, log, address: String::new() };
         registry.address = registry.listening();
         registry
     }
 
     /// Waits for the log line with the address.
     #[track_caller]
-    fn listening(&mut self) -> String {
-        let deadline = Instant::now() + Duration::from_mins(1);
-        loop {
-            let log = self.log();
-            let line = log.split("listening on ").nth(1);
-            if let Some(address) = line.and_then(|rest| rest.split(['"', ' ', '\n']).next()) {
-                return address.to_owned();
-            }
-            assert!(self.child.try_wait().expect("it is ours").is_none(), "the registry ended: {log}");
-            assert!(Instant::now() < deadline, "the registry does not listen: {log}");
-            std::thread::sleep(Duration::from_millis(20));
-        }
+    fn listening(&self) -> String {
+        let state = self.log.state.lock().expect("no panic");
+        let is_starting = |output: &mut Output| address(&output.text).is_none() && !output.has_ended;
+        let waited = self.log.changed.wait_timeout_while(state, Duration::from_mins(1), is_starting);
+        let (state, _) = waited.expect("no panic");
+        let found =
+            address(&state.text).unwrap_or_else(|| panic!("the registry does not listen: {}", state.text));
+        found.to_owned()
     }
 
     /// What it logged.
     pub(crate) fn log(&self) -> String {
-        fs::read_to_string(self.folder.path().join("log")).unwrap_or_default()
+        self.log.text()
     }
 
     /// How many uploads it has seen.

@@ -26,8 +26,8 @@ fn the_notes_work_without_docker() {
     let folder = Folder::new("bar-controller");
     folder.done("init --domain ginoh.github.io --repo github.com/ginoh/bar-controller");
     folder.done("create api --group samplecontroller --version v1alpha1 --kind Bar");
-    crate::scaffold::tutorial::lock(&folder.path());
-    // Make calls kubewright if there is no container tool.
+    crate::run::lock(&folder.path());
+    // Without a container tool, make calls kubewright.
     let absent = [("IMG", "bar-controller:dev"), ("CONTAINER_TOOL", "no-such-docker"), ("MAKEFLAGS", "-n")];
     let made = folder.shell("make", "docker-build docker-push docker-buildx deploy", &absent);
     for line in [

@@ -114,7 +114,7 @@ fn a_mutating_webhook_sets_defaults_for_kubectl_apply() {
     assert_eq!(cluster.feed("apply -f -", map).result(), "configmap/a created\n");
     let labels = "get configmap a -o jsonpath={.metadata.labels}";
     assert_eq!(cluster.kubectl(labels).result(), r#"{"created-by":"admin"}"#);
-    // The webhook's change is no difference to the applied file.
+    // `kubectl diff` does not report the change of the webhook.
     assert_eq!(cluster.feed("apply -f -", map).result(), "configmap/a unchanged\n");
     assert_eq!(cluster.feed("diff -f -", map).result(), "");
     cluster.kubectl("label configmap a created-by-").result();

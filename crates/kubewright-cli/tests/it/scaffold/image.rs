@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use super::Folder;
-use super::tutorial::lock;
+use crate::run::lock;
 
 /// The arguments of a `COPY` from the project or the kubewright checkout.
 struct Copied {

@@ -1,5 +1,6 @@
 //! The tutorial from an empty directory to a running operator.
 
+use std::collections::BTreeSet;
 use std::fs;
 use std::path::Path;
 use std::process::{Command, Stdio};
@@ -8,20 +9,19 @@ use serde_json::Value;
 
 use super::Folder;
 use crate::kubectl::cluster::Cluster;
-use crate::run::target;
-
-/// Uses this workspace's dependency versions: they are built already, and need no network.
-pub(crate) fn lock(folder: &Path) {
-    let lock = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../Cargo.lock");
-    fs::copy(lock, folder.join("Cargo.lock")).expect("the workspace is locked");
-}
+use crate::run::{lock, share_dependencies, target};
 
 /// Builds, lints and tests a project as its CI does.
 #[track_caller]
 fn is_sound(folder: &Folder) {
-    lock(&folder.path());
+    share_dependencies(&folder.path());
     folder.shell("cargo", "fmt --check", &[]);
     folder.shell("cargo", "clippy --quiet --all-targets -- -D warnings", &[]);
+    passes_its_tests(folder);
+}
+
+#[track_caller]
+fn passes_its_tests(folder: &Folder) {
     let said = folder.shell("cargo", "test --quiet", &[]);
     assert!(said.contains("test result: ok"), "{said}");
     folder.shell(env!("CARGO_BIN_EXE_kubewright"), "manifests --quiet --check", &[]);
@@ -29,10 +29,13 @@ fn is_sound(folder: &Folder) {
 
 #[test]
 fn the_tutorial_operator_is_scaffolded_tested_run_and_deployed() {
-    let folder = Folder::new("markdown-view");
+    // The name differs from the example's: both programs are built in one target directory.
+    let folder = Folder::new("tutorial-view");
     folder.done("init --domain ginoh.github.io");
     folder.done("create api --group view --version v1 --kind MarkdownView");
-    is_sound(&folder);
+    // With the features of the scaffold alone, as a user's project has them.
+    lock(&folder.path());
+    passes_its_tests(&folder);
 
     let cluster = Cluster::start();
     let kubectl = format!("kubectl --kubeconfig {}", cluster.kubeconfig().display());
@@ -40,7 +43,7 @@ fn the_tutorial_operator_is_scaffolded_tested_run_and_deployed() {
     let tested = folder.shell("make", "test-e2e", &variables);
     assert!(tested.contains("the_samples_become_ready ... ok"), "{tested}");
     folder.shell("make", "install", &variables);
-    let mut operator = Command::new(target().join("debug/markdown-view"))
+    let mut operator = Command::new(target().join("debug/tutorial-view"))
         .arg("--kubeconfig")
         .arg(cluster.kubeconfig())
         .args(["--health-probe-bind-address=0", "--log-level=warn"])
@@ -58,15 +61,15 @@ fn the_tutorial_operator_is_scaffolded_tested_run_and_deployed() {
     assert_eq!(ready, "markdownview.view.ginoh.github.io/markdownview-sample condition met\n");
     assert!(table.starts_with("NAME                  READY   AGE\nmarkdownview-sample   True "), "{table}");
 
-    folder.shell("make", "deploy IMG=example.com/markdown-view:v1", &variables);
+    folder.shell("make", "deploy IMG=example.com/tutorial-view:v1", &variables);
     let image =
-        "-n markdown-view-system get deployments markdown-view-controller-manager -o jsonpath={..image}";
-    assert_eq!(cluster.kubectl(image).result(), "example.com/markdown-view:v1");
+        "-n tutorial-view-system get deployments tutorial-view-controller-manager -o jsonpath={..image}";
+    assert_eq!(cluster.kubectl(image).result(), "example.com/tutorial-view:v1");
     folder.shell("make", "undeploy", &variables);
-    folder.shell("make", "build-installer IMG=example.com/markdown-view:v2", &variables);
+    folder.shell("make", "build-installer IMG=example.com/tutorial-view:v2", &variables);
     let installer = folder.path().join("dist/install.yaml");
     cluster.kubectl(&format!("apply --server-side -f {}", installer.display())).result();
-    assert_eq!(cluster.kubectl(image).result(), "example.com/markdown-view:v2");
+    assert_eq!(cluster.kubectl(image).result(), "example.com/tutorial-view:v2");
     folder.shell("make", "undeploy uninstall", &variables);
     let help = folder.shell("make", "help", &variables);
     assert!(help.contains("  deploy              Deploy the operator with image IMG\n"), "{help}");
@@ -141,7 +144,7 @@ fn a_new_version_loses_no_stored_field() {
     assert!(types.contains(foo), "{types}");
     // Only the types mention the example field.
     folder.write("src/api/v1/order.rs", &types.replace(foo, "    pub amount: i64,\n"));
-    lock(&folder.path());
+    share_dependencies(&folder.path());
     let cluster = Cluster::start();
     let kubectl = format!("kubectl --kubeconfig {}", cluster.kubeconfig().display());
     let variables = [("KUBECTL", kubectl.as_str())];
@@ -208,23 +211,24 @@ fn kinds_that_shadow_imports_compile() {
     }
     folder.done("create api --group sales --version v2 --kind Conversion");
     folder.done("create webhook --group sales --version v1 --kind Conversion --conversion --spoke v2");
-    lock(&folder.path());
+    share_dependencies(&folder.path());
     folder.shell("cargo", "fmt --check", &[]);
     folder.shell("cargo", "clippy --quiet --all-targets -- -D warnings", &[]);
 }
 
 /// The features of each package, by build.
-fn features(folder: &Folder, edges: &str) -> std::collections::BTreeMap<String, String> {
-    let tree = folder.shell(
-        "cargo",
-        &format!("tree --offline --edges {edges} --prefix none --format {{p}}|{{f}}"),
-        &[],
-    );
+fn features(folder: &Path, arguments: &str) -> BTreeSet<(String, String)> {
+    let output = Command::new("cargo")
+        .args(["tree", "--offline", "--prefix", "none", "--format", "{p}|{f}"])
+        .args(arguments.split_whitespace())
+        .current_dir(folder)
+        .output()
+        .expect("cargo starts");
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    let tree = String::from_utf8(output.stdout).expect("names are text");
     let lines = tree.lines().map(|line| line.trim_end_matches(" (*)").trim_end());
-    lines
-        .filter_map(|line| line.split_once('|'))
-        .map(|(package, features)| (package.trim_end_matches(" (*)").to_owned(), features.to_owned()))
-        .collect()
+    let pairs = lines.filter_map(|line| line.split_once('|'));
+    pairs.map(|(package, features)| (package.to_owned(), features.to_owned())).collect()
 }
 
 /// `make run` and `make test` share one build of each dependency.
@@ -234,17 +238,25 @@ fn dependencies_have_the_same_features_in_builds_and_tests() {
     folder.done("init --domain example.com");
     folder.done("create api --group sales --version v1 --kind Order");
     lock(&folder.path());
-    let build = features(&folder, "normal,build");
-    let test = features(&folder, "normal,build,dev");
+    let build = features(&folder.path(), "--edges normal,build");
+    let test = features(&folder.path(), "--edges normal,build,dev");
     assert!(build.len() > 100 && test.len() > build.len(), "{} and {}", build.len(), test.len());
-    let differ: Vec<_> =
-        build.iter().filter(|(package, features)| test.get(*package) != Some(features)).collect();
+    let differ: Vec<_> = build.difference(&test).collect();
     assert!(differ.is_empty(), "{differ:#?}");
     assert!(
         test.iter()
             .any(|(package, features)| package.starts_with("tokio v") && features.contains("test-util"))
     );
-    assert!(test.keys().any(|package| package.starts_with("kubewright-cluster v")));
+    assert!(test.iter().any(|(package, _)| package.starts_with("kubewright-cluster v")));
+
+    // The projects of these tests use the builds of the workspace.
+    share_dependencies(&folder.path());
+    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
+    let workspace = features(&root, "--workspace --edges normal,build,dev");
+    let shared = features(&folder.path(), "--edges normal,build,dev");
+    let differ: Vec<_> =
+        shared.difference(&workspace).filter(|(package, _)| !package.contains("(/")).collect();
+    assert!(shared.len() > 100 && differ.is_empty(), "add features to features/Cargo.toml: {differ:#?}");
 }
 
 #[test]
@@ -266,7 +278,7 @@ fn a_project_with_imported_crds_builds() {
         folder.done(&format!("create api --from-crd {file}"));
     }
     super::cert_manager::add(&folder);
-    lock(&folder.path());
+    share_dependencies(&folder.path());
     // The controllers of cert-manager's kinds need other permissions than the templates.
     folder.shell(env!("CARGO_BIN_EXE_kubewright"), "manifests --quiet", &[]);
     is_sound(&folder);

@@ -1,0 +1,1 @@
+//! Has no code. Cargo.toml explains the package.
