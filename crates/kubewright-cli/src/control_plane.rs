@@ -71,6 +71,10 @@ impl ControlPlane {
         self.listening.url()
     }
 
+    pub(crate) fn port(&self) -> u16 {
+        self.listening.address().port()
+    }
+
     /// An in-process client with cluster-admin permissions.
     pub(crate) fn client(&self) -> kube::Client {
         kube::Client::new(self.server.clone(), "default")

@@ -1,6 +1,6 @@
 //! The development loop: a cluster, an operator that runs on it, and a rebuild on each save.
 //!
-//! - [`cluster`] is the cluster, kept in a [`state_dir`] between runs. [`definitions`] and [`samples`] are
+//! - [`cluster`] is the cluster, kept in a [`state_dir`] between runs, with its [`ports`]. [`definitions`] and [`samples`] are
 //!   applied to it.
 //! - [`permissions`] runs the operator with its generated RBAC rules and reports forbidden calls.
 //! - [`webhooks`] configures the API server to call the operator's webhooks on this machine.
@@ -20,6 +20,7 @@ mod definitions;
 mod operator;
 mod page;
 mod permissions;
+mod ports;
 mod process_group;
 mod program;
 mod readiness;
@@ -60,8 +61,8 @@ pub(crate) struct Options {
     pub(crate) cluster: Where,
     /// The host at which an existing cluster reaches this machine.
     pub(crate) webhook_host: Option<String>,
-    /// Port of the web UI; 0 picks a free port.
-    pub(crate) page_port: u16,
+    /// Port of the web UI: 0 for a free one; by default that of the last run.
+    pub(crate) page_port: Option<u16>,
     /// Whether to apply the samples; by default, if the cluster has not had them.
     pub(crate) samples: Option<bool>,
     /// Exit when the samples are ready, with this timeout after the build.

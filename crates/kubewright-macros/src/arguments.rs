@@ -326,3 +326,15 @@ impl Parse for Member {
         Ok(Self(key, input.parse()?))
     }
 }
+
+/// Checks that the attribute's documentation names every key.
+#[cfg(test)]
+#[track_caller]
+pub(crate) fn assert_documented(shape: &Shape) {
+    let name = shape.name;
+    let (before, _) = include_str!("lib.rs").split_once(&format!("pub fn {name}(")).expect("a function");
+    let docs = before.rsplit("\n\n").next().expect("documentation");
+    for key in shape.keys {
+        assert!(docs.contains(&format!("`{key}`")), "`{key}` of #[{name}] is not documented");
+    }
+}

@@ -183,3 +183,13 @@ pub(crate) fn check(arguments: &mut Arguments, words: &[Word], wrong: impl Fn(&s
 pub(crate) fn plain(words: Option<Vec<Word>>) -> Vec<String> {
     words.unwrap_or_default().into_iter().map(|word| word.text).collect()
 }
+
+#[cfg(test)]
+mod tests {
+    use super::SHAPE;
+
+    #[test]
+    fn every_key_is_documented() {
+        crate::arguments::assert_documented(&SHAPE);
+    }
+}

@@ -395,3 +395,13 @@ fn conditions(arguments: &mut Arguments) -> Vec<(String, String)> {
     }
     conditions
 }
+
+#[cfg(test)]
+mod tests {
+    use super::SHAPE;
+
+    #[test]
+    fn every_key_is_documented() {
+        crate::arguments::assert_documented(&SHAPE);
+    }
+}

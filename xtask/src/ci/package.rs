@@ -1,7 +1,8 @@
-//! The step `package`: every crate can be packaged for publication.
+//! The step `package`: every crate can be packaged for publication, and the packages can be installed.
 //!
-//! Verification would compile each package again, which takes minutes. Instead, this step checks what packaging
-//! can break in a crate that compiles here: files that its sources include must be in the package.
+//! Verification by cargo would compile each package several times, which takes minutes. Instead, this step checks that
+//! the files that sources include are in the package, and installs the command line from the packages. The packages are
+//! compiled with their own features only.
 
 use std::collections::BTreeSet;
 use std::path::{Component, Path, PathBuf};
@@ -17,6 +18,7 @@ const INCLUDES: [&str; 3] = ["include_str!(\"", "include_bytes!(\"", "#[path = \
 #[derive(Debug)]
 struct Crate {
     name: String,
+    version: String,
     folder: PathBuf,
     is_published: bool,
 }
@@ -42,7 +44,7 @@ pub fn run(root: &Path, offline: bool) -> Result<()> {
     for published in crates.iter().filter(|it| it.is_published) {
         let mut list = cargo();
         list.args(["package", "--list", "--allow-dirty", "--package", &published.name]);
-        let files: BTreeSet<PathBuf> = output(list)?.lines().map(PathBuf::from).collect();
+        let files: BTreeSet<PathBuf> = output(&mut list)?.lines().map(PathBuf::from).collect();
         for file in
             files.iter().filter(|it| it.starts_with("src") && it.extension().is_some_and(|e| e == "rs"))
         {
@@ -59,17 +61,58 @@ pub fn run(root: &Path, offline: bool) -> Result<()> {
     if !missing.is_empty() {
         bail!("files are not in the package of the crate that includes them:\n{}", missing.join("\n"));
     }
+    let published: Vec<&Crate> = crates.iter().filter(|it| it.is_published).collect();
+    install(&crate::target_dir(root).join("package"), &published, cargo())
+}
+
+/// Installs the command line from the packages, as `cargo install kubewright-cli` does, and creates a project with it.
+fn install(packages: &Path, crates: &[&Crate], mut cargo: Command) -> Result<()> {
+    let folder = packages.join("installed");
+    if folder.exists() {
+        std::fs::remove_dir_all(&folder).with_context(|| format!("remove {}", folder.display()))?;
+    }
+    let project = folder.join("project");
+    std::fs::create_dir_all(&project).with_context(|| format!("create {}", project.display()))?;
+    let unpacked = |package: &Crate| format!("{}-{}", package.name, package.version);
+    let mut patches = String::new();
+    for package in crates {
+        let archive = packages.join(format!("{}.crate", unpacked(package)));
+        let mut tar = Command::new("tar");
+        output(tar.arg("-xzf").arg(archive).arg("-C").arg(&folder))?;
+        patches += &format!("{} = {{ path = \"{}\" }}\n", package.name, unpacked(package));
+    }
+    let cli = crates.iter().find(|it| it.name == "kubewright-cli").context("no kubewright-cli")?;
+    // The profile of this workspace, so that dependencies are not compiled again.
+    let workspace = format!(
+        "[workspace]\nresolver = \"3\"\nmembers = [\"{}\"]\n\n[patch.crates-io]\n{patches}\n\
+         [profile.dev]\ndebug = \"line-tables-only\"\n\n[profile.dev.package.\"*\"]\ndebug = false\n",
+        unpacked(cli)
+    );
+    std::fs::write(folder.join("Cargo.toml"), workspace).context("write the workspace of the packages")?;
+    cargo.args(["install", "--debug", "--quiet", "--no-track", "--force", "--root"]).arg(&folder);
+    output(cargo.arg("--path").arg(folder.join(unpacked(cli))))?;
+    let kubewright = || {
+        let mut command = Command::new(folder.join("bin/kubewright"));
+        command.current_dir(&project);
+        command
+    };
+    output(kubewright().args(["init", "--domain", "example.com"]))?;
+    output(kubewright().args(["create", "api", "--group", "sales", "--version", "v1", "--kind", "Order"]))?;
+    let manifest = std::fs::read_to_string(project.join("Cargo.toml")).context("read Cargo.toml")?;
+    let dependency = manifest.lines().find(|line| line.starts_with("kubewright = ")).unwrap_or_default();
+    ensure!(!dependency.contains("path"), "an installed `kubewright init` writes `{dependency}`");
     Ok(())
 }
 
 fn crates(mut command: Command) -> Result<Vec<Crate>> {
     command.args(["metadata", "--no-deps", "--format-version", "1"]);
-    let metadata: Value = serde_json::from_str(&output(command)?).context("parse cargo metadata")?;
+    let metadata: Value = serde_json::from_str(&output(&mut command)?).context("parse cargo metadata")?;
     let packages = metadata["packages"].as_array().context("cargo metadata lists no packages")?;
     let found = packages.iter().map(|package| {
         let manifest = Path::new(package["manifest_path"].as_str()?);
         Some(Crate {
             name: package["name"].as_str()?.to_owned(),
+            version: package["version"].as_str()?.to_owned(),
             folder: manifest.parent()?.to_owned(),
             // An empty list of registries is `publish = false`.
             is_published: package["publish"].as_array().is_none_or(|registries| !registries.is_empty()),
@@ -78,8 +121,8 @@ fn crates(mut command: Command) -> Result<Vec<Crate>> {
     found.collect::<Option<_>>().context("cargo metadata has an unexpected form")
 }
 
-fn output(mut command: Command) -> Result<String> {
-    let shown = super::line(&command);
+fn output(command: &mut Command) -> Result<String> {
+    let shown = super::line(command);
     let output = command.output().with_context(|| format!("start `{shown}`"))?;
     let said = String::from_utf8_lossy(&output.stderr);
     ensure!(output.status.success(), "`{shown}` failed ({}):\n{}", output.status, said.trim());

@@ -1,5 +1,6 @@
 //! Subresources: `status` and similar views, and actions (binding, eviction, token, exec).
 
+mod connect;
 mod eviction;
 mod logs;
 pub(crate) mod scale;
@@ -16,7 +17,7 @@ use kubewright_apimachinery::status::{ApiError, Qualified};
 use kubewright_apimachinery::{time, types};
 use serde_json::{Value, json};
 
-use crate::admission::{Attributes, Cluster, Notes, Operation, OperationOptions, connect_options};
+use crate::admission::{Attributes, Cluster, Notes, Operation, OperationOptions};
 use crate::encoding::body::Body;
 use crate::encoding::negotiate::negotiate_without_tables;
 use crate::encoding::request_body;
@@ -28,7 +29,7 @@ use crate::registry::write::WriteRequest;
 use crate::registry::write::change::{Candidate, Change, precondition_failed};
 use crate::request::options::{WriteKind, WriteOptions};
 use crate::request::{Request, ResourcePath};
-use crate::server::{Inner, no_page, no_resource};
+use crate::server::{Inner, no_resource};
 
 const BINDING: Gvk<'static> = Gvk { group: "", version: "v1", kind: "Binding" };
 
@@ -69,39 +70,6 @@ impl Inner {
             (_, &Method::PATCH) => self.patch(request, served, namespace, name, &sub.name, body).await,
             _ => Err(ApiError::method_not_allowed()),
         }
-    }
-
-    /// CONNECT to a pod, service or node. There is no backend, so an admitted request returns 404.
-    async fn connect(
-        &self,
-        request: &Request,
-        served: &Resource,
-        namespace: &str,
-        name: &str,
-        subresource: &str,
-        kind: &str,
-    ) -> Result<Response<Body>, ApiError> {
-        let kind = Gvk { group: "", version: "v1", kind };
-        let options = connect_options(kind.kind, &request.query);
-        let mut notes = Notes::default();
-        let mut attributes = Attributes {
-            operation: Operation::Connect,
-            resource: served,
-            kind,
-            strategy: &*served.strategy,
-            subresource,
-            namespace,
-            name,
-            object: options,
-            old_object: None,
-            options: OperationOptions::None,
-            user: &request.user,
-            dry_run: false,
-            managed_fields_before: None,
-        };
-        self.admit_only(&mut attributes, &mut notes).await?;
-        self.find(served, namespace, name)?;
-        Ok(no_page())
     }
 
     /// Runs both admission phases for requests that store nothing themselves.

@@ -34,13 +34,13 @@ pub(crate) struct Args {
     #[arg(long)]
     fresh: bool,
 
-    /// API server port on 127.0.0.1; 0 picks a free port
-    #[arg(long, value_name = "PORT", default_value_t = 0)]
-    port: u16,
+    /// API server port on 127.0.0.1; 0 picks a free port [default: the port of the last run]
+    #[arg(long, value_name = "PORT")]
+    port: Option<u16>,
 
-    /// Web UI port on 127.0.0.1; 0 picks a free port
-    #[arg(long, value_name = "PORT", default_value_t = 0)]
-    page_port: u16,
+    /// Web UI port on 127.0.0.1; 0 picks a free port [default: the port of the last run]
+    #[arg(long, value_name = "PORT")]
+    page_port: Option<u16>,
 
     /// Number of simulated nodes
     #[arg(long, value_name = "COUNT", default_value_t = 1)]

@@ -11,6 +11,7 @@ use kubewright_apiserver::audit::Audit;
 use kubewright_apiserver::{Controllers, Options};
 use kubewright_runtime::connect;
 
+use super::ports::Ports;
 use super::report::{Report, shown};
 use super::samples::Sample;
 use super::state_dir::Folder;
@@ -24,7 +25,7 @@ use crate::ui::Ui;
 #[derive(Debug)]
 pub(crate) enum Where {
     /// An embedded cluster.
-    Embedded { port: u16, nodes: usize, fresh: bool },
+    Embedded { port: Option<u16>, nodes: usize, fresh: bool },
     /// An existing cluster.
     Existing(connect::Source),
 }
@@ -47,14 +48,15 @@ impl Cluster {
     pub(crate) async fn start(
         which: Where,
         metadata: &Metadata,
+        ports: &Ports,
         audit: Arc<dyn Audit>,
         report: &Report,
         ui: &Ui,
     ) -> Result<Self> {
         match which {
-            Where::Embedded { port, nodes, fresh } => {
+            Where::Embedded { nodes, fresh, .. } => {
                 let folder = Folder::open(&metadata.target, &metadata.name, fresh)?;
-                Self::embedded(port, nodes, folder, audit, report, ui).await
+                Self::embedded(ports.api, nodes, folder, audit, report, ui).await
             }
             Where::Existing(source) => Self::existing(source, report).await,
         }
@@ -136,6 +138,16 @@ impl Cluster {
     /// Whether it is an existing cluster.
     pub(crate) fn is_existing(&self) -> bool {
         self.embedded.is_none()
+    }
+
+    /// The port of an embedded API server.
+    pub(crate) fn port(&self) -> Option<u16> {
+        self.embedded.as_ref().map(|(control_plane, _)| control_plane.port())
+    }
+
+    /// The state directory of an embedded cluster.
+    pub(crate) fn folder(&self) -> Option<&Path> {
+        self.embedded.as_ref().map(|(_, folder)| folder.path())
     }
 
     /// The context of an existing cluster.

@@ -78,6 +78,10 @@ impl Page {
         format!("http://{}/", self.address)
     }
 
+    pub(crate) fn port(&self) -> u16 {
+        self.address.port()
+    }
+
     /// Address of the journal: the value of `KUBEWRIGHT_JOURNAL`.
     pub(crate) fn journal_address(&self) -> SocketAddr {
         self.journal

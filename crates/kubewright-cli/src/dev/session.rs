@@ -20,9 +20,11 @@ use super::definitions::Definitions;
 use super::operator::{self, Launch, Operator};
 use super::page::{Feed, Page};
 use super::permissions::Permissions;
+use super::ports::Ports;
 use super::readiness::tree::Standing;
 use super::readiness_watch::Waiting;
 use super::report::{Report, count, shown};
+use super::state_dir;
 use super::watcher::{Change, Watcher};
 use super::webhooks::{self, Host, Webhooks};
 use crate::error::Hint as _;
@@ -107,11 +109,20 @@ impl Session {
             None => Some(Watcher::start(project.root(), metadata.sources.clone())?),
         };
         let permissions = Permissions::new(&metadata.name, matches!(options.cluster, Where::Existing(_)));
-        let cluster = Cluster::start(options.cluster, &metadata, permissions.audit(), &report, &ui).await?;
+        let port = match options.cluster {
+            Where::Embedded { port, .. } => port,
+            Where::Existing(_) => None,
+        };
+        let state = state_dir::path(&metadata.target, &metadata.name);
+        // Before the state of the last run is removed.
+        let ports = Ports::choose(&state, port, options.page_port)?;
+        let cluster =
+            Cluster::start(options.cluster, &metadata, &ports, permissions.audit(), &report, &ui).await?;
         let page = match options.once {
             Some(_) => None,
-            None => Some(Page::start(cluster.client().clone(), options.page_port).await?),
+            None => Some(Page::start(cluster.client().clone(), ports.page).await?),
         };
+        ports.keep(cluster.port(), page.as_ref().map(Page::port))?;
         // Nothing serves the webhooks of a run that crashed.
         match webhooks::clean_up(cluster.client(), &metadata.name).await {
             Ok(0) => {}
@@ -250,7 +261,21 @@ impl Session {
         if let Some(page) = self.page {
             page.stop().await;
         }
+        let kept = self.cluster.folder().map(|folder| folder.display().to_string());
         let closed = self.cluster.close().await;
+        if self.once.is_none() {
+            // The terminal may be closed.
+            let _ = match kept {
+                Some(folder) => self.report.step(
+                    "stopped",
+                    &format!("the cluster is kept in {folder}; `kubewright dev` continues with it, `--fresh` starts a new one"),
+                ),
+                None => self.report.step(
+                    "stopped",
+                    "CRDs, samples and the RBAC rules of the operator stay in the cluster; its webhooks are removed",
+                ),
+            };
+        }
         stopped.and(removed).and(closed).and(reported)
     }
 

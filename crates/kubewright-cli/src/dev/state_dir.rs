@@ -24,7 +24,7 @@ pub(crate) struct Folder {
 impl Folder {
     /// Opens the state directory of a project; with `fresh`, without old state.
     pub(crate) fn open(target: &Path, project: &str, fresh: bool) -> Result<Self> {
-        let path = target.join("kubewright/dev").join(project);
+        let path = path(target, project);
         let unusable = || format!("cannot use the directory {}", path.display());
         let advice = "check permissions and free disk space, or set CARGO_TARGET_DIR to another directory";
         fs::create_dir_all(&path).with_context(unusable).hint(advice)?;
@@ -71,6 +71,10 @@ impl Folder {
         Ok(())
     }
 
+    pub(crate) fn path(&self) -> &Path {
+        &self.path
+    }
+
     /// The API server's data directory.
     pub(crate) fn objects(&self) -> PathBuf {
         self.path.join("objects")
@@ -91,6 +95,11 @@ impl Folder {
         File::create(&path).with_context(|| format!("cannot write {}", path.display()))?;
         Ok(())
     }
+}
+
+/// The state directory of a project.
+pub(crate) fn path(target: &Path, project: &str) -> PathBuf {
+    target.join("kubewright/dev").join(project)
 }
 
 /// Ignores files that do not exist.

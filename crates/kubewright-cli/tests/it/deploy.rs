@@ -130,6 +130,7 @@ impl Cluster {
         let kubectl = format!("KUBECTL=kubectl --kubeconfig {}", self.path("kubeconfig").display());
         let mut make = Command::new("make");
         make.args(["--directory", EXAMPLE, "deploy"]).arg(kubectl);
+        make.env("KUBEWRIGHT", env!("CARGO_BIN_EXE_kubewright")).env("CARGO_TARGET_DIR", run::target());
         let deployed = run::run(&mut make);
         assert_eq!(deployed.status, 0, "make deploy: {deployed}");
     }

@@ -5,6 +5,7 @@ mod adopt;
 #[cfg(unix)]
 mod binaries;
 #[cfg(unix)]
+mod book;
 mod chart;
 mod color;
 mod completion;
@@ -29,7 +30,6 @@ mod markdown_view;
 #[cfg(unix)]
 mod modes;
 mod output;
-mod quick_start;
 mod reference;
 #[cfg(unix)]
 mod replay;

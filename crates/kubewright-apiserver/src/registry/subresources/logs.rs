@@ -165,7 +165,7 @@ fn parse_time(text: &str) -> Result<i64, ApiError> {
 }
 
 /// The requested container, or the only one.
-fn container(pod: &Value, asked: &str) -> Result<String, ApiError> {
+pub(super) fn container(pod: &Value, asked: &str) -> Result<String, ApiError> {
     let names = |field: &str| -> Vec<&str> {
         pod.list_at(field).iter().map(|container| container.str_at("name")).collect()
     };

@@ -1,11 +1,14 @@
 //! The example on an embedded and on an existing cluster.
 
 use std::path::Path;
+use std::process::Command;
+use std::time::{Duration, Instant};
 
 use super::running::{Dev, kubectl};
+use crate::book::{commands, page};
 use crate::kubectl::process::Process;
 use crate::manifests::Project;
-use crate::run::command;
+use crate::run::{command, run};
 
 #[test]
 fn the_example_becomes_available_on_both_clusters() {
@@ -34,7 +37,7 @@ fn the_example_becomes_available_on_both_clusters() {
     existing.says("page http://127.0.0.1:");
     existing.says("sample MarkdownView default/markdownview-v2-sample: Available");
     pods_run(&kubeconfig);
-    rules_are_enforced(&project, &kubeconfig);
+    the_tutorial_works(&project, &kubeconfig);
     let ended = existing.end("INT");
     assert_eq!(ended.status, Some(0), "{}{}", ended.stdout, ended.stderr);
     let first = ended.stdout.lines().next().unwrap_or_default();
@@ -49,30 +52,41 @@ fn the_example_becomes_available_on_both_clusters() {
     kubectl(&kubeconfig, "get markdownviews.v2.view.example.com");
 }
 
-/// A bad object is refused with all its errors, and each version shows an object that was written in the other.
+/// Runs the tutorial's commands for kubectl, which print what its pages show: a bad object is refused with all its
+/// errors, and each version shows an object that was written in the other.
 #[track_caller]
-fn rules_are_enforced(project: &Project, kubeconfig: &Path) {
-    let bad = project.path("bad.yaml");
-    let text = "apiVersion: view.example.com/v1\nkind: MarkdownView\nmetadata: {name: bad}\n\
-                spec: {replicas: 10, markdowns: {page1.md: text}}\n";
-    std::fs::write(&bad, text).expect("the folder can be written");
-    let refused = crate::run::run(
-        crate::run::kubectl().arg("--kubeconfig").arg(kubeconfig).args(["apply", "-f"]).arg(&bad),
-    );
-    assert_eq!(refused.status, 1, "{}{}", refused.stdout, refused.stderr);
-    for error in [
-        "spec.replicas: Invalid value: 10: must be between 1 and 5",
-        "spec.markdowns: Required value: SUMMARY.md",
-    ] {
-        assert!(refused.stderr.contains(error), "{}", refused.stderr);
+fn the_tutorial_works(project: &Project, kubeconfig: &Path) {
+    let mut ran = 0;
+    for name in ["dev", "reconcile", "status", "watches", "webhooks", "versions"] {
+        for shown in commands(&page(&format!("tutorial/{name}.md"))) {
+            if !shown.line.starts_with("kubectl ") && !shown.line.starts_with("cat ") {
+                continue;
+            }
+            // A command may run before the operator has reacted to the previous one.
+            let deadline = Instant::now() + Duration::from_secs(30);
+            loop {
+                let mut shell = shell(project, kubeconfig);
+                let result = run(shell.args(["-c", &shown.line]));
+                let printed = result.stdout.clone() + &result.stderr;
+                let is_as_shown =
+                    if shown.output.is_empty() { result.status == 0 } else { shown.matches(&printed) };
+                if is_as_shown {
+                    break;
+                }
+                assert!(Instant::now() < deadline, "docs/tutorial/{name}.md: {}: {result}", shown.line);
+            }
+            ran += 1;
+        }
     }
-    let get = |version: &str, name: &str, path: &str| {
-        let line = format!("get markdownviews.{version}.view.example.com {name} -o jsonpath={path}");
-        kubectl(kubeconfig, &line)
-    };
-    let image = "peaceiris/mdbook:latest";
-    assert_eq!(get("v2", "markdownview-sample", "{.spec.viewer.image}"), image);
-    assert_eq!(get("v1", "markdownview-v2-sample", "{.spec.viewerImage}"), image);
+    assert!(ran > 25, "{ran} commands");
+}
+
+/// A shell in the project, with only the configuration of the cluster.
+fn shell(project: &Project, kubeconfig: &Path) -> Command {
+    let mut shell = Command::new("sh");
+    shell.env_clear().envs(std::env::var_os("PATH").map(|path| ("PATH", path)));
+    shell.env("HOME", project.path("")).env("KUBECONFIG", kubeconfig).current_dir(project.path(""));
+    shell
 }
 
 #[track_caller]

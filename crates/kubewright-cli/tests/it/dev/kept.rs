@@ -1,5 +1,7 @@
 //! State between runs, and failing operators.
 
+use std::net::TcpListener;
+
 use super::project;
 use super::running::{Dev, line};
 use crate::run::run;
@@ -19,7 +21,8 @@ fn the_cluster_is_kept_and_locked_and_crashes_are_reported() {
 
     // The second run keeps the first one's cluster, and does not apply the samples.
     let mut second = Dev::start(&path, NAME, "");
-    second.says("kept from the last run");
+    let cluster = second.says("kept from the last run");
+    let page = second.says("page http://127.0.0.1:");
     second.says("ready the operator runs");
     second.kubectl("get pages/page-sample");
     second.kubectl("create namespace kept");
@@ -32,10 +35,15 @@ fn the_cluster_is_kept_and_locked_and_crashes_are_reported() {
     let ended = second.end("TERM");
     assert_eq!(ended.status, Some(0), "{}{}", ended.stdout, ended.stderr);
     assert!(!ended.stdout.contains("samples "), "{}", ended.stdout);
+    assert!(ended.stdout.contains("stopped the cluster is kept in "), "{}", ended.stdout);
     assert_eq!(second.operators(), Vec::<String>::new());
 
     // A failing operator is restarted repeatedly, with the reason.
     let mut third = Dev::start(&path, NAME, "--operator-arg=--nonsense");
+    // The addresses stay the same.
+    let address = |line: &str| line.split_whitespace().find(|word| word.contains("://")).map(str::to_owned);
+    assert_eq!(address(&third.says("kept from the last run")), address(&cluster));
+    assert_eq!(address(&third.says("page http://127.0.0.1:")), address(&page));
     third.says("the operator exited (exit status: 2)");
     let told = third.says("2 times; restarting in 2.0 s");
     assert!(told.contains(": error: unexpected argument '--nonsense' found"), "{told}");
@@ -46,6 +54,18 @@ fn the_cluster_is_kept_and_locked_and_crashes_are_reported() {
     assert_eq!((failed.status, failed.stdout.contains("ready the operator runs")), (1, false), "{failed}");
     assert!(failed.stderr.contains("error: samples not ready 5.0 s after the build\n"), "{failed}");
     assert!(failed.stderr.contains("the operator exited (exit status: 2)"), "{failed}");
+
+    // A taken port is an error before the old cluster is removed.
+    let taken = TcpListener::bind("127.0.0.1:0").expect("a port is free");
+    let port = taken.local_addr().expect("it has an address").port();
+    for flag in ["port", "page-port"] {
+        let failed = run(&mut line(&path, &format!("--fresh --{flag} {port}")));
+        assert!(failed.stderr.contains(&format!("hint: choose another --{flag}, ")), "{failed}");
+    }
+    let mut kept = Dev::start(&path, NAME, "");
+    kept.says("ready the operator runs");
+    kept.kubectl("get namespaces kept");
+    assert_eq!(kept.end("INT").status, Some(0));
 
     // A fresh cluster has none of the old objects.
     let mut fresh = Dev::start(&path, NAME, "--fresh --samples=false");

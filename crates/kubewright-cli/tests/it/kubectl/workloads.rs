@@ -283,3 +283,27 @@ kind: Pod
 metadata: {name: slow, annotations: {kubewright.dev/start-delay: 10m}}
 spec: {containers: [{name: web, image: 'web:1'}]}
 ";
+
+/// Containers are simulated: commands that need a process fail with the reason.
+#[test]
+fn commands_that_need_a_process_say_that_pods_are_simulated() {
+    let cluster = Cluster::with_nodes(1);
+    cluster.kubectl("run web --image=web:1 --port=80").result();
+    cluster.kubectl("wait --for=condition=Ready pod/web --timeout=50s").output();
+    let why =
+        "is not supported: the containers of this Pod are simulated and run no process; use a real cluster";
+    for (line, subresource) in [
+        ("exec web -- date", "exec"),
+        ("attach web", "attach"),
+        ("port-forward pod/web :80", "portforward"),
+        ("cp web:/etc/hosts hosts", "exec"),
+    ] {
+        let failure = cluster.kubectl(line).failure();
+        assert!(failure.contains(&format!("{subresource} {why}")), "kubectl {line}: {failure}");
+    }
+    let failure = cluster.kubectl("exec web -c sidecar -- date").failure();
+    assert!(failure.contains("container sidecar is not valid for pod web"), "{failure}");
+    cluster.create("{apiVersion: v1, kind: Pod, metadata: {name: idle}, spec: {nodeSelector: {no: node}, containers: [{name: idle, image: idle}]}}");
+    let failure = cluster.kubectl("exec idle -- date").failure();
+    assert!(failure.contains("pod idle does not have a host assigned"), "{failure}");
+}

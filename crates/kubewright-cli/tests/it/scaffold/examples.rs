@@ -50,7 +50,10 @@ const OWN: &[&str] = &[
 ];
 /// Lines of the Makefile that differ in a workspace: the program is built from it, and images need all of it.
 const CHANGED: &[(&str, &str)] = &[
-    ("KUBEWRIGHT ?= kubewright\n", "KUBEWRIGHT ?= $(CARGO) run --quiet --package kubewright-cli --\n"),
+    (
+        "KUBEWRIGHT ?= kubewright\n",
+        "KUBEWRIGHT ?= $(CARGO) run --quiet --manifest-path ../../Cargo.toml --bin kubewright --\n",
+    ),
     ("build -t $(IMG) .,", "build -f Dockerfile -t $(IMG) ../..,"),
     ("--tag $(IMG) .,", "--tag $(IMG) -f Dockerfile ../..,"),
 ];
