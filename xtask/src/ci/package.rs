@@ -5,6 +5,7 @@
 //! compiled with their own features only.
 
 use std::collections::BTreeSet;
+use std::fmt::Write as _;
 use std::path::{Component, Path, PathBuf};
 use std::process::Command;
 
@@ -79,7 +80,8 @@ fn install(packages: &Path, crates: &[&Crate], mut cargo: Command) -> Result<()>
         let archive = packages.join(format!("{}.crate", unpacked(package)));
         let mut tar = Command::new("tar");
         output(tar.arg("-xzf").arg(archive).arg("-C").arg(&folder))?;
-        patches += &format!("{} = {{ path = \"{}\" }}\n", package.name, unpacked(package));
+        writeln!(patches, "{} = {{ path = \"{}\" }}", package.name, unpacked(package))
+            .context("format the patches")?;
     }
     let cli = crates.iter().find(|it| it.name == "kubewright-cli").context("no kubewright-cli")?;
     // The profile of this workspace, so that dependencies are not compiled again.

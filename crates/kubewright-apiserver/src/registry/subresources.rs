@@ -17,7 +17,7 @@ use kubewright_apimachinery::status::{ApiError, Qualified};
 use kubewright_apimachinery::{time, types};
 use serde_json::{Value, json};
 
-use crate::admission::{Attributes, Cluster, Notes, Operation, OperationOptions};
+use crate::admission::{Attributes, Cluster, Notes, Operation};
 use crate::encoding::body::Body;
 use crate::encoding::negotiate::negotiate_without_tables;
 use crate::encoding::request_body;

@@ -45,7 +45,7 @@ impl Ports {
         let mut text = String::new();
         for (name, opened) in [("api", api), ("page", page)] {
             if let Some(port) = opened.or_else(|| kept(&last, name)) {
-                text += &format!("{name} {port}\n");
+                text.extend([name, " ", &port.to_string(), "\n"]);
             }
         }
         if text == last {

@@ -52,7 +52,9 @@ pub(crate) fn commands(page: &str) -> Vec<Shown> {
                     found.push(Shown { line, output: Vec::new() });
                 }
                 None => {
-                    found[first..].last_mut().into_iter().for_each(|shown| shown.output.push(line.to_owned()))
+                    if let Some(shown) = found[first..].last_mut() {
+                        shown.output.push(line.to_owned());
+                    }
                 }
             }
         }
