@@ -9,12 +9,15 @@
 pub mod admission;
 mod area;
 pub mod convert;
+pub mod cron;
 pub mod defaults;
 pub mod facts;
 pub mod openapi;
 pub mod protobuf;
 pub mod quota;
+pub mod reset_fields;
 pub mod selectable;
 pub mod strategy;
 pub mod table;
+mod time_zone;
 pub mod validation;

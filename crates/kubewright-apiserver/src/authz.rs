@@ -16,6 +16,7 @@ use kubewright_apimachinery::status::{ApiError, Qualified};
 
 use crate::authn::User;
 use crate::storage::Store;
+pub(crate) use escalation::Grant;
 use rbac::Rbac;
 pub(crate) use rbac_index::Kind;
 use rbac_index::RbacIndex;

@@ -128,10 +128,13 @@ async fn create_due_job(
             }
         },
     };
-    let Some(schedule) = Schedule::parse(&spec.schedule, zone.clone()) else {
-        let note = format_args!("unparseable schedule: {:?}", spec.schedule);
-        cx.events().warning(cron, "UnparseableSchedule").action("Scheduling").note(note);
-        return Ok(Outcome::done());
+    let schedule = match Schedule::parse(&spec.schedule, zone.clone()) {
+        Ok(schedule) => schedule,
+        Err(error) => {
+            let note = format_args!("unparseable schedule: {:?}: {error}", spec.schedule);
+            cx.events().warning(cron, "UnparseableSchedule").action("Scheduling").note(note);
+            return Ok(Outcome::done());
+        }
     };
     let now = cx.now();
     let next = schedule.after(now).and_then(|next| until(next, Duration::ZERO, now));

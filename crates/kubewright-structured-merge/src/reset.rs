@@ -21,32 +21,32 @@ enum Filter {
     /// These fields and their children.
     These(Set),
     /// All fields except these and their children.
-    AllBut(&'static [&'static [Pattern]]),
+    AllBut(Vec<Vec<Pattern>>),
 }
 
 impl Reset {
-    /// For an endpoint of a built-in kind. `subresource` is empty for the main endpoint.
-    pub fn of_kind(group: &str, kind: &str, subresource: &str) -> Self {
-        let filter = match (group, kind, subresource) {
-            ("", "Pod", "ephemeralcontainers") => Filter::AllBut(EPHEMERAL_CONTAINERS),
-            ("", "Pod", "resize") => Filter::AllBut(RESIZE),
-            _ => match paths(group, kind, subresource) {
-                [] => Filter::Nothing,
-                paths => Filter::These(Set::of_fields(paths)),
-            },
-        };
+    /// Ignores these fields and their children.
+    pub fn fields(paths: &[&[&str]]) -> Self {
+        let filter = if paths.is_empty() { Filter::Nothing } else { Filter::These(Set::of_fields(paths)) };
         Self { filter, only: None }
     }
 
-    /// For the main endpoint of a custom resource. With a status subresource it ignores the status.
-    pub fn of_custom(api_version: &str, has_status: bool) -> Self {
-        let filter = if has_status { Filter::These(Set::of_fields(STATUS)) } else { Filter::Nothing };
-        Self { filter, only: Some(api_version.to_owned()) }
+    /// Ignores all fields except these and their children. [`Reset::ANY`] matches any item of a list.
+    pub fn all_but(paths: &[&[&'static str]]) -> Self {
+        let pattern =
+            |name: &&'static str| if *name == Self::ANY { Pattern::Any } else { Pattern::Field(name) };
+        let patterns = paths.iter().map(|path| path.iter().map(pattern).collect()).collect();
+        Self { filter: Filter::AllBut(patterns), only: None }
     }
 
-    /// For the status endpoint of a custom resource.
-    pub fn of_custom_status() -> Self {
-        Self { filter: Filter::These(Set::of_fields(METADATA_AND_SPEC)), only: None }
+    /// Matches any item of a list in [`Reset::all_but`].
+    pub const ANY: &str = "*";
+
+    /// Applies to objects of this API version only.
+    #[must_use]
+    pub fn only_in(mut self, api_version: &str) -> Self {
+        self.only = Some(api_version.to_owned());
+        self
     }
 
     pub(crate) fn filter(&self, api_version: &str, set: &mut Set) {
@@ -58,7 +58,9 @@ impl Reset {
             Filter::These(these) => {
                 set.subtract_recursively(these);
             }
-            Filter::AllBut(patterns) => set.keep_matching(patterns),
+            Filter::AllBut(patterns) => {
+                set.keep_matching(&patterns.iter().map(Vec::as_slice).collect::<Vec<_>>());
+            }
         }
     }
 
@@ -67,83 +69,4 @@ impl Reset {
             self.filter(api_version, set);
         }
     }
-}
-
-type Paths = &'static [&'static [&'static str]];
-
-const STATUS: Paths = &[&["status"]];
-const SPEC: Paths = &[&["spec"]];
-const METADATA_AND_SPEC: Paths = &[&["metadata"], &["spec"]];
-
-const EPHEMERAL_CONTAINERS: &[&[Pattern]] =
-    &[&[Pattern::Field("spec"), Pattern::Field("ephemeralContainers")]];
-
-const RESIZE: &[&[Pattern]] = &[
-    &[Pattern::Field("spec"), Pattern::Field("containers"), Pattern::Any, Pattern::Field("resources")],
-    &[Pattern::Field("spec"), Pattern::Field("containers"), Pattern::Any, Pattern::Field("resizePolicy")],
-];
-
-fn paths(group: &str, kind: &str, subresource: &str) -> Paths {
-    match (group, kind, subresource) {
-        ("apps", "Deployment", "status") => &[&["spec"], &["metadata", "labels"]],
-        ("", "Pod", "status") => {
-            &[&["spec"], &["metadata", "deletionTimestamp"], &["metadata", "ownerReferences"]]
-        }
-        ("certificates.k8s.io", "CertificateSigningRequest", "") => &[&["spec"], &["status"]],
-        ("certificates.k8s.io", "CertificateSigningRequest", "status") => {
-            &[&["spec"], &["status", "conditions"]]
-        }
-        ("certificates.k8s.io", "CertificateSigningRequest", "approval") => {
-            &[&["spec"], &["status", "certificate"]]
-        }
-        // Upstream misspells the group here, so it ignores nothing.
-        ("networking.k8s.io", "ServiceCIDR", _) => &[],
-        (
-            "storage.k8s.io"
-            | "flowcontrol.apiserver.k8s.io"
-            | "internal.apiserver.k8s.io"
-            | "admissionregistration.k8s.io"
-            | "apiregistration.k8s.io"
-            | "resource.k8s.io"
-            | "storagemigration.k8s.io",
-            _,
-            "status",
-        ) => METADATA_AND_SPEC,
-        (_, _, "status") => SPEC,
-        ("", "Namespace", "finalize") => STATUS,
-        (_, _, "") if has_status(group, kind) => STATUS,
-        _ => &[],
-    }
-}
-
-/// Whether the kind has a status subresource.
-fn has_status(group: &str, kind: &str) -> bool {
-    let kinds: &[&str] = match group {
-        "" => &[
-            "Namespace",
-            "Node",
-            "PersistentVolume",
-            "PersistentVolumeClaim",
-            "Pod",
-            "ReplicationController",
-            "ResourceQuota",
-            "Service",
-        ],
-        "apps" => &["DaemonSet", "Deployment", "ReplicaSet", "StatefulSet"],
-        "autoscaling" => &["HorizontalPodAutoscaler"],
-        "batch" => &["CronJob", "Job"],
-        "certificates.k8s.io" => &["CertificateSigningRequest", "PodCertificateRequest"],
-        "networking.k8s.io" => &["Ingress"],
-        "policy" => &["PodDisruptionBudget"],
-        "storage.k8s.io" => &["VolumeAttachment"],
-        "flowcontrol.apiserver.k8s.io" => &["FlowSchema", "PriorityLevelConfiguration"],
-        "internal.apiserver.k8s.io" => &["StorageVersion"],
-        "admissionregistration.k8s.io" => &["ValidatingAdmissionPolicy"],
-        "apiregistration.k8s.io" => &["APIService"],
-        "apiextensions.k8s.io" => &["CustomResourceDefinition"],
-        "resource.k8s.io" => &["ResourceClaim"],
-        "storagemigration.k8s.io" => &["StorageVersionMigration"],
-        _ => &[],
-    };
-    kinds.contains(&kind)
 }

@@ -385,12 +385,12 @@ fn scaling_owns_the_replicas_field() {
 #[test]
 fn an_endpoint_owns_only_the_fields_it_can_change() {
     let kind = Kind {
-        reset: Reset::of_kind("apps", "Deployment", ""),
+        reset: Reset::fields(&[&["status"]]),
         ..Kind::built_in("apps.v1.Deployment", "apps/v1", "Deployment")
     };
     let live = kind.apply(None, "m", &json!({"spec": {"replicas": 1}, "status": {"replicas": 3}})).unwrap();
     assert_eq!(owned(&live, "m"), json!({"f:spec": {"f:replicas": {}}}));
-    let kind = Kind { reset: Reset::of_kind("apps", "Deployment", "status"), ..kind };
+    let kind = Kind { reset: Reset::fields(&[&["spec"], &["metadata", "labels"]]), ..kind };
     let live = kind.apply(None, "m", &json!({"spec": {"replicas": 1}, "status": {"replicas": 3}})).unwrap();
     assert_eq!(owned(&live, "m"), json!({"f:status": {"f:replicas": {}}}));
 }

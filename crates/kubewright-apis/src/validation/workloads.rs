@@ -15,11 +15,9 @@ mod job_status;
 mod printed;
 mod replica_set;
 mod replication_controller;
-mod schedule;
 mod stateful_set;
 #[cfg(test)]
 mod tests;
-mod time_zone;
 
 use serde_json::Value;
 

@@ -10,46 +10,45 @@ use serde_json::Value;
 
 use super::rbac_index::{RoleRef, Unresolved, describe_all};
 use super::rule::{self, Rule};
-use super::{Action, ActionOn};
+use super::{Action, ActionOn, Authz};
 use crate::authn::{MASTERS, User};
 use crate::registry::resource::Resource;
-use crate::registry::write::WriteRequest;
-use crate::server::Inner;
 
 const GROUP: &str = "rbac.authorization.k8s.io";
 
-impl Inner {
+/// A write of an object.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Grant<'a> {
+    pub(crate) user: &'a User,
+    pub(crate) resource: &'a Resource,
+    pub(crate) namespace: &'a str,
+    /// The name in the request.
+    pub(crate) name: &'a str,
+    pub(crate) old: Option<&'a Value>,
+    pub(crate) new: &'a Value,
+}
+
+impl Authz {
     /// Checks an RBAC object before it is written, after mutating admission. Other kinds always pass.
-    pub(crate) fn check_escalation(
-        &self,
-        write: &WriteRequest<'_>,
-        old: Option<&Value>,
-        new: &Value,
-    ) -> Result<(), ApiError> {
-        if write.served.group() != GROUP || write.user.is_in(MASTERS) {
+    pub(crate) fn check_escalation(&self, grant: Grant<'_>) -> Result<(), ApiError> {
+        if grant.resource.group() != GROUP || grant.user.is_in(MASTERS) {
             return Ok(());
         }
-        self.check_grant(write, old, new)
+        self.check_grant(grant)
     }
 
-    fn check_grant(
-        &self,
-        write: &WriteRequest<'_>,
-        old: Option<&Value>,
-        new: &Value,
-    ) -> Result<(), ApiError> {
-        let WriteRequest { served, namespace, user, .. } = *write;
+    fn check_grant(&self, grant: Grant<'_>) -> Result<(), ApiError> {
+        let Grant { user, resource: served, namespace, name, old, new } = grant;
         let refuse = |why: &str| {
             let what = Qualified { group: GROUP, name: served.plural() };
             ApiError::forbidden(what, new.str_at("metadata.name"), why)
         };
         let may = |verb: &str, group: &str, resource: &str, name: &str| {
-            self.authz
-                .allows(user, Action { verb, on: ActionOn::Resource { group, resource, namespace, name } })
+            self.allows(user, Action { verb, on: ActionOn::Resource { group, resource, namespace, name } })
         };
         match served.kind() {
             "Role" | "ClusterRole" => {
-                if may("escalate", GROUP, served.plural(), write.name)
+                if may("escalate", GROUP, served.plural(), name)
                     || old.is_some_and(|old| only_collects_garbage(served, old, new))
                 {
                     return Ok(());
@@ -77,9 +76,8 @@ impl Inner {
                 {
                     return Ok(());
                 }
-                let wanted = self
-                    .authz
-                    .with_rbac(|index| index.role(&role).map(|role| Box::<[Rule]>::from(role.rules())));
+                let wanted =
+                    self.with_rbac(|index| index.role(&role).map(|role| Box::<[Rule]>::from(role.rules())));
                 let wanted = wanted.map_err(|error| match error {
                     // Upstream names the resource being written here, not the missing role.
                     Unresolved::Missing(role) => {
@@ -102,7 +100,7 @@ impl Inner {
         namespace: &str,
         wanted: &[Rule],
     ) -> Result<(), String> {
-        self.authz.with_rbac(|index| {
+        self.with_rbac(|index| {
             let held = index.held(user, namespace);
             let Some(missing) = rule::missing(&held.rules, wanted) else { return Ok(()) };
             let errors = describe_all(&held.unresolved, Some(served.plural()));

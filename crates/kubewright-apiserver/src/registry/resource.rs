@@ -53,6 +53,40 @@ pub(crate) struct Subresource {
     pub(crate) group_version: Option<(Text, Text)>,
     pub(crate) kind: Text,
     pub(crate) verbs: Vec<&'static str>,
+    pub(crate) handler: SubresourceHandler,
+}
+
+/// How the requests of a subresource are answered.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum SubresourceHandler {
+    /// Reads and writes the object. The strategy decides which fields change.
+    Object,
+    /// Reads and writes the replicas of the object as a Scale.
+    Scale,
+    Binding,
+    Eviction,
+    Token,
+    Log,
+    /// Connects to a process: `exec`, `attach`, `portforward`, `proxy`.
+    Connect,
+}
+
+impl SubresourceHandler {
+    /// The handler of a built-in kind's subresource.
+    fn of(group: &str, kind: &str, name: &str) -> Self {
+        match (group, kind, name) {
+            ("apps", "Deployment" | "ReplicaSet" | "StatefulSet", "scale")
+            | ("", "ReplicationController", "scale") => Self::Scale,
+            ("", "Pod", "binding") => Self::Binding,
+            ("", "Pod", "eviction") => Self::Eviction,
+            ("", "Pod", "log") => Self::Log,
+            ("", "Pod", "attach" | "exec" | "portforward" | "proxy") | ("", "Node" | "Service", "proxy") => {
+                Self::Connect
+            }
+            ("", "ServiceAccount", "token") => Self::Token,
+            _ => Self::Object,
+        }
+    }
 }
 
 impl Resource {
@@ -161,6 +195,7 @@ impl Resource {
             group_version: sub.group.zip(sub.version).map(|(group, version)| (group.into(), version.into())),
             kind: sub.kind.into(),
             verbs: sub.verbs.to_vec(),
+            handler: SubresourceHandler::of(facts.group, facts.kind, sub.name),
         };
         let gvk = Gvk { group: facts.group, version: facts.version, kind: facts.kind };
         let rules = BuiltInKind::new(gvk, facts.plural, facts.namespaced(), ty, stored);
@@ -194,19 +229,25 @@ impl Resource {
         let storage: Arc<str> = format!("{}/{}", definition.group, names.plural).into();
         let served = definition.served_versions().map(|version| {
             let kind = Text::from(names.kind.clone());
-            let subresource = |name: &'static str, kind: Text, group_version| Subresource {
+            let subresource = |name: &'static str, kind: Text, group_version, handler| Subresource {
                 name: name.into(),
                 group_version,
                 kind,
                 verbs: vec!["get", "patch", "update"],
+                handler,
             };
             let mut subresources = Vec::new();
             if version.status {
-                subresources.push(subresource("status", kind.clone(), None));
+                subresources.push(subresource("status", kind.clone(), None, SubresourceHandler::Object));
             }
             if version.scale.is_some() {
                 let autoscaling = Some(("autoscaling".into(), "v1".into()));
-                subresources.push(subresource("scale", "Scale".into(), autoscaling));
+                subresources.push(subresource(
+                    "scale",
+                    "Scale".into(),
+                    autoscaling,
+                    SubresourceHandler::Scale,
+                ));
             }
             Self {
                 group: definition.group.clone().into(),

@@ -23,7 +23,7 @@ use crate::encoding::negotiate::negotiate_without_tables;
 use crate::encoding::request_body;
 use crate::encoding::response;
 use crate::fieldmanager::FieldManager;
-use crate::registry::resource::Resource;
+use crate::registry::resource::{Resource, SubresourceHandler};
 use crate::registry::strategy::{BuiltIn, Strategy as _};
 use crate::registry::write::WriteRequest;
 use crate::registry::write::change::{Candidate, Change, precondition_failed};
@@ -55,20 +55,28 @@ impl Inner {
         }
         let namespace = if served.namespaced() { path.namespace.as_str() } else { "" };
         let name = path.name.as_str();
-        match (&*sub.name, &request.method) {
-            ("scale", &Method::GET) => self.get_scale(request, served, namespace, name).await,
-            ("scale", _) => self.write_scale(request, served, namespace, name, body).await,
-            ("binding", _) => self.bind(request, namespace, Some(name), body).await,
-            ("eviction", _) => self.evict(request, served, namespace, name, body).await,
-            ("token", _) => self.token(request, served, namespace, name, body).await,
-            ("log", _) => self.logs(request, served, namespace, name),
-            ("exec" | "attach" | "portforward" | "proxy", _) => {
+        match (sub.handler, &request.method) {
+            (SubresourceHandler::Scale, &Method::GET) => {
+                self.get_scale(request, served, namespace, name).await
+            }
+            (SubresourceHandler::Scale, _) => self.write_scale(request, served, namespace, name, body).await,
+            (SubresourceHandler::Binding, _) => self.bind(request, namespace, Some(name), body).await,
+            (SubresourceHandler::Eviction, _) => self.evict(request, served, namespace, name, body).await,
+            (SubresourceHandler::Token, _) => self.token(request, served, namespace, name, body).await,
+            (SubresourceHandler::Log, _) => self.logs(request, served, namespace, name),
+            (SubresourceHandler::Connect, _) => {
                 self.connect(request, served, namespace, name, &sub.name, &sub.kind).await
             }
-            (_, &Method::GET | &Method::HEAD) => self.get(request, served, namespace, name).await,
-            (_, &Method::PUT) => self.update(request, served, namespace, name, &sub.name, body).await,
-            (_, &Method::PATCH) => self.patch(request, served, namespace, name, &sub.name, body).await,
-            _ => Err(ApiError::method_not_allowed()),
+            (SubresourceHandler::Object, &Method::GET | &Method::HEAD) => {
+                self.get(request, served, namespace, name).await
+            }
+            (SubresourceHandler::Object, &Method::PUT) => {
+                self.update(request, served, namespace, name, &sub.name, body).await
+            }
+            (SubresourceHandler::Object, &Method::PATCH) => {
+                self.patch(request, served, namespace, name, &sub.name, body).await
+            }
+            (SubresourceHandler::Object, _) => Err(ApiError::method_not_allowed()),
         }
     }
 

@@ -210,7 +210,7 @@ impl Inner {
         self.admission.admit(&cluster, &mut attributes, notes).await?;
         let mut object = attributes.object;
         notes.warnings.extend(dedup_owners(&mut object, metadata::AFTER_ADMISSION));
-        self.check_escalation(write, None, &object)?;
+        self.authz.check_escalation(write.grant(None, &object))?;
         let generate =
             object.str_at("metadata.name").is_empty() && !object.str_at("metadata.generateName").is_empty();
         for attempt in 1.. {
@@ -325,7 +325,7 @@ impl Inner {
         };
         notes.warnings.extend(dedup_owners(&mut new, metadata::AFTER_ADMISSION));
         let mut new = change.complete(write, &old, new)?;
-        self.check_escalation(write, Some(&old), &new)?;
+        self.authz.check_escalation(write.grant(Some(&old), &new))?;
         stages::check_version_of_update(write, change.replaces(), &old, &mut new)?;
         let reserved = self.prepare_update(write, &mut new, &old, &mut notes.warnings)?;
         apply::keep_times(&old, &mut new);

@@ -2,8 +2,9 @@
 
 use serde_json::Value;
 
-use super::{job, nonnegative, schedule, time_zone};
+use super::{job, nonnegative};
 use crate::validation::label_selector;
+use crate::{cron, time_zone};
 use kubewright_apimachinery::field::{ErrorList, FieldError, Path};
 use kubewright_apimachinery::object::Fields as _;
 
@@ -52,7 +53,7 @@ fn format(spec: &Value, old: Option<&Value>, path: &Path) -> ErrorList {
         return vec![FieldError::required(path, "")];
     }
     let mut errors = ErrorList::new();
-    if let Err(error) = schedule::parse(text) {
+    if let Err(error) = cron::parse(text) {
         errors.push(FieldError::invalid(path, text, error));
     }
     if text.contains("TZ") {

@@ -10,6 +10,7 @@ use kubewright_apimachinery::patch::strategic::{apply_strategic_merge_patch, con
 use kubewright_apimachinery::status::{ApiError, Qualified};
 use kubewright_apimachinery::{decode, types};
 use kubewright_apis::facts::TypeRef;
+use kubewright_apis::reset_fields::ResetFields;
 use kubewright_apis::{convert, defaults, selectable, strategy, table, validation};
 use kubewright_structured_merge::{self as apply, ConvertError, Reset, Versions};
 use serde_json::Value;
@@ -196,7 +197,10 @@ impl Strategy for BuiltIn {
     }
 
     fn reset_fields(&self, subresource: &str) -> Reset {
-        Reset::of_kind(self.gvk.group, self.gvk.kind, subresource)
+        match ResetFields::of(self.gvk.group, self.gvk.kind, subresource) {
+            ResetFields::These(paths) => Reset::fields(paths),
+            ResetFields::AllBut(paths) => Reset::all_but(paths),
+        }
     }
 
     fn versions(&self) -> &dyn Versions {

@@ -167,10 +167,11 @@ impl Strategy for CustomResource {
 
     fn reset_fields(&self, subresource: &str) -> Reset {
         if subresource == "status" {
-            Reset::of_custom_status()
+            Reset::fields(&[&["metadata"], &["spec"]])
         } else {
             let has_status = self.rules().is_some_and(|rules| rules.status);
-            Reset::of_custom(&self.gvk().api_version(), has_status)
+            let ignored: &[&[&str]] = if has_status { &[&["status"]] } else { &[] };
+            Reset::fields(ignored).only_in(&self.gvk().api_version())
         }
     }
 

@@ -101,7 +101,7 @@ impl Inner {
             subresource: "token",
             time: &time::format_rfc3339(self.clock.now()),
             versions: &OneVersion { api_version: &api_version, schema: Schema::built_in(ty.get()) },
-            reset: &Reset::of_kind(TOKEN_REQUEST.group, TOKEN_REQUEST.kind, "token"),
+            reset: &Reset::default(),
             owners: Owners::Packed,
         };
         apply::update(None, asked, &write);

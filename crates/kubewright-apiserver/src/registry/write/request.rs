@@ -6,6 +6,7 @@ use serde_json::Value;
 
 use crate::admission::{Attributes, Operation, OperationOptions};
 use crate::authn::User;
+use crate::authz::Grant;
 use crate::fieldmanager::FieldManager;
 use crate::registry::resource::Resource;
 use crate::request::options::{FieldValidation, WriteOptions};
@@ -44,6 +45,12 @@ impl<'a> WriteRequest<'a> {
             manager: &MANAGER,
             options: &OPTIONS,
         }
+    }
+
+    /// The write as the check of privilege escalation sees it.
+    pub(crate) fn grant(&self, old: Option<&'a Value>, new: &'a Value) -> Grant<'a> {
+        let Self { user, served: resource, namespace, name, .. } = *self;
+        Grant { user, resource, namespace, name, old, new }
     }
 
     /// The namespace for authorization and admission: for a Namespace, its own name.

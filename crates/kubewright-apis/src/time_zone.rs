@@ -7,12 +7,12 @@ use std::sync::LazyLock;
 /// The sorted names of the IANA database, including links.
 static ZONES: LazyLock<Vec<&str>> = LazyLock::new(|| include_str!("time_zones.txt").lines().collect());
 
-pub(super) fn is_known(zone: &str) -> bool {
+pub(crate) fn is_known(zone: &str) -> bool {
     ZONES.binary_search(&zone).is_ok()
 }
 
 /// Returns the problems of a time zone name.
-pub(super) fn messages(zone: &str) -> Vec<String> {
+pub(crate) fn messages(zone: &str) -> Vec<String> {
     if zone.is_empty() {
         return vec!["timeZone must be nil or non-empty string".to_owned()];
     }
