@@ -41,7 +41,7 @@ const RECHECK: SignedDuration = SignedDuration::from_mins(5);
 pub struct Lifetimes {
     /// Of a CA: ten years.
     pub ca: SignedDuration,
-    /// Of a leaf: 90 days. At least several hours, because certificates are dated back by one.
+    /// Lifetime of a serving certificate: 90 days. Must be several hours, because certificates are backdated by one hour.
     pub leaf: SignedDuration,
 }
 

@@ -73,7 +73,7 @@ mod together {
     }
 }
 
-/// A file with the usual imports of anyhow keeps their meaning.
+/// The prelude does not shadow the usual imports of anyhow.
 mod with_anyhow {
     use anyhow::{Context, Result, bail};
     use kubewright::prelude::*;

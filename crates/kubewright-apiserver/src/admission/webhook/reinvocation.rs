@@ -10,7 +10,7 @@ use serde_json::Value;
 /// The state of one request across the two rounds.
 #[derive(Debug, Default)]
 pub(crate) struct Reinvocation {
-    /// Whether this is the second round.
+    /// Whether this is the reinvocation.
     pub(crate) again: bool,
     /// Whether a second round is required.
     needed: bool,

@@ -101,7 +101,7 @@ fn finished_pods_are_deleted_and_terminating_ones_are_waited_for() {
     assert_eq!(
         next(&rolling(0, 1), &THREE, &pods),
         ["+a"],
-        "it has ended, and only somebody's finalizer holds it"
+        "it has finished, and only a finalizer keeps it"
     );
 }
 
