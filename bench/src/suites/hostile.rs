@@ -1,8 +1,8 @@
-//! One expensive client beside another one: the latency of small reads while each expensive request runs, and the peak
-//! memory of the server.
+//! The latency of small reads of one client while another client sends an expensive request, and the peak memory of the
+//! server.
 //!
-//! Each row has its own server process. The well-behaved client reads a ConfigMap every few milliseconds, alternately over an
-//! open connection and over a new one, so that TLS handshakes are part of the latency.
+//! Each row has its own server process. The well-behaved client reads a ConfigMap every few milliseconds, alternately
+//! over an open connection and over a new one, so that TLS handshakes are part of the latency.
 
 mod requests;
 

@@ -13,7 +13,7 @@ pub const DEFAULT_TIMEOUT_SECONDS: i32 = 5;
 /// The label of an operator's namespace in kubebuilder's layout: `control-plane: controller-manager`.
 pub const MANAGER_LABEL: (&str, &str) = ("control-plane", "controller-manager");
 
-/// The place in the operator's sources that something comes from: findings name it.
+/// The source location of a declaration, which findings report.
 #[derive(Clone, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 pub struct Item {
     /// The file, relative to the root of the workspace.

@@ -497,7 +497,9 @@ impl Environment {
             match route {
                 Some(route) => route.install(&direct, &webhooks, &manifest).await?,
                 None if !webhooks.is_empty() => {
-                    tracing::warn!("Skipping webhook installation: an existing cluster cannot reach this process");
+                    tracing::warn!(
+                        "Skipping webhook installation: an existing cluster cannot reach this process"
+                    );
                 }
                 None => {}
             }

@@ -20,9 +20,9 @@ pub(crate) mod write_tracker;
 
 use std::sync::Arc;
 
+use ::http::{Request, header};
 use bytes::Bytes;
 use futures_util::future::Either;
-use ::http::{Request, header};
 use kube::api::DynamicObject;
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};

@@ -277,7 +277,11 @@ impl Election {
             if changed {
                 tracing::debug!(lease = self.name, from = ?now, to = ?next, "Leadership state changed");
                 if matches!((&*now, &next), (Leadership::Standby { .. }, Leadership::Leading { .. })) {
-                    tracing::info!(lease = self.name, identity = self.identity, "Successfully acquired lease");
+                    tracing::info!(
+                        lease = self.name,
+                        identity = self.identity,
+                        "Successfully acquired lease"
+                    );
                 }
                 *now = next;
             }

@@ -20,7 +20,10 @@ const ALL_VERBS: &str = "create,delete,deletecollection,get,list,patch,update,wa
 pub(crate) fn derive(discovery: &Value, legacy: &Value) -> Result<String> {
     let mut text = String::from(HEADER);
     for root in ["/api", "/apis"] {
-        for group in discovery[root]["items"].as_array().with_context(|| format!("discovery of {root} has no groups"))? {
+        for group in discovery[root]["items"]
+            .as_array()
+            .with_context(|| format!("discovery of {root} has no groups"))?
+        {
             let name = group["metadata"]["name"].as_str().unwrap_or_default();
             for version in group["versions"].as_array().into_iter().flatten() {
                 let group_version = format!("{name}/{}", string(&version["version"]));
@@ -115,7 +118,9 @@ pub(crate) fn columns(tables: &Value) -> Result<String> {
 /// The columns of kinds without their own, such as LimitRange. Custom resources use the same descriptions.
 pub(crate) fn standard_columns(columns: &str) -> Result<String> {
     let mut lines = columns.lines();
-    lines.find(|line| line.starts_with("api/v1/limitranges")).context("the table columns of api/v1/limitranges are missing")?;
+    lines
+        .find(|line| line.starts_with("api/v1/limitranges"))
+        .context("the table columns of api/v1/limitranges are missing")?;
     let mut text =
         String::from("# Table columns of kinds without their own columns, derived by `cargo xtask facts`.\n");
     for line in lines.take_while(|line| line.starts_with('\t')) {

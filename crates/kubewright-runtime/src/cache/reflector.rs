@@ -8,8 +8,8 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use bytes::Bytes;
 use ::http::{Request, header};
+use bytes::Bytes;
 use serde::Deserialize;
 use serde_json::value::RawValue;
 use tokio::time::Instant;
@@ -21,8 +21,8 @@ use super::informer::{Informer, Part, Scoped};
 use super::store::Removal;
 use crate::client::Error;
 use crate::error::Chain;
-use crate::query::{self, Query};
 use crate::http::{self, Lines};
+use crate::query::{self, Query};
 use crate::{Key, LabelSelector};
 
 /// The page size of a list; the same as kubectl's.

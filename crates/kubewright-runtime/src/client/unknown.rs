@@ -166,7 +166,8 @@ impl Unknown {
                 Ok(pending) => return pending,
                 Err(error) if is_final(&error) => {
                     let error = Chain(&error);
-                    let (kind, namespace, name) = (self.kind.gvk(), self.target.namespace(), self.target.name());
+                    let (kind, namespace, name) =
+                        (self.kind.gvk(), self.target.namespace(), self.target.name());
                     warn!(%kind, namespace, name, %error, "Failed to determine whether a write succeeded");
                     return Vec::new();
                 }

@@ -6,9 +6,9 @@
 
 use std::time::Duration;
 
+use ::http::{Request, header};
 use bytes::Bytes;
 use futures_util::stream::{self, BoxStream, StreamExt as _};
-use ::http::{Request, header};
 use kube::api::DynamicObject;
 use serde::Deserialize;
 use serde_json::value::RawValue;
@@ -17,8 +17,8 @@ use tracing::debug;
 
 use super::{Client, Error, Writable, selection, unreadable};
 use crate::error::Chain;
-use crate::query::Query;
 use crate::http::{self, Lines};
+use crate::query::Query;
 use crate::{Gvk, Kind, ListOptions, Object};
 
 /// The timeout that the watch requests from the server.

@@ -491,7 +491,11 @@ impl Shared {
                         Some(pause)
                     }
                     Next::Terminal => {
-                        error!(error = "the reconciler returned a terminal outcome", terminal = true, "Reconciler error");
+                        error!(
+                            error = "the reconciler returned a terminal outcome",
+                            terminal = true,
+                            "Reconciler error"
+                        );
                         self.fail(key, priority)
                     }
                 }

@@ -185,21 +185,27 @@ impl KindSource {
         watch: Watch<K>,
         map: impl Fn(&K, &Cache) -> Vec<Key> + Send + Sync + 'static,
     ) -> Self {
-        Self::new(kind, metadata_only, Role::Watched, watch, move |controller, change, informer, cache, add| {
-            // Both: keys that the object no longer refers to must be reconciled, too.
-            for entry in change.old.iter().chain(&change.new) {
-                match informer.object::<K>(entry) {
-                    Ok(object) => map(&object, cache).into_iter().for_each(&mut *add),
-                    Err(error) => tracing::warn!(
-                        controller,
-                        kind = %informer.kind().gvk(),
-                        object = %entry.key(),
-                        error = %crate::error::Chain(&error),
-                        "Failed to decode object in map function",
-                    ),
+        Self::new(
+            kind,
+            metadata_only,
+            Role::Watched,
+            watch,
+            move |controller, change, informer, cache, add| {
+                // Both: keys that the object no longer refers to must be reconciled, too.
+                for entry in change.old.iter().chain(&change.new) {
+                    match informer.object::<K>(entry) {
+                        Ok(object) => map(&object, cache).into_iter().for_each(&mut *add),
+                        Err(error) => tracing::warn!(
+                            controller,
+                            kind = %informer.kind().gvk(),
+                            object = %entry.key(),
+                            error = %crate::error::Chain(&error),
+                            "Failed to decode object in map function",
+                        ),
+                    }
                 }
-            }
-        })
+            },
+        )
     }
 
     /// Caches the kind for reads, without reconciles.

@@ -115,7 +115,10 @@ impl Subject {
     /// `namespace/name`, or the name of a cluster-scoped object.
     pub(super) fn key(&self) -> String {
         let name = self.object.name.as_deref().unwrap_or_default();
-        self.object.namespace.as_ref().map_or_else(|| name.to_owned(), |namespace| format!("{namespace}/{name}"))
+        self.object
+            .namespace
+            .as_ref()
+            .map_or_else(|| name.to_owned(), |namespace| format!("{namespace}/{name}"))
     }
 
     fn reference(&self) -> ObjectReference {

@@ -125,8 +125,10 @@ impl fmt::Debug for Guard {
 enum AskError {
     #[error("TokenReview or SubjectAccessReview timed out after {PATIENCE:?}")]
     Late,
-    #[error("TokenReview or SubjectAccessReview failed; bind the ClusterRole system:auth-delegator to the operator's service \
-         account")]
+    #[error(
+        "TokenReview or SubjectAccessReview failed; bind the ClusterRole system:auth-delegator to the operator's service \
+         account"
+    )]
     Review(#[source] kube::Error),
 }
 

@@ -51,12 +51,12 @@ impl Default for Lifetimes {
     }
 }
 
-/// When a certificate is valid.
+/// The validity period of a certificate.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Validity {
-    /// From this time on.
+    /// `notBefore`.
     pub from: Timestamp,
-    /// Until this time.
+    /// `notAfter`.
     pub until: Timestamp,
 }
 

@@ -89,7 +89,9 @@ pub enum ConversionError {
     #[error("annotation {CONVERSION_DATA} is not valid JSON; remove it to drop the fields that it keeps")]
     Annotation(#[source] serde_json::Error),
     /// The hub's fields exceed the size limit of annotations.
-    #[error("{bytes} bytes of fields do not exist in {version}; the annotation can store at most {MAX_ANNOTATION}")]
+    #[error(
+        "{bytes} bytes of fields do not exist in {version}; the annotation can store at most {MAX_ANNOTATION}"
+    )]
     TooLarge {
         /// The version that lacks the fields.
         version: String,
@@ -297,7 +299,9 @@ pub(super) fn answer(conversions: &[Conversion], body: &[u8], record: bool) -> A
             });
             Answer { body: review_of(&review.api_version, &response), review: asked, error: None, desired }
         }
-        Err(message) => Answer { review: asked, desired, ..Answer::failed(&review.api_version, &uid, message) },
+        Err(message) => {
+            Answer { review: asked, desired, ..Answer::failed(&review.api_version, &uid, message) }
+        }
     }
 }
 

@@ -229,7 +229,10 @@ async fn after_ten_seconds_the_key_runs_anyway_with_a_warning() -> Result<()> {
     let running = operator.run(is_maps).await;
     tokio::time::sleep(Duration::from_secs(9)).await;
     assert_eq!(
-        (operator.notes.len(), log.saying("Timed out waiting for the cache to observe this controller's writes").len()),
+        (
+            operator.notes.len(),
+            log.saying("Timed out waiting for the cache to observe this controller's writes").len()
+        ),
         (1, 0)
     );
     tokio::time::sleep(Duration::from_secs(2)).await;

@@ -51,7 +51,11 @@ fn the_cluster_is_kept_and_locked_and_crashes_are_reported() {
     assert_eq!(third.end("INT").status, Some(0));
 
     let failed = run(&mut line(&path, "--quiet --once --timeout 5s --operator-arg=--nonsense"));
-    assert_eq!((failed.status, failed.stdout.contains("ready the operator is running")), (1, false), "{failed}");
+    assert_eq!(
+        (failed.status, failed.stdout.contains("ready the operator is running")),
+        (1, false),
+        "{failed}"
+    );
     assert!(failed.stderr.contains("error: samples not ready 5.0 s after the build\n"), "{failed}");
     assert!(failed.stderr.contains("the operator exited (exit status: 2)"), "{failed}");
 

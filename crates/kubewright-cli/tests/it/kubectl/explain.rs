@@ -220,7 +220,8 @@ fn explain_recursive_works_for_every_kind() {
 fn explain_of_a_fresh_scaffold_reads_like_that_of_kubebuilder() {
     let crd = include_str!("../../../testdata/golden/single/config/crd/bases/sales.example.com_orders.yaml");
     let cluster = Cluster::with(crd);
-    let shown = ["order", "order.spec", "order.status"].map(|it| head(&cluster, &format!("explain {it}"), 40));
+    let shown =
+        ["order", "order.spec", "order.status"].map(|it| head(&cluster, &format!("explain {it}"), 40));
     insta::assert_snapshot!(shown.map(|it| it.trim_end().to_owned()).join("\n---\n"), @"
     GROUP:      sales.example.com
     KIND:       Order
