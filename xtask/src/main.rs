@@ -38,7 +38,7 @@ enum Chore {
     Bench(bench::BenchArgs),
     /// Run the randomized tests of the runtime for hours, on all cores
     Soak(soak::SoakArgs),
-    /// Take the pictures of the page of `kubewright dev`
+    /// Take screenshots of the `kubewright dev` page
     Screenshots(screenshots::ScreenshotsArgs),
     /// Print random comments, or all log messages or error texts, for a language review
     Prose(prose::ProseArgs),

@@ -55,7 +55,11 @@ pub fn run(args: &ProseArgs) -> Result<()> {
     let crates = crates(&root)?;
     if let Some(package) = &args.package {
         let names: Vec<_> = crates.iter().map(|(name, _)| name.as_str()).collect();
-        ensure!(names.contains(&package.as_str()), "no crate {package}; choose one of {}", names.join(", "));
+        ensure!(
+            names.contains(&package.as_str()),
+            "unknown crate {package}; choose one of {}",
+            names.join(", ")
+        );
     }
     let read = match args {
         ProseArgs { logs: true, .. } => logs,

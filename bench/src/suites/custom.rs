@@ -151,7 +151,7 @@ fn evaluation(bench: &Bench) -> Result<Row> {
     });
     let rules = RuleSet::compile(&objects::with_rule(rule));
     let object = serde_json::json!({"spec": spec});
-    ensure!(rules.validate(&object, None).errors.is_empty(), "the rule does not hold");
+    ensure!(rules.validate(&object, None).errors.is_empty(), "the CEL rule evaluated to false");
     let program = cel::Program::compile(rule).map_err(|error| anyhow::anyhow!("{error}"))?;
     let (ours, peer) = in_turn(
         bench.rounds,

@@ -1,8 +1,8 @@
-//! One expensive client beside another one: the latency of small reads while each expensive request runs, and the peak
-//! memory of the server.
+//! The latency of small reads of one client while another client sends an expensive request, and the peak memory of the
+//! server.
 //!
-//! Each row has its own server process. The innocent client reads a ConfigMap every few milliseconds, alternately over an
-//! open connection and over a new one, so that TLS handshakes are part of the latency.
+//! Each row has its own server process. The well-behaved client reads a ConfigMap every few milliseconds, alternately
+//! over an open connection and over a new one, so that TLS handshakes are part of the latency.
 
 mod requests;
 
@@ -24,9 +24,9 @@ use requests::{Attack, attacks};
 
 pub(crate) const SUITE: Suite = Suite { name: "hostile", run };
 
-/// The target for the 99th percentile of the innocent client.
+/// The target for the 99th percentile of the well-behaved client.
 const P99_MS: f64 = 50.0;
-/// Pause between two reads of the innocent client.
+/// Pause between two reads of the well-behaved client.
 const PAUSE: Duration = Duration::from_millis(5);
 /// Requests are repeated for this time, so that the percentile is of enough reads.
 const AT_LEAST: Duration = Duration::from_secs(2);
@@ -50,7 +50,7 @@ fn run(bench: &Bench) -> Result<Vec<Row>> {
     Ok(rows.into_vec())
 }
 
-/// Runs an attack and returns the latencies of the innocent client, in seconds.
+/// Runs an attack and returns the latencies of the well-behaved client, in seconds.
 async fn measure(program: &Program, attack: Attack) -> Result<Samples> {
     let hostile = program.connect().await?;
     let mut uid = String::new();
@@ -66,7 +66,7 @@ async fn measure(program: &Program, attack: Attack) -> Result<Samples> {
         loop {
             let calls = (attack.calls)(hostile.url());
             for call in calls {
-                // An expensive request may be refused. The server must stay responsive either way.
+                // An expensive request may be rejected. The server must stay responsive either way.
                 let response = hostile.send(call).await?;
                 let _ = response.into_body().collect().await;
             }

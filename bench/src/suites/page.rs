@@ -138,7 +138,7 @@ impl Dev {
             .stdout(Stdio::piped())
             .stderr(Stdio::null());
         let mut child = command.spawn().context("start `kubewright dev`")?;
-        let mut lines = BufReader::new(child.stdout.take().context("it is piped")?).lines();
+        let mut lines = BufReader::new(child.stdout.take().context("standard output is not piped")?).lines();
         let url = lines.by_ref().map_while(Result::ok).find_map(|line| {
             line.split_whitespace()
                 .last()

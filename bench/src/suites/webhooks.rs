@@ -112,7 +112,7 @@ mod tests {
             let measured = load::send(&target, &review, 2, 10).await.expect(name);
             assert_eq!(measured.latencies.len(), 10);
         }
-        // An unexpected answer stops the benchmark.
+        // An unexpected response stops the benchmark.
         let (_, mut review) = reviews().remove(0);
         review.allowed = false;
         assert!(load::send(&target, &review, 1, 1).await.is_err());

@@ -91,7 +91,7 @@ impl Fields for Value {
             if !fields.contains_key(name) {
                 fields.insert(name.to_owned(), Value::Null);
             }
-            value = fields.get_mut(name).unwrap_or_else(|| unreachable!("it was put there above"));
+            value = fields.get_mut(name).unwrap_or_else(|| unreachable!("inserted above"));
         }
         own(value)
     }
@@ -151,7 +151,7 @@ fn own(value: &mut Value) -> &mut Map<String, Value> {
     }
     match value {
         Value::Object(map) => map,
-        _ => unreachable!("it was made an object above"),
+        _ => unreachable!("set to an object above"),
     }
 }
 

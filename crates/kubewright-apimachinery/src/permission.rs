@@ -30,10 +30,10 @@ impl Permission {
     /// use kubewright_apimachinery::permission::Permission;
     ///
     /// let message = r#"pods is forbidden: User "a" cannot list resource "pods" in API group "" at the cluster scope"#;
-    /// assert_eq!(Permission::refused(message), Some(Permission::new("", "pods", "list")));
-    /// assert_eq!(Permission::refused("exceeded quota"), None);
+    /// assert_eq!(Permission::from_forbidden(message), Some(Permission::new("", "pods", "list")));
+    /// assert_eq!(Permission::from_forbidden("exceeded quota"), None);
     /// ```
-    pub fn refused(message: &str) -> Option<Self> {
+    pub fn from_forbidden(message: &str) -> Option<Self> {
         let (_, rest) = message.split_once("\" cannot ")?;
         let (verb, rest) = rest.split_once(" resource \"")?;
         let (resource, rest) = rest.split_once("\" in API group \"")?;
@@ -94,7 +94,7 @@ mod tests {
     fn a_forbidden_error_of_an_authorizer_contains_the_permission() {
         let message = "deployments.apps \"web\" is forbidden: User \"system:serviceaccount:a:b\" cannot get resource \
                        \"deployments/scale\" in API group \"apps\" in the namespace \"a\": RBAC: no role";
-        let permission = Permission::refused(message).unwrap();
+        let permission = Permission::from_forbidden(message).unwrap();
         assert_eq!(permission, Permission::new("apps", "deployments/scale", "get"));
         assert_eq!(permission.to_string(), "get deployments.apps/scale");
     }
@@ -106,7 +106,7 @@ mod tests {
             "pods \"a\" is forbidden: exceeded quota: q, requested: pods=1, used: pods=1, limited: pods=1",
             "forbidden: User \"a\" cannot get path \"/metrics\"",
         ] {
-            assert_eq!(Permission::refused(message), None, "{message}");
+            assert_eq!(Permission::from_forbidden(message), None, "{message}");
         }
     }
 

@@ -19,7 +19,7 @@ pub struct ApiError {
     pub message: String,
     /// Details about the object.
     pub details: Option<Box<Details>>,
-    /// `metadata.continue`: the token with which an expired list goes on; empty where there is none.
+    /// `metadata.continue`: the token to continue an expired list; empty if there is none.
     pub continue_token: Box<str>,
 }
 
@@ -101,7 +101,7 @@ impl ApiError {
         self
     }
 
-    /// With the token with which an expired list goes on.
+    /// With the token that continues an expired list.
     #[must_use]
     pub fn with_continue(mut self, token: &str) -> Self {
         self.continue_token = token.into();

@@ -1,4 +1,4 @@
-//! The declaration of an admission webhook: what `#[webhook]` says, and what follows from the kind of its handler.
+//! The declaration of an admission webhook: the values of `#[webhook]`, and the defaults derived from the handler's kind.
 //!
 //! Owns the defaults. The runtime serves a declared webhook, and kubewright-manifests writes its configuration.
 
@@ -13,7 +13,7 @@ pub const DEFAULT_TIMEOUT_SECONDS: i32 = 5;
 /// The label of an operator's namespace in kubebuilder's layout: `control-plane: controller-manager`.
 pub const MANAGER_LABEL: (&str, &str) = ("control-plane", "controller-manager");
 
-/// The place in the operator's sources that something comes from: findings name it.
+/// The source location of a declaration, which findings report.
 #[derive(Clone, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 pub struct Item {
     /// The file, relative to the root of the workspace.
@@ -32,7 +32,7 @@ pub struct Declaration {
     pub item: Item,
     /// Name of the webhook: a domain with at least three labels.
     pub name: String,
-    /// Whether it changes objects. A validating webhook only accepts or refuses them.
+    /// Whether it changes objects. A validating webhook only accepts or rejects them.
     pub mutating: bool,
     /// Path on the operator's webhook server; empty if `url` is set.
     pub path: String,
@@ -52,7 +52,7 @@ pub struct Declaration {
     pub match_policy: String,
     /// `none` or `noneOnDryRun`.
     pub side_effects: String,
-    /// How long the API server waits for an answer.
+    /// How long the API server waits for the response.
     pub timeout_seconds: Option<i32>,
     /// `never` or `ifNeeded`; the API server's default if empty.
     pub reinvocation_policy: String,

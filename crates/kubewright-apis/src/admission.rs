@@ -52,7 +52,7 @@ impl PolicyEnvironment {
 
     /// Creates an environment in which `object`, `oldObject` and `params` have the types of OpenAPI schemas.
     fn typed(object: (&str, &Value), params: Option<(&str, &Value)>) -> Self {
-        // The numbers keep the types apart if both are of one kind.
+        // The numbers make the type names unique if both objects have the same kind.
         let name = |kind: &str, number: u8| format!("{kind}{number}");
         let mut env = environment(params.is_some()).with_resource(
             &["object", "oldObject"],

@@ -156,7 +156,7 @@ pub fn sort_rows(gvk: Gvk<'_>, objects: &mut [&Value]) {
     }
 }
 
-/// Whether the rows of a kind have an order of their own.
+/// Whether the rows of a kind are sorted.
 pub fn sorts_rows(gvk: Gvk<'_>) -> bool {
     (gvk.group, gvk.kind) == ("flowcontrol.apiserver.k8s.io", "FlowSchema")
 }

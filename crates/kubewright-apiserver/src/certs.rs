@@ -19,7 +19,7 @@ pub enum CertificateError {
     #[error("failed to generate a certificate")]
     Make(#[from] rcgen::Error),
     /// The certificate cannot be parsed.
-    #[error("the certificate is not PEM")]
+    #[error("the certificate is not valid PEM")]
     Read(#[source] rustls_pki_types::pem::Error),
     /// The certificate and the key do not match.
     #[error("the certificate and the key do not match")]

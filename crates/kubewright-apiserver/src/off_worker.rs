@@ -1,7 +1,7 @@
 //! Expensive work that must not delay other requests.
 //!
-//! A request runs on a worker thread of the runtime, together with connections and other requests. Work that may take
-//! long lets another thread take over the worker meanwhile.
+//! A request runs on a worker thread of the runtime, together with connections and other requests. During
+//! long-running work, another thread takes over the worker, so that these continue.
 
 use std::pin::pin;
 

@@ -69,7 +69,7 @@ pub enum ServeError {
     #[error("failed to configure TLS")]
     Tls(#[source] Box<dyn std::error::Error + Send + Sync>),
     /// A given certificate or key is not valid PEM.
-    #[error("the {what} cannot be read as PEM")]
+    #[error("the {what} is not valid PEM")]
     Pem {
         /// The name of the file.
         what: &'static str,
@@ -380,7 +380,7 @@ async fn connection(
                 tracing::debug!(%error, "connection failed");
             }
         }
-        () = silent => tracing::debug!("no request was sent; connection closed"),
+        () = silent => tracing::debug!("closing idle connection: no request received"),
     }
 }
 

@@ -102,7 +102,7 @@ pub enum Change {
 
 /// A precondition of the batch does not hold; nothing was written.
 #[derive(Debug, Clone, thiserror::Error, PartialEq, Eq)]
-#[error("write {at} of the batch expected a different version of {key}")]
+#[error("write {at} of the batch conflicts with the stored version of {key}")]
 pub struct Conflict {
     /// Position of the write in the batch.
     pub at: usize,

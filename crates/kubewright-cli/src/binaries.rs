@@ -16,7 +16,7 @@ use anyhow::Result;
 
 use crate::ui::Ui;
 
-/// A program to stand in for.
+/// A program that kubewright replaces.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Binary {
     KubeApiserver,

@@ -134,6 +134,6 @@ impl Cluster {
 
     async fn end(self) -> Result<()> {
         drop(self.stop);
-        self.task.await.context("the cluster panicked")?.context("the cluster failed")
+        self.task.await.context("the simulated cluster panicked")?.context("the simulated cluster failed")
     }
 }

@@ -123,7 +123,7 @@ impl Migration {
                 Err(error) => {
                     return Err(error)
                         .with_context(|| format!("cannot write {} {name}", self.name))
-                        .hint("make the object valid in the storage version, then repeat the command");
+                        .hint("make the object valid in the storage version, then run the command again");
                 }
             }
         }
@@ -147,7 +147,7 @@ impl Migration {
         self.remember(crds, None).await?;
         let crd = crds.get(&self.name).await.with_context(|| format!("cannot read the CRD {}", self.name))?;
         if Self::of(&crd).is_none_or(|now| now.storage != self.storage) {
-            bail!("the storage version of {} changed during the migration; repeat the command", self.name);
+            bail!("the storage version of {} changed during the migration; run the command again", self.name);
         }
         // The resourceVersion detects a change of the CRD between the check and the write.
         let patch = json!({
@@ -157,7 +157,7 @@ impl Migration {
         crds.patch_status(&self.name, &PatchParams::default(), &Patch::Merge(patch))
             .await
             .with_context(|| format!("cannot set status.storedVersions of {}", self.name))
-            .hint("repeat the command")?;
+            .hint("run the command again")?;
         Ok(())
     }
 }

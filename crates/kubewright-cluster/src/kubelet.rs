@@ -1,4 +1,4 @@
-//! The simulated kubelet: starts, runs and stops pods as their annotations say.
+//! The simulated kubelet: starts, runs and stops pods as their annotations specify.
 //!
 //! `status` computes the next status of a pod as a pure function of the pod and the time; this file writes
 //! it. No containers run. The only state is the assigned IP addresses.

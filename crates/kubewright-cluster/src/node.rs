@@ -36,7 +36,7 @@ const LEASE_SECONDS: i32 = 40;
 /// The simulated nodes of a cluster.
 #[derive(Debug, Clone)]
 pub struct Nodes {
-    /// Their names.
+    /// The names of the nodes.
     pub names: Vec<String>,
     /// The capacity of each node: `cpu`, `memory`, `pods` and so on.
     pub capacity: BTreeMap<String, String>,

@@ -123,7 +123,7 @@ impl<'a> Sync<'a> {
         self.members.values().copied()
     }
 
-    /// Makes the next changes.
+    /// Creates, updates and deletes Pods according to the plan.
     async fn run(&self) -> Result<()> {
         for (ordinal, pod) in &self.members {
             self.keep_claims(*ordinal, pod).await?;

@@ -78,7 +78,7 @@ pub enum StartError {
     },
     /// No valid CRD can be generated for a type.
     #[error(
-        "failed to generate a CRD for a type; fix it, or install kube's CRD with definition(K::crd()):\n{0}"
+        "failed to generate a CRD for a type; fix it, or install kube's CRD with crd_object(K::crd()):\n{0}"
     )]
     Type(String),
     /// An object was rejected.
@@ -133,16 +133,16 @@ impl Builder {
     /// Installs the CRD of a type, as `kubewright manifests` generates it. Types of several versions of a kind are
     /// merged into one CRD.
     ///
-    /// For a type without a derived schema, use [`Builder::definition`].
+    /// For a type without a derived schema, use [`Builder::crd_object`].
     pub fn crd<K: kube::CustomResourceExt + JsonSchema>(mut self) -> Self {
         let item = Item { path: std::any::type_name::<K>().to_owned(), ..Item::default() };
         self.kinds.push(crd::kind::<K>(item));
         self
     }
 
-    /// Installs a CRD.
-    pub fn definition(mut self, definition: CustomResourceDefinition) -> Self {
-        self.definitions.push(definition);
+    /// Installs a CRD object.
+    pub fn crd_object(mut self, crd: CustomResourceDefinition) -> Self {
+        self.definitions.push(crd);
         self
     }
 
@@ -497,7 +497,9 @@ impl Environment {
             match route {
                 Some(route) => route.install(&direct, &webhooks, &manifest).await?,
                 None if !webhooks.is_empty() => {
-                    tracing::warn!("Webhooks not installed: an existing cluster cannot reach this process");
+                    tracing::warn!(
+                        "Skipping webhook installation: an existing cluster cannot reach this process"
+                    );
                 }
                 None => {}
             }
@@ -516,8 +518,8 @@ impl Environment {
 
     /// The permissions that operators needed and their generated roles lack. Permissions returned here no longer fail
     /// the test.
-    pub fn refused_permissions(&self) -> Vec<Permission> {
-        self.operators.iter().flat_map(|operator| operator.take_refused()).collect()
+    pub fn forbidden_permissions(&self) -> Vec<Permission> {
+        self.operators.iter().flat_map(|operator| operator.take_forbidden()).collect()
     }
 
     /// The permissions of the generated roles that no call has used so far: each permission of `#[rbac]`, and those of

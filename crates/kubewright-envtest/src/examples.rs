@@ -1,8 +1,8 @@
-//! Random objects of a type, made from its schema, for property tests such as the round trips of conversions.
+//! Random objects of a type, generated from its schema, for property tests such as the round trips of conversions.
 //!
-//! The same type gives the same objects. They have the shape that the schema describes. A text matches the pattern and the
-//! length of its field if one of a few texts, the default or the example of the field does. CEL rules are not considered, so
-//! an API server may refuse the objects.
+//! The same type gives the same objects. They have the shape that the schema describes. A string matches the pattern
+//! and length of its field if a built-in candidate, the default or the example does. CEL rules are not considered, so an API
+//! server may reject the objects.
 
 use kubewright_manifests::crd;
 use kubewright_manifests::declare::Item;
@@ -116,7 +116,7 @@ fn text(schema: &Value, random: &mut fastrand::Rng) -> Value {
     }
 }
 
-/// The texts that a field accepts. All texts if none of them, nor the default or the example of the field, is accepted.
+/// The candidate strings that satisfy the schema of the field; all candidates if none does.
 fn texts(schema: &Value) -> Vec<&str> {
     let pattern = schema["pattern"].as_str().and_then(|pattern| Regex::new(pattern).ok());
     let (least, most) = (schema["minLength"].as_u64(), schema["maxLength"].as_u64());

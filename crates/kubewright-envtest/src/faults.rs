@@ -1,6 +1,6 @@
 //! Fault injection: a connection that fails on demand and records requests.
 //!
-//! It sits between the clients and the control plane. Requests can be delayed, refused, answered with an error, or lose
+//! It sits between the clients and the control plane. Requests can be delayed, refused, rejected with an error, or lose
 //! their response after they took effect. Open watches can be cut, ended, stalled or expired. Reads can be stale.
 //! Without rules it changes nothing, and random faults follow a seed.
 
@@ -323,7 +323,7 @@ impl Service<Request<Body>> for Connection {
     fn call(&mut self, mut request: Request<Body>) -> Self::Future {
         let Self { target, faults, operator } = self.clone();
         let is_operator = operator.is_some();
-        // While it acts as the administrator, its calls say nothing about its permissions.
+        // While it acts as the administrator, its calls are not recorded as permissions.
         let operator = operator.filter(|operator| operator.user().is_some());
         if let Some(user) = operator.as_ref().and_then(|operator| operator.user()) {
             request.headers_mut().insert("impersonate-user", user.clone());

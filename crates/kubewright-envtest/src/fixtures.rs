@@ -1,4 +1,4 @@
-//! Fixtures of webhooks: objects in a folder, and what the API server answers to them.
+//! Fixtures of webhooks: objects in a folder, and the expected responses of the API server.
 //!
 //! Every object is sent as a dry run, so that a folder can be checked any number of times and nothing is stored. All
 //! mismatches are reported at once. With `UPDATE_FIXTURES=1` the expected files are written instead of compared.
@@ -33,7 +33,7 @@ const SET_BY_SERVER: [&str; 5] =
 pub enum FixturesError {
     /// The folder has no fixtures.
     #[error(
-        "{} has no fixtures: add default/NAME.yaml, valid/NAME.yaml or invalid/NAME.yaml",
+        "no fixtures in {}: add default/NAME.yaml, valid/NAME.yaml or invalid/NAME.yaml",
         folder.display()
     )]
     Empty {
@@ -70,15 +70,15 @@ pub enum FixturesError {
     #[error(transparent)]
     Object(#[from] FixtureError),
     /// A file has several objects, or none.
-    #[error("{} has {count} objects; a fixture is one object", path.display())]
+    #[error("{} contains {count} objects; a fixture must be one object", path.display())]
     Count {
         /// The file.
         path: PathBuf,
         /// How many.
         count: usize,
     },
-    /// The API server did not answer.
-    #[error("the API server did not answer to {}", path.display())]
+    /// The API server did not respond.
+    #[error("no response from the API server for {}", path.display())]
     Call {
         /// The fixture.
         path: PathBuf,
@@ -86,12 +86,12 @@ pub enum FixturesError {
         #[source]
         source: Box<client::Error>,
     },
-    /// Fixtures whose answers are not the expected ones.
+    /// Fixtures whose responses are not the expected ones.
     #[error(transparent)]
     Mismatch(#[from] FixtureMismatches),
 }
 
-/// All fixtures of a folder whose answers are not the expected ones.
+/// All fixtures of a folder whose responses are not the expected ones.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct FixtureMismatches {
     folder: PathBuf,
@@ -99,14 +99,14 @@ pub struct FixtureMismatches {
     mismatches: Vec<FixtureMismatch>,
 }
 
-/// A fixture whose answer is not the expected one.
+/// A fixture whose response is not the expected one.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct FixtureMismatch {
     /// Path in the folder: `default/minimal.yaml`.
     pub fixture: String,
     /// What is wrong: one sentence.
     pub what: String,
-    /// Expected lines with `-`, and those of the answer with `+`.
+    /// Expected lines with `-`, and those of the response with `+`.
     pub diff: Vec<String>,
 }
 
@@ -129,7 +129,7 @@ impl fmt::Display for FixtureMismatches {
                 write!(f, "\n  {line}")?;
             }
         }
-        write!(f, "\nIf the answers are right, {UPDATE}=1 writes them to the expected files.")
+        write!(f, "\nIf the responses are right, {UPDATE}=1 writes them to the expected files.")
     }
 }
 
@@ -138,12 +138,12 @@ impl Environment {
     ///
     /// | file | the API server |
     /// |---|---|
-    /// | `default/NAME.yaml` | accepts it; the answer equals `default/NAME.expected.yaml` |
+    /// | `default/NAME.yaml` | accepts it; the response equals `default/NAME.expected.yaml` |
     /// | `valid/NAME.yaml` | accepts it |
-    /// | `invalid/NAME.yaml` | refuses it; the message equals `invalid/NAME.txt` |
+    /// | `invalid/NAME.yaml` | rejects it; the message equals `invalid/NAME.txt` |
     ///
     /// Metadata that the server sets is not compared, and neither is the namespace of an object that names none: it is
-    /// sent to `default`. Unknown fields are refused. The error names every fixture that does not match, with a diff.
+    /// sent to `default`. Unknown fields are rejected. The error names every fixture that does not match, with a diff.
     /// `UPDATE_FIXTURES=1` writes the expected files. A folder without fixtures is an error.
     ///
     /// A manager whose webhooks are tested must run, and its webhooks must be installed:
@@ -295,7 +295,7 @@ impl Fixture {
             (Sort::Invalid, Ok(_)) => Ok(Some(("the API server accepted it".to_owned(), Vec::new()))),
             (Sort::Default | Sort::Valid, Err(message)) => {
                 let lines = message.lines().map(|line| format!("+ {line}")).collect();
-                Ok(Some(("the API server refused it".to_owned(), lines)))
+                Ok(Some(("the API server rejected it".to_owned(), lines)))
             }
         }
     }
@@ -319,7 +319,7 @@ impl Fixture {
         let Some(expected) = expected else { return Ok(Some(self.missing())) };
         let mut diff = Vec::new();
         differences(&expected, answer, "", &mut diff);
-        Ok(Some((format!("the answer is not that of {}", self.expected_name()), diff)))
+        Ok(Some((format!("the response differs from {}", self.expected_name()), diff)))
     }
 
     fn compare_message(&self, message: &str, update: bool) -> Result<Option<Mismatch>, FixturesError> {
@@ -372,7 +372,7 @@ fn single(path: &Path) -> Result<DynamicObject, FixturesError> {
     }
 }
 
-/// The answer to a dry run, without what the server sets.
+/// The response to a dry run, without the fields that the server sets.
 async fn send(env: &Environment, mut object: DynamicObject) -> Result<Value, client::Error> {
     let client = env.runtime_client();
     let types = object.types.clone().unwrap_or_default();
@@ -395,7 +395,7 @@ async fn send(env: &Environment, mut object: DynamicObject) -> Result<Value, cli
     Ok(answer)
 }
 
-/// Fields that differ: expected ones with `-`, those of the answer with `+`.
+/// Fields that differ: expected ones with `-`, those of the response with `+`.
 fn differences(expected: &Value, answer: &Value, path: &str, lines: &mut Vec<String>) {
     match (expected, answer) {
         _ if expected == answer => {}

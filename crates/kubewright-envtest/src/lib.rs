@@ -33,7 +33,7 @@
 //! - Managers run as their ServiceAccount with the generated role, so that a missing permission fails the test. The
 //!   test's own clients act as the administrator.
 //! - [`eventually`] and [`consistently`]: polling assertions, which take no real time on tokio's paused clock.
-//! - [`Environment::fixtures`]: objects in a directory with the expected answers, for tests of webhooks.
+//! - [`Environment::fixtures`]: objects in a directory with the expected responses, for tests of webhooks.
 //! - [`examples`]: random objects of a type, for property tests.
 //! - [`matches_yaml`]: compares an object with the expected YAML.
 //! - [`Faults`]: fault injection and recorded requests.
@@ -71,3 +71,8 @@ pub use mode::{Mode, ModeError};
 pub use running::Running;
 pub use user::Permissions;
 pub use yaml::{FixtureError, objects};
+
+/// Compiles the example of the README.
+#[cfg(doctest)]
+#[doc = include_str!("../README.md")]
+struct Readme;

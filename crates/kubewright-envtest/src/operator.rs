@@ -126,9 +126,9 @@ impl Operator {
     }
 
     /// The permissions that the operator lacked. Each is returned once.
-    pub(crate) fn take_refused(&self) -> Vec<Permission> {
+    pub(crate) fn take_forbidden(&self) -> Vec<Permission> {
         let mut state = self.state();
-        let refused = usage(&state).take_refused();
+        let refused = usage(&state).take_forbidden();
         state.calls.retain(|call| call.code != Some(403));
         refused
     }
@@ -141,13 +141,15 @@ impl Operator {
 
     /// Panics if a call of the operator was forbidden. Logs instead if the test already panics.
     pub(crate) fn check(&self) {
-        let refused = self.take_refused();
+        let refused = self.take_forbidden();
         if refused.is_empty() {
             return;
         }
         let message = self.message(&refused);
         if std::thread::panicking() {
-            tracing::error!("{message}");
+            let permissions: Vec<String> = refused.iter().map(ToString::to_string).collect();
+            let operator = self.account.user();
+            tracing::error!(operator, ?permissions, "Operator lacks permissions in its generated role");
         } else {
             panic!("{message}");
         }

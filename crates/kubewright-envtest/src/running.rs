@@ -13,7 +13,7 @@ use crate::operator::Operator;
 ///
 /// If the operator lacked permissions in its generated role, dropping this value panics and names the `#[rbac]`
 /// attributes to add. Tests that expect this take them with
-/// [`Environment::refused_permissions`](crate::Environment::refused_permissions).
+/// [`Environment::forbidden_permissions`](crate::Environment::forbidden_permissions).
 pub struct Running {
     task: Option<JoinHandle<Result<(), ManagerError>>>,
     stop: CancellationToken,
@@ -56,7 +56,7 @@ impl Running {
         self.ended().await
     }
 
-    /// Waits until the manager stops by itself.
+    /// Waits until the manager returns.
     pub async fn ended(&mut self) -> Result<(), ManagerError> {
         let Some(task) = &mut self.task else { return Ok(()) };
         let ended = task.await;

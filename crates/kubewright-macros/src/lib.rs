@@ -18,7 +18,7 @@ use proc_macro::TokenStream;
 
 /// The function becomes `fn main() -> ExitCode`, which calls `kubewright::operator!().run(...)`. That parses
 /// the flags, sets up logging and the async runtime, connects to the cluster and creates the manager. The
-/// function may return any error that converts into `kubewright::Error`.
+/// function may return any error that converts into `kubewright::ReconcileError`.
 #[proc_macro_attribute]
 pub fn main(arguments: TokenStream, item: TokenStream) -> TokenStream {
     entry::main(arguments, item)

@@ -1,7 +1,7 @@
 //! Emits the registration of a declaration such as an RBAC rule.
 //!
 //! The item is unchanged. An unnamed constant next to it, or in the body of a function, registers a function
-//! at link time. That function creates the declaration when the program asks for it.
+//! at link time. That function creates the declaration when the program collects declarations.
 
 use proc_macro2::{Delimiter, Group, Span, TokenStream, TokenTree};
 use quote::{ToTokens as _, quote};

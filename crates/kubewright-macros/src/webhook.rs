@@ -1,8 +1,8 @@
 //! `#[webhook(...)]`: how the API server calls an admission webhook.
 //!
 //! On the impl of a handler it adds the function `webhook`, which the manager reads when the handler is registered. With
-//! `url` it goes on any item, and declares a webhook that is served outside of the cluster. Owns the keys of a webhook and
-//! what the API server would refuse. CEL conditions are checked with the manifests.
+//! `url` it goes on any item, and declares a webhook that is served outside of the cluster. Validates the keys of a
+//! webhook by the API server's rules. CEL conditions are checked with the manifests.
 
 mod selector;
 
@@ -223,7 +223,7 @@ fn check_combinations(arguments: &mut Arguments, handler: Option<Handler>) {
     if let (Some((name, mutating)), Some(key)) = (typed, arguments.key("mutating"))
         && arguments.is_false("mutating") == mutating
     {
-        arguments.wrong(key, format!("a `{name}` has `mutating = {mutating}`: leave it out"));
+        arguments.wrong(key, format!("`mutating` follows from `{name}`; remove it"));
     }
     let required = [
         ("name", "name = \"mguestbook-v1.kb.io\""),

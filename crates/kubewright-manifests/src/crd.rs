@@ -26,8 +26,6 @@ mod describe;
 mod merge;
 
 #[cfg(feature = "types")]
-mod carry;
-#[cfg(feature = "types")]
 mod inline;
 #[cfg(feature = "types")]
 mod nulls;
@@ -39,6 +37,8 @@ mod structural;
 mod typed;
 #[cfg(feature = "types")]
 mod upstream;
+#[cfg(feature = "types")]
+mod validators;
 
 pub use describe::limit_descriptions;
 pub use merge::{Definition, Merged, file_name, merge, merge_all};

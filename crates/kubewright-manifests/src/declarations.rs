@@ -104,13 +104,13 @@ pub struct Resource {
 pub enum ReadError {
     /// Not JSON, or unexpected JSON.
     #[error(
-        "cannot parse the operator's declarations; does its `main` print to standard output \
-         before `manager.run()`?"
+        "failed to parse the operator's inventory; check that `main` prints nothing to standard output \
+         before `manager.run()`"
     )]
     Shape(#[source] serde_json::Error),
     /// Written by another release.
     #[error(
-        "the operator prints declarations in format {found}, but this tool reads format {FORMAT}; use the same \
+        "the operator prints its inventory in format {found}, but this tool reads format {FORMAT}; use the same \
          release of the `kubewright` crate and the command-line tool (`cargo update -p kubewright`)"
     )]
     Format {
@@ -231,7 +231,7 @@ mod tests {
     #[test]
     fn another_format_version_is_reported_before_its_fields_are_parsed() {
         let error = Declarations::read(r#"{"format": 2, "program": {"name": "guestbook"}}"#).unwrap_err();
-        insta::assert_snapshot!(error, @"the operator prints declarations in format 2, but this tool reads format 1; use the same release of the `kubewright` crate and the command-line tool (`cargo update -p kubewright`)");
+        insta::assert_snapshot!(error, @"the operator prints its inventory in format 2, but this tool reads format 1; use the same release of the `kubewright` crate and the command-line tool (`cargo update -p kubewright`)");
     }
 
     #[test]

@@ -343,10 +343,10 @@ async fn follow(
     let kind = stop.0.kind().gvk();
     match run.catch_unwind().await {
         Ok(None) => {}
-        Ok(Some(())) => error!(%kind, "informer stopped; reads of this kind now fail"),
+        Ok(Some(())) => error!(%kind, "Informer stopped; reads of this kind now fail"),
         Err(panic) => {
             let panic = panic_message(&*panic);
-            error!(%kind, panic, "informer panicked; reads of this kind now fail");
+            error!(%kind, panic, "Informer panicked; reads of this kind now fail");
         }
     }
 }

@@ -20,9 +20,9 @@ pub(crate) mod write_tracker;
 
 use std::sync::Arc;
 
+use ::http::{Request, header};
 use bytes::Bytes;
 use futures_util::future::Either;
-use http::{Request, header};
 use kube::api::DynamicObject;
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
@@ -45,7 +45,7 @@ use crate::fence::Fence;
 use crate::journal::Trail;
 use crate::owner::{KindOf, Referable};
 use crate::query::{self, Query};
-use crate::{Gvk, Key, Kind, ListOptions, Object, Scope, traces, wire};
+use crate::{Gvk, Key, Kind, ListOptions, Object, Scope, http, traces};
 
 const PAGE: usize = 500;
 
@@ -149,7 +149,7 @@ impl Client {
 
     /// Returns a client that sends writes on every replica, not only on the leader.
     ///
-    /// Use it for objects that each replica has for itself. Two replicas that write the same object overwrite each
+    /// Use it for objects that belong to one replica. Two replicas that write the same object overwrite each
     /// other.
     #[must_use]
     pub fn unfenced(&self) -> Self {
@@ -257,11 +257,11 @@ impl Client {
         let kube = &self.shared.kube;
         let span = traces::request(&mut request);
         let sent = match &self.trail() {
-            None => Either::Left(wire::send(kube, request)),
+            None => Either::Left(http::send(kube, request)),
             // Boxed, because few requests are recorded and every future would reserve space for it.
             Some(trail) => {
                 let asking = trail.asks(&request);
-                Either::Right(Box::pin(wire::send_followed(kube, request, asking)))
+                Either::Right(Box::pin(http::send_followed(kube, request, asking)))
             }
         };
         traces::follow(span, sent)
@@ -360,12 +360,12 @@ impl Client {
         let replacement = cache.replacement();
         let cache = replacement.as_ref().unwrap_or(cache);
         let informer = cache.watching(kind, metadata_only).filter(|informer| !informer.is_missing())?;
-        // A cache of some namespaces cannot answer for others. Listing all namespaces lists all that are watched.
+        // A cache of some namespaces cannot serve reads of others. Listing all namespaces lists all that are watched.
         (namespace.is_none() || informer.covers(namespace)).then_some(informer)
     }
 
     async fn fetch(&self, kind: &Kind, key: &Key, metadata_only: bool) -> Result<Bytes, Error> {
-        let accept = if metadata_only { wire::METADATA } else { "application/json" };
+        let accept = if metadata_only { http::METADATA } else { "application/json" };
         let request = Request::get(path(kind, key, None)).header(header::ACCEPT, accept).body(Vec::new());
         self.send(request.map_err(Error::Build)?).await
     }
@@ -377,7 +377,7 @@ impl Client {
         metadata_only: bool,
         read: impl Fn(&RawValue) -> Result<T, Error>,
     ) -> Result<Vec<T>, Error> {
-        let accept = if metadata_only { wire::METADATA_LIST } else { "application/json" };
+        let accept = if metadata_only { http::METADATA_LIST } else { "application/json" };
         let most = list.limit.unwrap_or(usize::MAX);
         let (mut found, mut token, mut in_pages) = (Vec::new(), String::new(), true);
         if most == 0 {
@@ -401,7 +401,7 @@ impl Client {
                 }
                 body => body?,
             };
-            let page = wire::text(&body).and_then(serde_json::from_str::<Page<'_>>);
+            let page = http::text(&body).and_then(serde_json::from_str::<Page<'_>>);
             let page = page.map_err(|source| unreadable(kind, source))?;
             for item in page.items.unwrap_or_default().into_iter().take(most - found.len()) {
                 found.push(read(item)?);
@@ -496,7 +496,7 @@ fn selection(kind: &Kind, list: &ListOptions) -> Result<Query, Error> {
 }
 
 fn read<T: DeserializeOwned>(kind: &Kind, body: &[u8]) -> Result<T, Error> {
-    wire::text(body).and_then(decode).map_err(|source| unreadable(kind, source))
+    http::text(body).and_then(decode).map_err(|source| unreadable(kind, source))
 }
 
 fn unreadable(kind: &Kind, source: serde_json::Error) -> Error {

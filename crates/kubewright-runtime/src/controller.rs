@@ -121,11 +121,11 @@ pub enum ControllerError {
     },
 }
 
-/// A controller of objects: it is built with [`Manager::controller`].
+/// Marks a controller that reconciles objects, see [`Manager::controller`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Objects {}
 
-/// A controller of keys: it is built with [`Manager::key_controller`]. It has no objects, so it owns nothing:
+/// Marks a controller that reconciles keys, see [`Manager::key_controller`]. It cannot own objects:
 ///
 /// ```compile_fail,E0599
 /// # use k8s_openapi::api::core::v1::ConfigMap;
@@ -247,7 +247,7 @@ impl ControllerBuilder<Objects> {
     }
 
     /// Declares a finalizer that the reconciler adds to its objects, with [`finalizer::run`](crate::finalizer::run) or
-    /// otherwise. The generated RBAC rules then allow to patch them.
+    /// otherwise. The generated RBAC rules then grant `patch`.
     pub fn finalizer(mut self, name: impl Into<String>) -> Self {
         self.parts.finalizers.push(name.into());
         self

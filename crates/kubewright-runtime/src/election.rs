@@ -1,6 +1,6 @@
 //! Leader election among the replicas of an operator.
 //!
-//! This module performs the requests that the state machine in [`state`] asks for, one at a time, and publishes the
+//! This module performs the requests of the state machine in [`state`], one at a time, and publishes the
 //! result. It makes no decisions. Writes of the leader go through the election's [`Fence`]. The fence is always updated
 //! before any other observer, so it is closed before a former leader learns that it lost.
 
@@ -166,7 +166,7 @@ impl Election {
         let mut cancelled = pin!(cancelled);
         let mut cancelling = false;
         let mut event = Event::Wake;
-        tracing::info!(lease = self.name, identity = self.identity, "Attempting to acquire leader lease");
+        tracing::info!(lease = self.name, identity = self.identity, "Attempting to acquire leader lease...");
         loop {
             let step = self.contender.step(self.now(), event);
             self.publish();
@@ -275,7 +275,14 @@ impl Election {
             let next = next(now);
             let changed = *now != next;
             if changed {
-                tracing::debug!(lease = self.name, from = ?now, to = ?next, "Leadership changed");
+                tracing::debug!(lease = self.name, from = ?now, to = ?next, "Leadership state changed");
+                if matches!((&*now, &next), (Leadership::Standby { .. }, Leadership::Leading { .. })) {
+                    tracing::info!(
+                        lease = self.name,
+                        identity = self.identity,
+                        "Successfully acquired lease"
+                    );
+                }
                 *now = next;
             }
             changed

@@ -269,7 +269,7 @@ impl<'a> EventBuilder<'a> {
             return;
         };
         if !is_word(reason) {
-            tracing::warn!(reason, %note, "Event reason should be one CamelCase word");
+            tracing::warn!(kind = regarding.kind(), object = regarding.key(), reason, %note, "Event reason should be one CamelCase word");
         }
         let action = action.unwrap_or(reason);
         let mut key = SeriesKey::new(recorder.source.clone(), regarding, related, type_, reason, action);

@@ -140,6 +140,7 @@ pub async fn consistently<T, E: fmt::Display>(
 ///
 /// `Debug` is the same as `Display`, so that `unwrap` prints a readable message.
 #[derive(Clone, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
 pub struct EventuallyError {
     /// The time waited.
     pub waited: Duration,
@@ -174,6 +175,7 @@ impl fmt::Debug for EventuallyError {
 ///
 /// `Debug` is the same as `Display`, so that `unwrap` prints a readable message.
 #[derive(Clone, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
 pub struct ConsistentlyError {
     /// How long the check passed.
     pub held: Duration,

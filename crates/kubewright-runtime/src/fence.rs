@@ -2,7 +2,7 @@
 //!
 //! An [`Election`](crate::election::Election) extends the deadline of its fence with every renewal, and every write to the API
 //! server checks the fence first. The invariant: **the fences of two contenders for one Lease are never open at the
-//! same time**. This module sends no requests and does not decide who leads.
+//! same time**. This module sends no requests and does not elect the leader.
 //!
 //! # Why two are never open at once
 //!

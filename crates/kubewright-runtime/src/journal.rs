@@ -59,9 +59,9 @@ pub enum Record {
     Ended(Ended),
     /// The number of queued or running keys changed.
     Queue(Queue),
-    /// A webhook answered an admission review.
+    /// A webhook responded to an admission review.
     Admission(Admission),
-    /// The conversion webhook answered a review.
+    /// The conversion webhook responded to a review.
     Conversion(Conversion),
 }
 
@@ -215,7 +215,7 @@ pub struct Queue {
     pub active: usize,
 }
 
-/// A webhook answered an admission review. Fields have the meaning of `admission.k8s.io/v1`.
+/// A webhook responded to an admission review. Fields have the meaning of `admission.k8s.io/v1`.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Admission {
     /// The time of the response.
@@ -285,7 +285,7 @@ pub struct PatchOperation {
     pub before: Option<Value>,
 }
 
-/// The conversion webhook answered a review.
+/// The conversion webhook responded to a review.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Conversion {
     /// The time of the response.

@@ -81,6 +81,7 @@ mod eventually;
 mod fence;
 pub mod finalizer;
 pub mod health;
+mod http;
 pub mod informer;
 pub mod internal;
 mod journal;
@@ -104,7 +105,6 @@ pub mod selector;
 mod serve;
 mod traces;
 pub mod webhook;
-mod wire;
 
 pub use cache::{Cache, CacheOptions, CacheOptionsError, KindOptions};
 pub use client::{Client, Delete, Patch, Upsert};

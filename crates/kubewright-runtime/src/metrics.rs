@@ -70,8 +70,8 @@ impl Metrics {
         let written =
             self.with_registry(|registry| prometheus_client::encoding::text::encode(&mut page, registry));
         // Writing to a String cannot fail, so only a user's collector can.
-        if written.is_err() {
-            tracing::warn!("Metrics collector failed; later metrics are missing");
+        if let Err(error) = written {
+            tracing::warn!(%error, "Failed to collect metrics; the response is incomplete");
         }
         if accept.is_some_and(accepts_open_metrics) {
             (OPEN_METRICS, page)

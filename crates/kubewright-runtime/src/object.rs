@@ -61,7 +61,7 @@ pub enum ObjectError {
         mismatches: Vec<Mismatch>,
     },
     /// The object does not match its Rust type.
-    #[error("{object}: {path} does not fit its Rust type")]
+    #[error("{object}: {path} does not match its Rust type")]
     Decode {
         /// The kind and the name of the object.
         object: String,

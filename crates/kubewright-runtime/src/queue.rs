@@ -115,6 +115,7 @@ impl<T> Default for Options<T> {
 
 /// An item that was handed out. It runs until [`Queue::done`].
 #[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct Taken<T, C = ()> {
     /// The item.
     pub item: T,

@@ -33,6 +33,7 @@ use tokio_rustls::TlsAcceptor;
 
 use crate::certs::Certificates;
 use crate::connect::stream::Io;
+use crate::error::panic_message;
 
 pub use address::{AddressError, BindAddress};
 
@@ -75,9 +76,10 @@ impl Handler {
     /// Handles one request.
     pub async fn handle(&self, request: Request) -> Response {
         // Both the function and its future may panic.
+        let uri = request.uri().clone();
         let answering = AssertUnwindSafe(async { self.0(request).await });
-        answering.catch_unwind().await.unwrap_or_else(|_| {
-            tracing::error!("HTTP handler panicked");
+        answering.catch_unwind().await.unwrap_or_else(|panic| {
+            tracing::error!(path = uri.path(), panic = panic_message(&*panic), "HTTP handler panicked");
             text(StatusCode::INTERNAL_SERVER_ERROR, "internal server error\n")
         })
     }

@@ -340,9 +340,14 @@ impl Webhooks {
         let reviews = self.0.journal.get().filter(|reviews| reviews.is_heard());
         let converting = AssertUnwindSafe(|| conversion::answer(conversions, body, reviews.is_some()));
         let (answer, review, error) = match std::panic::catch_unwind(converting) {
-            Ok(Answer { body, review, error }) => {
+            Ok(Answer { body, review, error, desired }) => {
                 if let Some(error) = &error {
-                    tracing::warn!(webhook = CONVERT_PATH, %error, "Conversion failed");
+                    tracing::warn!(
+                        webhook = CONVERT_PATH,
+                        desired_api_version = desired,
+                        %error,
+                        "Conversion failed"
+                    );
                 }
                 (body, review, error)
             }
@@ -397,7 +402,7 @@ fn check(headers: &HeaderMap, body: &[u8]) -> Result<(), ReviewError> {
     if json { Ok(()) } else { Err(ReviewError::ContentType(media.to_owned())) }
 }
 
-/// The API server says in `timeout` how long it waits.
+/// The API server passes its timeout in the query parameter `timeout`.
 fn deadline(uri: &Uri) -> Duration {
     let mut parameters = uri.query().unwrap_or_default().split('&');
     let timeout = parameters.find_map(|parameter| parameter.strip_prefix("timeout="));

@@ -24,7 +24,7 @@ const LOGS: &str = "Logs";
 
 /// The flags of every operator.
 ///
-/// [`Operator::run_with_args`](crate::Operator::run_with_args) adds own flags. A program with its own command line can
+/// [`Operator::run_with_args`](crate::Operator::run_with_args) adds custom flags. A program with its own command line can
 /// flatten these flags into it instead:
 ///
 /// ```
@@ -340,9 +340,9 @@ impl From<clap::Error> for FlagsError {
     }
 }
 
-/// The command line of an operator with own flags.
+/// The command line of an operator with custom flags.
 pub(crate) fn command<A: clap::Args>(name: &str, version: &str, about: &str) -> clap::Command {
-    // The own flags first: clap uses the doc comment of their type as the description.
+    // The custom flags come first: clap uses the doc comment of their type as the description.
     let command = A::augment_args(clap::Command::new(name.to_owned()))
         .version(version.to_owned())
         .max_term_width(100)

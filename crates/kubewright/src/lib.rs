@@ -153,7 +153,7 @@
 //! What this crate exports is the public API; `public-api.txt` next to its manifest lists it, and a test compares the
 //! list with the sources. Items that are hidden in the documentation, and the crates below this one, are not part of
 //! it. Types of [`kube`], [`k8s_openapi`], [`anyhow`], [`jiff`], [`serde_json`], [`prometheus_client`], [`schemars`],
-//! [`tokio`] and [`clap`] are part of it: a new major version of one of them is a new major version of this crate.
+//! [`tokio`] and [`clap`] are part of it: a new major version of one of them is a breaking release of this crate.
 
 mod flags;
 mod manifests;
@@ -554,3 +554,8 @@ pub mod prelude {
     pub use kubewright_macros::{ApplyConfiguration, object, rbac, webhook};
     pub use kubewright_runtime::{KeyReconciler, Manager, Outcome, Reconciler};
 }
+
+/// Compiles the example of the README.
+#[cfg(doctest)]
+#[doc = include_str!("../README.md")]
+struct Readme;

@@ -116,7 +116,7 @@ impl Operator {
         self
     }
 
-    /// The name.
+    /// The name of the operator, which logs and the leader election use.
     pub fn name(&self) -> &str {
         &self.name
     }
@@ -134,7 +134,7 @@ impl Operator {
         self.run_with_args(async |manager, NoFlags {}| main(manager).await)
     }
 
-    /// Like [`Operator::run`], for an operator with its own flags. They are parsed together with [`Flags`] and listed
+    /// Like [`Operator::run`], for an operator with custom flags. They are parsed together with [`Flags`] and listed
     /// by `--help`.
     ///
     /// The type of the flags derives [`clap::Args`](crate::clap::Args). Give required values a default if the program
@@ -371,14 +371,13 @@ enum StartError {
     Journal(String),
 }
 
-/// An operator without own flags.
+/// An operator without custom flags.
 #[derive(clap::Args)]
 pub(crate) struct NoFlags {}
 
 /// How the final error is reported.
 #[derive(Clone, Copy)]
 enum ErrorFormat {
-    /// As text.
     Text,
     /// As a line of the JSON log.
     Log,
@@ -456,7 +455,7 @@ mod tests {
         let help = help.to_string();
         assert!(help.starts_with("Sells things\n"), "{help}");
         assert!(help.contains("--image <IMAGE>") && help.contains("--leader-elect"), "{help}");
-        assert!(operator.parse(["shop", "--image=caddy"]).is_err(), "without own flags");
+        assert!(operator.parse(["shop", "--image=caddy"]).is_err(), "without custom flags");
     }
 
     #[test]

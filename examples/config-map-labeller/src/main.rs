@@ -31,7 +31,7 @@ impl Reconciler for Labeller {
         if map.labels().get(LABEL) == Some(&wanted) {
             return Ok(Outcome::done());
         }
-        info!(keys, "labelling");
+        info!(keys, "Labelling ConfigMap");
         let patch = Patch::merge(json!({"metadata": {"labels": {LABEL: wanted}}}));
         cx.client().patch(map, &patch).await?;
         Ok(Outcome::done())

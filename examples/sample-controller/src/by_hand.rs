@@ -1,4 +1,4 @@
-//! The controller of Bars without a manager, as kubernetes/sample-controller has it: informers, listers, an indexer, event
+//! The controller of Bars without a manager, as in kubernetes/sample-controller: informers, listers, an indexer, event
 //! handlers, a work queue and workers.
 //!
 //! It does what [`controllers::bar`](crate::controllers::bar) does, and needs the same role. It has no leader election,
@@ -127,20 +127,20 @@ impl Controller {
         match self.sync_handler(&key).await {
             Ok(()) => {
                 self.queue.forget(&key);
-                debug!(bar = %*key, "Synced");
+                debug!(bar = %*key, "Successfully synced");
             }
             Err(error) if error.is::<NotOwned>() => {
                 // A retry cannot help. The key is added again when the Bar or the Deployment changes.
                 self.queue.forget(&key);
-                error!(bar = %*key, "{error:#}");
+                error!(bar = %*key, error = format!("{error:#}"), "Reconciler error");
             }
             Err(error) if bar::is_stale(&error) => {
                 let delay = self.queue.add_rate_limited(key.clone());
-                debug!(bar = %*key, ?delay, "The cache is behind; will retry: {error:#}");
+                debug!(bar = %*key, ?delay, error = format!("{error:#}"), "Stale cache; requeueing");
             }
             Err(error) => {
                 let delay = self.queue.add_rate_limited(key.clone());
-                error!(bar = %*key, ?delay, "Failed to sync; will retry: {error:#}");
+                error!(bar = %*key, ?delay, error = format!("{error:#}"), "Error syncing; requeueing");
             }
         }
         true
@@ -149,7 +149,7 @@ impl Controller {
     /// Moves the cluster's actual state toward the desired state of the Bar with this key.
     async fn sync_handler(&self, key: &Key) -> Result<()> {
         let Some(bar) = self.bar_lister.get(key)? else {
-            debug!(bar = %key, "Bar no longer exists");
+            debug!(bar = %key, "Bar in work queue no longer exists");
             return Ok(());
         };
         finalizer::run(&self.client, &*bar, FINALIZER, async |event| match event {
@@ -178,7 +178,7 @@ impl Controller {
         let wanted = bar::deployment(bar)?;
         let key = Key::of(&wanted);
         let deployment = match self.deployment_lister.get(&key)? {
-            // A create fails if the cache does not have the Deployment yet. An apply would take it from its owner.
+            // A create fails if the cache does not have the Deployment yet. An apply would take over the fields of its owner.
             None => self.client.create(&wanted).await?,
             Some(found) if !is_controlled_by(&*found, bar) => return Err(NotOwned(key).into()),
             Some(_) => self.client.apply(&wanted).await?,

@@ -1,4 +1,4 @@
-//! Prints Rust syntax on one line, with the spaces of rustfmt as far as they are simple.
+//! Prints Rust syntax on one line, with approximately rustfmt's spacing.
 
 use proc_macro2::{Delimiter, Spacing, TokenStream, TokenTree};
 use quote::ToTokens;
@@ -76,7 +76,7 @@ fn is_word(c: char) -> bool {
     c.is_alphanumeric() || c == '_'
 }
 
-/// Whether a sign begins something that is separated from the word before it.
+/// Whether a space precedes this token.
 fn starts(sign: char) -> bool {
     !matches!(sign, '?' | '!')
 }

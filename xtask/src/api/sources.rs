@@ -70,7 +70,7 @@ impl Crate {
             path.push(name);
             match child.content {
                 Some((_, items)) => self.items(files, &below, path, is_public, items)?,
-                // A module with an alternative file has no public items of its own.
+                // A module with an alternative file has no public items.
                 None if files.text(&format!("{below}.rs")).is_some() => {
                     self.file(files, &format!("{below}.rs"), path, is_public)?;
                 }

@@ -83,7 +83,10 @@ fn install(packages: &Path, crates: &[&Crate], mut cargo: Command) -> Result<()>
         writeln!(patches, "{} = {{ path = \"{}\" }}", package.name, unpacked(package))
             .context("format the patches")?;
     }
-    let cli = crates.iter().find(|it| it.name == "kubewright-cli").context("no kubewright-cli")?;
+    let cli = crates
+        .iter()
+        .find(|it| it.name == "kubewright-cli")
+        .context("the package kubewright-cli is not in the workspace")?;
     // The profile of this workspace, so that dependencies are not compiled again.
     let workspace = format!(
         "[workspace]\nresolver = \"3\"\nmembers = [\"{}\"]\n\n[patch.crates-io]\n{patches}\n\
@@ -102,7 +105,10 @@ fn install(packages: &Path, crates: &[&Crate], mut cargo: Command) -> Result<()>
     output(kubewright().args(["create", "api", "--group", "sales", "--version", "v1", "--kind", "Order"]))?;
     let manifest = std::fs::read_to_string(project.join("Cargo.toml")).context("read Cargo.toml")?;
     let dependency = manifest.lines().find(|line| line.starts_with("kubewright = ")).unwrap_or_default();
-    ensure!(!dependency.contains("path"), "an installed `kubewright init` writes `{dependency}`");
+    ensure!(
+        !dependency.contains("path"),
+        "`kubewright init` of the installed package wrote a path dependency: `{dependency}`"
+    );
     Ok(())
 }
 

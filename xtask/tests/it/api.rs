@@ -26,6 +26,6 @@ fn internals_are_not_in_the_list() {
     let leaks =
         |line: &&str| line.contains("clap::") && !line.contains("clap::Args") && !line.contains("use clap");
     let leaks: Vec<&str> = list.lines().filter(leaks).collect();
-    // Own flags are a `clap::Args`, and their errors convert.
+    // Custom flags are a `clap::Args`, and their errors convert.
     assert!(leaks.iter().all(|line| line.starts_with("impl ")), "{leaks:?}");
 }

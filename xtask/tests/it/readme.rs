@@ -26,6 +26,29 @@ fn ci_runs_the_first_command_of_the_readme() {
     assert!(read(".ci/run").contains(&format!("\n    {command} >>")), "CI does not run `{command}`");
 }
 
+/// `rust-version` of the workspace.
+fn minimum_rust_version() -> String {
+    let manifest = read("Cargo.toml");
+    let version = manifest.lines().find_map(|line| line.strip_prefix("rust-version = "));
+    version.expect("the workspace states it").trim_matches('"').to_owned()
+}
+
+#[test]
+fn the_release_workflow_checks_all_crates_with_the_minimum_rust_version() {
+    // A pinned toolchain would be what every build uses.
+    let pinned = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../rust-toolchain.toml");
+    assert!(!pinned.exists(), "compare the channel of {} with rust-version instead", pinned.display());
+    let version = minimum_rust_version();
+    let workflow = read(".github/workflows/release.yml");
+    let checked = workflow.lines().filter_map(|line| line.trim().strip_prefix("- run: cargo +"));
+    let checked: Vec<&str> = checked.collect();
+    assert_eq!(checked, [format!("{version} check --workspace --locked")]);
+    let installed = format!("- run: rustup toolchain install {version} ");
+    assert!(workflow.lines().any(|line| line.trim().starts_with(&installed)), "no line `{installed}`");
+    let contributing = read("CONTRIBUTING.md");
+    assert!(contributing.contains(&format!("`cargo +{version} check --workspace`")), "CONTRIBUTING.md");
+}
+
 #[test]
 fn the_toolchain_is_at_least_the_minimum_rust_version() {
     let version = |text: &str| -> Vec<u32> {
@@ -33,10 +56,8 @@ fn the_toolchain_is_at_least_the_minimum_rust_version() {
         let number = number.unwrap_or_default().split('-').next().unwrap_or_default();
         number.split('.').take(2).filter_map(|part| part.parse().ok()).collect()
     };
-    let manifest = read("Cargo.toml");
-    let line =
-        manifest.lines().find(|line| line.starts_with("rust-version = ")).expect("the workspace states it");
-    let minimum = version(&line.replace('"', " "));
+    let line = minimum_rust_version();
+    let minimum = version(&line);
     let rustc = std::process::Command::new("rustc").arg("--version").output().expect("rustc runs");
     let rustc = String::from_utf8_lossy(&rustc.stdout).into_owned();
     assert_eq!(minimum.len(), 2, "{line}");

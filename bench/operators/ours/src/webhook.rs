@@ -40,7 +40,7 @@ impl WebhookServer for Ours {
         webhooks.validator(VALIDATE, Rule)?;
         webhooks.defaulter(MUTATE, Rule)?;
         let address: BindAddress = "127.0.0.1:0".parse()?;
-        let server = Server::bind(&address, "address").await?.context("the address is off")?;
+        let server = Server::bind(&address, "address").await?.context("the webhook server is disabled")?;
         let server = server.with_tls(Certificates::from_pem(certificate, key)?);
         let address = server.address();
         let handler = Handler::new(move |request| {

@@ -150,7 +150,7 @@ where
     let run = Box::pin(async move {
         let ready = async {
             if store.wait_until_ready().await.is_ok() {
-                info!("started");
+                info!("Starting workers");
                 tell.send_replace(true);
             }
             future::pending::<()>().await;

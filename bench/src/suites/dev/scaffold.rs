@@ -27,7 +27,7 @@ const PEER: &str = "default profile";
 const NAME: &str = "bench";
 const RECONCILER: &str = "src/controllers/widget.rs";
 /// Text of the reconciler that a change replaces.
-pub(crate) const LOGGED: &str = "\"reconciling";
+pub(crate) const LOGGED: &str = "\"Reconciling";
 
 /// Returns a project that is built.
 pub(super) fn run(bench: &Bench, kubewright: &Path, rows: &mut Rows) -> Result<Project> {

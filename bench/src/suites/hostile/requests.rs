@@ -83,7 +83,7 @@ pub(super) fn attacks() -> Vec<Attack> {
     ]
 }
 
-/// The read of the innocent client.
+/// The read of the well-behaved client.
 pub(super) fn small_read(base: &str) -> Call {
     call(Method::GET, &format!("{base}{MAPS}/small"), &Value::Null)
 }

@@ -59,7 +59,7 @@ impl Validator for HasData {
     }
 }
 
-/// Never answers.
+/// Never responds.
 struct Hangs(Arc<AtomicUsize>);
 
 impl AdmissionHandler for Hangs {
@@ -130,7 +130,7 @@ async fn serve(webhooks: Webhooks) -> Result<Value> {
     let leaf = &material.leaf;
     let certificates = Certificates::from_pem(leaf.certificate.as_bytes(), leaf.key.as_bytes())?;
     let address: BindAddress = "127.0.0.1:0".parse()?;
-    let server = Server::bind(&address, "address").await?.context("the address is off")?;
+    let server = Server::bind(&address, "address").await?.context("the webhook server is disabled")?;
     let server = server.with_tls(certificates);
     let url = format!("https://{}/", server.address());
     let handler = Handler::new(move |request| {

@@ -19,7 +19,7 @@ use tokio_rustls::TlsConnector;
 
 use crate::samples::Samples;
 
-/// The address of a webhook server and the trust in it.
+/// The address and the CA of a webhook server.
 pub(super) struct Target {
     pub(super) address: SocketAddr,
     pub(super) config: Arc<ClientConfig>,
@@ -83,11 +83,11 @@ async fn send_all(
             "the webhook responded with {status}: {}",
             String::from_utf8_lossy(&body)
         );
-        // Decoding every answer would measure this client.
+        // Decoding every response would measure this client.
         if turn == 0 {
             let answer: Value = serde_json::from_slice(&body).context("the response is not JSON")?;
             let allowed = answer["response"]["allowed"] == review.allowed;
-            ensure!(allowed, "the webhook must answer allowed: {}: {answer}", review.allowed);
+            ensure!(allowed, "expected allowed: {}, got {answer}", review.allowed);
         }
     }
     Ok(latencies)

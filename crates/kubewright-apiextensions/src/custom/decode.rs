@@ -110,8 +110,8 @@ pub fn read(definition: &CrdValidation, mut stored: Value, version: &str) -> Res
     Ok(stored)
 }
 
-/// Normalises and defaults a stored object in its stored version. Before webhook conversion; run [`coerce`]
-/// after it.
+/// Normalizes and defaults a stored object in its stored version, before webhook conversion. Call [`coerce`] after the
+/// conversion.
 pub fn restore(definition: &CrdValidation, stored: &mut Value) -> Result<(), ReadError> {
     let gvk = Gvk::of(stored);
     if gvk.group != definition.group || !definition.versions.contains_key(gvk.version) {

@@ -245,7 +245,7 @@ fn map_entry(
     Ok((key, entry.unwrap_or_else(|| empty(of))))
 }
 
-/// The items of a list that is a message of its own.
+/// The items of a list that is encoded as its own message.
 fn list_message(
     field: &'static str,
     of: &'static FieldType,

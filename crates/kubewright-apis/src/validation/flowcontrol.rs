@@ -135,7 +135,7 @@ fn subject(subject: &Value, path: &Path) -> ErrorList {
         let detail = format!("{own} is required when subject kind is '{kind}'");
         errors.push(FieldError::required(&own_path, detail));
     }
-    // Upstream's order of the other two.
+    // Errors for the other two subject kinds, in upstream's order.
     for (other, field) in [SUBJECTS[1], SUBJECTS[2], SUBJECTS[0]] {
         if other != kind && subject.has(field) {
             let detail = format!("{field} is forbidden when subject kind is not '{other}'");

@@ -123,7 +123,7 @@ async fn dispatch(
         match outcome {
             Ok(_) => {}
             Err(HookError::Calling(why)) if hook.fails_open => {
-                tracing::warn!(webhook = hook.name, %why, "failed calling webhook, failing open");
+                tracing::warn!(webhook = hook.name, error = %why, "failed calling webhook, failing open");
                 notes.audit_annotations.insert(
                     format!("failed-open.mutation.webhook.admission.k8s.io/{place}"),
                     hook.name.clone(),

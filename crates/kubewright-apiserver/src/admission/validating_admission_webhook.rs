@@ -50,7 +50,7 @@ async fn dispatch(
         match answer.and_then(|verdict| verdict.settle(&hook.name, notes)) {
             Ok(_) => {}
             Err(HookError::Calling(why)) if hook.fails_open => {
-                tracing::warn!(webhook = hook.name, %why, "failed calling webhook, failing open");
+                tracing::warn!(webhook = hook.name, error = %why, "failed calling webhook, failing open");
                 let key = format!("failed-open.validating.webhook.admission.k8s.io/round_0_index_{index}");
                 notes.audit_annotations.insert(key, hook.name.clone());
             }

@@ -28,7 +28,7 @@ pub(crate) fn aggregated_rules(index: &RbacIndex) -> Vec<(String, Value)> {
     aggregation.changed()
 }
 
-/// All ClusterRoles, with the rules that aggregation gives them. Roles and rules are numbers.
+/// All ClusterRoles, with the rules that aggregation gives them. Roles and rules are indexes.
 struct Aggregation<'a> {
     roles: Vec<&'a Role>,
     /// Distinct rules.
@@ -71,7 +71,7 @@ impl<'a> Aggregation<'a> {
     }
 
     /// Updates aggregated roles until none changes. A cycle of roles settles when all its roles have the same rules;
-    /// the number of updates is bounded all the same.
+    /// the number of updates is bounded anyway.
     fn settle(&mut self) {
         let aggregated: Vec<usize> =
             (0..self.roles.len()).filter(|role| self.selected[*role].is_some()).collect();

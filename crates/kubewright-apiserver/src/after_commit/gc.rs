@@ -275,7 +275,8 @@ impl Inner {
             && error.code != 404
             && error.code != 409
         {
-            tracing::warn!(%error, resource = served.plural(), name, "failed to garbage-collect object");
+            let resource = served.plural();
+            tracing::warn!(%error, resource, namespace, name, "failed to garbage collect object");
         }
     }
 

@@ -46,7 +46,7 @@ pub(crate) enum Deleted {
 
 /// How to delete an object.
 enum Plan {
-    /// Commit this state; the object stays for now.
+    /// Commit this state without removing the object.
     Keep(Value),
     /// Remove the object; `last` is its last state. If `mark` is set, that state is committed first.
     Remove { last: Value, mark: bool },

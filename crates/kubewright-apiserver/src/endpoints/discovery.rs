@@ -362,7 +362,7 @@ impl Inner {
         response::respond(StatusCode::OK, TEXT, "ok")
     }
 
-    /// The log has the place of etcd. As upstream, it does not affect liveness.
+    /// The log is checked in place of etcd. As upstream, it does not affect liveness.
     fn check_fails(&self, endpoint: &str, check: &str) -> bool {
         check == "etcd" && endpoint != "livez" && self.store.failure().is_some()
     }

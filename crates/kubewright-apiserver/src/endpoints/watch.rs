@@ -282,8 +282,8 @@ impl Watch {
         let mut object = json!({"metadata": metadata});
         response::set_kind(&mut object, self.served.gvk().api_version(), self.served.kind());
         // Fill in the fields of Go's zero value of the kind.
-        if self.served.strategy.canonicalize(&mut object).is_err() {
-            tracing::error!(kind = self.served.kind(), "failed to encode bookmark");
+        if let Err(error) = self.served.strategy.canonicalize(&mut object) {
+            tracing::error!(%error, kind = self.served.kind(), "failed to encode bookmark");
         }
         self.transformed_line("BOOKMARK", &object)
     }

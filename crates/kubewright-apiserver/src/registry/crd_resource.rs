@@ -1,4 +1,4 @@
-//! CrdResource resources: their CRDs, compiled for requests.
+//! Custom resources: their CRDs, compiled for requests.
 //!
 //! One [`CrdResource`] is one state of one CRD. A change creates a new value, so a request sees a single state.
 //! Expensive parts are compiled lazily: a kind that is never applied needs no merge schema.
@@ -124,7 +124,9 @@ impl CrdResource {
     /// was removed from the CRD.
     pub(crate) fn read(&self, stored: Value, version: &str) -> Value {
         custom::read(&self.validation, stored.clone(), version).unwrap_or_else(|error| {
-            tracing::error!(%error, kind = self.validation.kind, "failed to read stored custom resource");
+            let (namespace, name) = (stored.str_at("metadata.namespace"), stored.str_at("metadata.name"));
+            let kind = &self.validation.kind;
+            tracing::error!(%error, kind, namespace, name, "failed to read stored custom resource");
             stored
         })
     }
@@ -132,7 +134,9 @@ impl CrdResource {
     /// Converts an object of any version to the storage version.
     pub(crate) fn to_stored(&self, mut object: Value) -> Value {
         if let Err(error) = custom::convert(&self.validation, &mut object, self.storage_version()) {
-            tracing::error!(%error, kind = self.validation.kind, "failed to convert custom resource for storage");
+            let (namespace, name) = (object.str_at("metadata.namespace"), object.str_at("metadata.name"));
+            let kind = &self.validation.kind;
+            tracing::error!(%error, kind, namespace, name, "failed to convert custom resource for storage");
         }
         object
     }

@@ -105,7 +105,7 @@ impl Inner {
         for won in of(now).difference(&of(before)) {
             let object = address_object(won, namespace, name);
             if let Err(error) = self.create_unadmitted(addresses, object, after) {
-                tracing::warn!(%error, address = won, "failed to create IPAddress of Service");
+                tracing::warn!(%error, address = won, namespace, name, "failed to create IPAddress of Service");
             }
         }
     }

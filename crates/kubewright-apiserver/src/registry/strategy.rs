@@ -1,6 +1,6 @@
 //! Strategies: what differs between built-in kinds, CustomResourceDefinitions and custom resources.
 //!
-//! The write path, admission and the encodings call a [`Strategy`] and never ask which of the three it is. The
+//! The write path, admission and encoding call a [`Strategy`] and do not distinguish the three. The
 //! rules themselves are pure functions of `kubewright-apis` and `kubewright-apiextensions`.
 
 mod built_in;
@@ -67,7 +67,7 @@ pub(crate) trait Strategy: Debug + Send + Sync {
     /// Sets defaults that decoding does not set. Errors have Go's wording.
     fn default(&self, object: &mut Value) -> Result<(), String>;
 
-    /// Decodes and defaults the result of a server-side apply, which follows the schema already.
+    /// Decodes and defaults the result of a server-side apply, which already conforms to the schema.
     fn default_applied(&self, object: &mut Value) -> Result<(), String>;
 
     /// Applies a strategic merge patch; `None` if the kind does not support them.
@@ -97,7 +97,7 @@ pub(crate) trait Strategy: Debug + Send + Sync {
     /// Upstream's warnings on create and update.
     fn warnings(&self, new: &Value, old: Option<&Value>) -> Vec<String>;
 
-    /// Brings an object into the form in which it is returned and stored.
+    /// Converts an object to the form that is returned and stored.
     fn canonicalize(&self, object: &mut Value) -> Result<(), ApiError>;
 
     /// Whether a PUT without a resourceVersion is allowed.

@@ -168,8 +168,8 @@ impl Inner {
             prepared.iter().map(|object| object.write(&self.ids.uid(), &now, sums)).collect();
         let registry = self.registry();
         batch.extend(others.iter().filter_map(|(path, text)| self.filled_in(&registry, path, text, &now)));
-        if let Err(conflict) = self.store.commit(batch) {
-            tracing::error!(%conflict, "failed to write bootstrap objects");
+        if let Err(error) = self.store.commit(batch) {
+            tracing::error!(%error, "failed to write bootstrap objects");
         }
         self.store.forget_past();
     }

@@ -90,7 +90,7 @@ async fn an_invalid_certificate_is_reported_by_name() -> Result<()> {
             panic!("{what} was accepted")
         };
         assert!(matches!(error, ServeError::Pem { .. }));
-        assert_eq!(error.to_string(), format!("{what} cannot be read as PEM"));
+        assert_eq!(error.to_string(), format!("{what} is not valid PEM"));
     }
     Ok(())
 }

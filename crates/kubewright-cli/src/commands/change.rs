@@ -31,7 +31,7 @@ pub(crate) struct How {
     pub(crate) force: bool,
 }
 
-/// The kind that a command works on. Missing parts are asked for on a terminal.
+/// The kind that a command operates on. On a terminal, the command prompts for missing parts.
 #[derive(Debug, clap::Args)]
 pub(crate) struct Which {
     /// API group, without the project's domain
@@ -149,7 +149,7 @@ pub(crate) fn required(
     if io::stdin().is_terminal() && io::stderr().is_terminal() {
         ui.print_styled_error(&format!("{flag} (for example {example}): "));
         let mut line = String::new();
-        io::stdin().lock().read_line(&mut line).context("cannot read the answer")?;
+        io::stdin().lock().read_line(&mut line).context("cannot read the value from the terminal")?;
         let answer = line.trim();
         if !answer.is_empty() {
             return Ok(answer.to_owned());

@@ -139,7 +139,7 @@ impl Args {
         Ok(layout::familiar(&by_content(&reference, &built)))
     }
 
-    /// Builds the image and brings it to the nodes. Returns its name in the Deployment.
+    /// Builds the image, and pushes it or loads it into the nodes. Returns the image name for the Deployment.
     fn deliver(&self, project: &Project, target: &Target, ui: &Ui) -> Result<String> {
         let reference = self.options.reference()?;
         let delivery = self.delivery(target)?;

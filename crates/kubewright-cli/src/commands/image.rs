@@ -89,7 +89,7 @@ impl ImageArgs {
     pub(crate) fn reference(&self) -> Result<Reference> {
         let reference = parse(&self.tag)?;
         if reference.digest().is_some() {
-            return Err(anyhow!("{} has a digest, which the build determines", self.tag))
+            return Err(anyhow!("{} contains a digest; the digest is known only after the build", self.tag))
                 .hint("pass a name and a tag: --tag registry.example.com/shop:v1");
         }
         Ok(reference)

@@ -1,6 +1,6 @@
 //! `kubewright manifests`: generates files under config/ from a compiled operator.
 //!
-//! It builds the operator, asks its binary for the inventory, and passes that to kubewright-manifests.
+//! It builds the operator, runs its binary to get the inventory, and passes that to kubewright-manifests.
 //! Nothing is written if there is an error, and only changed files are written.
 
 use std::fmt::Write as _;

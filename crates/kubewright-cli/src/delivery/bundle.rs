@@ -38,7 +38,7 @@ pub(crate) const CSV_FILE: &str = ".clusterserviceversion.yaml";
 pub(crate) const ANNOTATIONS: &str = "operators.operatorframework.io.";
 /// The default channel.
 const CHANNEL: &str = "alpha";
-/// The image that `operator-sdk scorecard` runs the tests in. `kubewright scorecard` needs none.
+/// The image that `operator-sdk scorecard` runs the tests in. `kubewright scorecard` needs no image.
 const SCORECARD: &str = "quay.io/operator-framework/scorecard-test:v1.42.3";
 
 /// Kinds that OLM installs from a bundle.
@@ -100,7 +100,7 @@ pub(crate) struct Options {
 }
 
 impl Options {
-    /// Fills what is not set from the bundle on disk. Versions that it replaces are those of the same version.
+    /// Fills unset options from the bundle on disk. `replaces`, `skips` and `skip-range` are kept for the same version only.
     pub(crate) fn or(mut self, previous: &Previous, version: &str) -> Self {
         if self.channels.is_empty() {
             self.channels.clone_from(&previous.channels);

@@ -51,7 +51,7 @@ mod when {
     pub(super) const CERTIFICATES: &str = "and .Values.webhook.enable .Values.certManager.enable";
 }
 
-/// What the project has.
+/// The parts of the project that the chart depends on.
 #[derive(Clone, Copy, Debug)]
 struct Features {
     webhooks: bool,

@@ -97,7 +97,7 @@ fn binaries(project: &Project, options: &Options, ui: &Ui) -> Result<Vec<(Platfo
     }
     let host = || {
         Platform::host()
-            .context("this machine's architecture has no images")
+            .context("images for this machine's architecture are not supported")
             .hint("select one with --platform linux/amd64")
     };
     let platforms = if options.platforms.is_empty() { vec![host()?] } else { options.platforms.clone() };

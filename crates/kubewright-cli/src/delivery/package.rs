@@ -1,4 +1,4 @@
-//! What Cargo.toml says about a package, for charts and bundles.
+//! Package metadata from Cargo.toml, for charts and bundles.
 
 use std::process::{Command, Stdio};
 

@@ -76,7 +76,7 @@ async fn install(api: &Api<CustomResourceDefinition>, name: &str, definition: &V
             Ok(now) if !is_established(&now) => Err(obstacles(now)),
             answer => Ok(answer),
         });
-        let served = served.await.map_err(|never| anyhow!("the CRD was not established: {never}"));
+        let served = served.await.map_err(|never| anyhow!("the CRD did not become Established: {never}"));
         served.with_context(failed)?.map_err(told).with_context(failed)?;
     }
     Ok(changed)

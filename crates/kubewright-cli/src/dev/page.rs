@@ -106,6 +106,8 @@ impl Page {
 /// A random token.
 fn token() -> Result<String> {
     let mut bytes = [0; 16];
-    SystemRandom::new().fill(&mut bytes).map_err(|_| anyhow!("the system has no random numbers"))?;
+    SystemRandom::new()
+        .fill(&mut bytes)
+        .map_err(|_| anyhow!("failed to read random bytes from the operating system"))?;
     Ok(format!("{:032x}", u128::from_be_bytes(bytes)))
 }

@@ -132,7 +132,7 @@ impl Session {
             }
             // The user may lack the permission, and the operator may have no webhooks.
             Err(error) => {
-                let message = format!("cannot look for webhooks of an earlier run: {error:#}");
+                let message = format!("cannot list webhook configurations of an earlier run: {error:#}");
                 report.failed("webhooks", &message)?;
             }
         }

@@ -1,4 +1,4 @@
-//! Builds an operator and asks its binary for the inventory of what it declares.
+//! Builds an operator and runs its binary to get the inventory of what it declares.
 //!
 //! cargo prints its own progress to standard error. Of its JSON messages, only the executable paths are read.
 //! The operator's binary runs without a cluster or input, and with a timeout.

@@ -164,7 +164,7 @@ impl ProjectFile {
         let path = root.join(PATH);
         // A FIFO would block.
         if fs::metadata(&path).is_ok_and(|found| !found.is_file()) {
-            return Err(anyhow!("{} is not a regular file", path.display())).hint("move it away");
+            return Err(anyhow!("{} is not a regular file", path.display())).hint("move or delete it");
         }
         let text = match fs::read_to_string(path) {
             Ok(text) => text,

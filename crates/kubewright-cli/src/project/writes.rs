@@ -154,7 +154,7 @@ pub(crate) fn read(root: &Path, path: &str) -> Result<Option<String>> {
     let place = root.join(path);
     // A FIFO would block.
     if fs::metadata(&place).is_ok_and(|found| !found.is_file()) {
-        return Err(anyhow!("{path} is not a regular file")).hint("move it away");
+        return Err(anyhow!("{path} is not a regular file")).hint("move or delete it");
     }
     match fs::read(place) {
         Ok(bytes) => Ok(Some(String::from_utf8_lossy(&bytes).into_owned())),

@@ -336,7 +336,7 @@ fn a_controller_can_be_added_later() {
 fn force_recreates_the_files_of_a_kind() {
     let one = with(&project(), &order());
     let mut disk = files(&one);
-    edited(&mut disk, "src/controllers/order.rs", "reconciling", "at it");
+    edited(&mut disk, "src/controllers/order.rs", "Reconciling", "at it");
     let changed = add(&one, &Request { force: true, ..order() }).unwrap();
     assert_eq!(changed.after, one);
     let forced = plan(&disk, &changed.before, &changed.after, true).unwrap();

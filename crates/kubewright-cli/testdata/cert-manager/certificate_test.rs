@@ -52,7 +52,7 @@ async fn a_certificate_is_issued_when_its_issuer_becomes_ready() -> Result<()> {
         secret.owner_references()[0].name == "certificate-sample",
         "{secret:?}"
     );
-    assert_eq!(env.refused_permissions(), []);
+    assert_eq!(env.forbidden_permissions(), []);
     assert_eq!(env.unused_permissions(), []);
     Ok(running.stop().await?)
 }

@@ -1,8 +1,8 @@
 //! `make deploy` of the example on a server with RBAC, and the compiled operator as its ServiceAccount.
 //!
 //! The operator gets what its Deployment has: the arguments, the environment, and a token of its ServiceAccount in a
-//! file. Only the ports differ, because tests share a machine. The server audits every request, so that refused calls
-//! and unused permissions are known.
+//! file. Only the ports differ, because tests share a machine. The server audits every request, so that forbidden
+//! calls and unused permissions can be checked.
 
 mod operator;
 mod roles;
@@ -258,7 +258,7 @@ fn a_deployed_operator_enforces_its_webhooks_with_exactly_its_permissions() {
     // Metrics are for readers only.
     operator.metrics_are_protected(&cluster);
 
-    // A certificate for other names is renewed, and writes go on.
+    // A certificate for other names is renewed, and writes continue to succeed.
     operator::renew(&cluster);
     cluster.kubectl(&["label", "markdownview", view, "renewed=yes"]);
 

@@ -212,7 +212,7 @@ fn a_binary_that_is_not_an_operator_is_reported() {
     let (_folder, mut command) = built("echo hello");
     insta::assert_snapshot!(run(&mut command).stderr, @"
     error: cannot read the inventory of operator
-      cause: cannot parse the operator's declarations; does its `main` print to standard output before `manager.run()`?
+      cause: failed to parse the operator's inventory; check that `main` prints nothing to standard output before `manager.run()`
       cause: expected value at line 1 column 1
     ");
 }

@@ -3,7 +3,7 @@
 /// The tolerance is one tenth.
 const TOLERANCE_PARTS: i128 = 10;
 
-/// A fraction.
+/// The current value of a metric divided by its target, without rounding.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Ratio {
     current: i128,

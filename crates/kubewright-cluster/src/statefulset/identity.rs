@@ -13,7 +13,6 @@ use crate::replicaset::from_template;
 const POD_NAME: &str = "statefulset.kubernetes.io/pod-name";
 const POD_INDEX: &str = "apps.kubernetes.io/pod-index";
 
-/// The name of a set.
 pub(super) fn name_of(set: &StatefulSet) -> &str {
     set.metadata.name.as_deref().unwrap_or_default()
 }

@@ -42,7 +42,7 @@ pub(super) struct Shape {
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 struct Rolling {
-    /// The partition.
+    /// `partition`.
     from: i32,
     /// `maxUnavailable`.
     unavailable: i32,

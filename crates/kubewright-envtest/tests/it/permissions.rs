@@ -73,8 +73,8 @@ async fn a_missing_permission_fails_the_test_and_names_the_attribute() {
 async fn an_expected_missing_permission_can_be_taken() -> Result<()> {
     let env = environment().await?;
     let running = label_a_secret(&env).await?;
-    assert_eq!(env.refused_permissions(), [Permission::new("", "secrets", "patch")]);
-    assert_eq!(env.refused_permissions(), []);
+    assert_eq!(env.forbidden_permissions(), [Permission::new("", "secrets", "patch")]);
+    assert_eq!(env.forbidden_permissions(), []);
     running.stop().await?;
     Ok(())
 }

@@ -175,6 +175,6 @@ async fn a_manager_with_webhooks_starts_under_its_generated_role() -> Result<()>
     let metrics = running.metrics();
     let labels = [("webhook", "/validate-webhooks-example-com-v1-page"), ("code", "200")];
     assert_eq!(metrics.value("controller_runtime_webhook_requests_total", &labels), Some(1.0));
-    assert_eq!(env.refused_permissions(), []);
+    assert_eq!(env.forbidden_permissions(), []);
     Ok(running.stop().await?)
 }

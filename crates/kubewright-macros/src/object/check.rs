@@ -92,8 +92,8 @@ impl Checked {
     ) -> Value {
         let (mut map, mut seen) = (Map::new(), BTreeSet::new());
         if let (Some(span), true) = (body.open, self.custom) {
-            let what = "the fields of a custom resource are checked by reading the whole object: \
-                        for a part of it, derive `ApplyConfiguration`";
+            let what = "a custom resource is checked by decoding the whole object; for a partial object, \
+                        derive `ApplyConfiguration`";
             self.wrong(span, what);
         }
         for entry in &body.entries {

@@ -28,11 +28,11 @@ pub(super) fn compare(read: &Value, written: &Value, path: &str, found: &mut Vec
                     code: "KW104",
                     warning: false,
                     field: path.clone(),
-                    message: "a `None` here is written as `null`, which the API server refuses: the field is optional, \
+                    message: "a `None` here is written as `null`, which the API server rejects: the field is optional, \
                               not nullable"
                         .to_owned(),
-                    help: "add `#[serde(default, skip_serializing_if = \"Option::is_none\")]`; or, if null is to mean \
-                           something of its own, `#[schemars(transform = schema::nullable())]`"
+                    help: "add `#[serde(default, skip_serializing_if = \"Option::is_none\")]`; or, if null has its \
+                           own meaning, `#[schemars(transform = schema::nullable())]`"
                         .to_owned(),
                 });
             }

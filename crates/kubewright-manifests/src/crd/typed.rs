@@ -12,7 +12,7 @@ use serde_json::{Map, Value, json};
 
 use super::inline::Definitions;
 use super::structural::{self, Found};
-use super::{Options, carry, nulls};
+use super::{Options, nulls, validators};
 use crate::declare::{Declared, Item, Kind};
 use crate::lint::{Finding, Level};
 
@@ -157,7 +157,7 @@ fn schema(generated: Generated, options: Options, found: &mut Vec<Found>) -> (Va
     }
     nulls::compare(&schema, &written, "", found);
     let tagged = structural::settle(&mut schema, found);
-    carry::validators(&inlined, &mut schema);
+    validators::copy(&inlined, &mut schema);
     complete_root(&mut schema);
     (schema, tagged)
 }

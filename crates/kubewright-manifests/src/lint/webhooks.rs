@@ -48,12 +48,12 @@ fn address(webhook: &Webhook) -> Option<Finding> {
             "`path` and `url` are mutually exclusive: `path` is on the operator's server, `url` on another one"
         }
     };
-    let help = "give either `path`, as `/validate-guestbook-example-com-v1-guestbook`, or `url`";
+    let help = "set either `path`, such as `/validate-guestbook-example-com-v1-guestbook`, or `url`";
     Some(Finding::error("KW403", &webhook.item, message, help).at("path"))
 }
 
-/// A webhook that refuses what the operator needs to run keeps the operator from answering it: nothing works until the
-/// configuration is deleted by hand.
+/// A webhook that rejects objects the operator needs can prevent the operator from starting. Then the configuration must
+/// be deleted manually.
 fn lock_ups(webhook: &Webhook, declarations: &Declarations) -> Vec<Finding> {
     let mut findings = Vec::new();
     if !webhook.failure_policy.eq_ignore_ascii_case("fail") {
@@ -63,8 +63,8 @@ fn lock_ups(webhook: &Webhook, declarations: &Declarations) -> Vec<Finding> {
     let is_selective = webhook.object_selector.is_some() || !webhook.match_conditions.is_empty();
     let everything = has(&webhook.groups, "*") && webhook.resources.iter().any(|it| it == "*" || it == "*/*");
     if everything && webhook.groups.iter().any(|group| group == "*") && !is_selective {
-        let message = "it is called for every resource, and `failure_policy = fail` refuses all writes of the cluster \
-                       while the operator is down";
+        let message = "it matches every resource, and with `failure_policy = fail` all writes in the cluster fail while \
+                       the operator is down";
         let help = "name groups and resources, add `object_selector` or `match_conditions`, or write `failure_policy = ignore`";
         findings.push(Finding::error("KW414", &webhook.item, message, help).at("resources"));
         return findings;
@@ -76,8 +76,8 @@ fn lock_ups(webhook: &Webhook, declarations: &Declarations) -> Vec<Finding> {
         && !excludes_operators(webhook.namespace_selector.as_ref())
     {
         let message = format!(
-            "the operator needs {plural} to start, and a webhook for them without a selector can refuse its own: the \
-             cluster cannot recover by itself"
+            "the operator needs {plural} to start, and a webhook for {plural} without a selector can reject the \
+             operator's own; the cluster cannot recover without manual intervention"
         );
         let help = "leave `namespace_selector` out to exclude kube-system and the operator's namespace, or add `object_selector`";
         findings.push(Finding::error("KW415", &webhook.item, message, help).at("namespace_selector"));
@@ -142,7 +142,7 @@ fn unregistered(handler: &Handler, declarations: &Declarations) -> Option<Findin
         return None;
     }
     let name = handler.item.path.rsplit("::").next().unwrap_or_default();
-    let message = format!("`{name}` has #[webhook] and is not registered: the API server never calls it");
+    let message = format!("`{name}` has #[webhook] but is not registered, so the API server never calls it");
     let help =
         "register it before the manager runs, as `manager.validator(...)?` in src/registry.rs, or remove it";
     Some(Finding::error("KW413", &handler.item, message, help))

@@ -86,7 +86,7 @@ fn of_certificates(declarations: &Declarations) -> Vec<Derived> {
         if !names.is_empty() {
             let inject = Rule { resource_names: names, ..rule(group, resource, &["patch"]) };
             let rules = [rule(group, resource, &["list", "watch"]), inject];
-            // `dev` and tests bring certificates of their own.
+            // `dev` and tests provide their own certificates.
             all.extend(rules.map(|rule| Derived { rule, used: Used::Sometimes }));
         }
     }

@@ -104,7 +104,7 @@ impl Usage {
     }
 
     /// Returns the missing permissions and clears them.
-    pub fn take_refused(&mut self) -> Vec<Permission> {
+    pub fn take_forbidden(&mut self) -> Vec<Permission> {
         std::mem::take(&mut self.refused).into_iter().collect()
     }
 
@@ -298,7 +298,7 @@ mod tests {
         usage.note(&call("update", "coordination.k8s.io", "leases", 403));
         let refused: Vec<String> = usage.refused().iter().map(ToString::to_string).collect();
         assert_eq!(refused, ["update configmaps", "patch orders.example.com"]);
-        assert_eq!(usage.take_refused().len(), 2);
+        assert_eq!(usage.take_forbidden().len(), 2);
         assert_eq!(usage.refused(), []);
     }
 

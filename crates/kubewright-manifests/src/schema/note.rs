@@ -4,7 +4,7 @@
 
 use serde_json::{Map, Value, json};
 
-/// The key of the notes.
+/// The schema keyword that holds the notes of markers until the CRD is generated.
 pub(crate) const KEY: &str = "x-kubewright-notes";
 
 /// Records that the marker `name` supports only these types and added `keys`.

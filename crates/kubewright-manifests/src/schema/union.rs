@@ -24,7 +24,6 @@ pub(crate) enum Problem {
 }
 
 impl Problem {
-    /// The fix.
     pub(crate) fn remedy(&self) -> &'static str {
         match self {
             Self::Mixed(_) => {
@@ -32,7 +31,7 @@ impl Problem {
                  or a string use `IntOrString`; for anything at all put `#[schemars(transform = schema::any())]` on the field"
             }
             Self::Conflict(_) => {
-                "give the field one type in all variants, or another name in each; or leave out `#[serde(tag)]` and \
+                "give the field one type in all variants, or another name in each; or remove `#[serde(tag)]` and \
                  `#[serde(content)]`: then each variant is a field of its own"
             }
             Self::Items | Self::Map => {

@@ -260,6 +260,7 @@ impl fmt::Debug for Entry {
 /// Labels, annotations and finalizers of an object.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Deserialize)]
 #[serde(default)]
+#[non_exhaustive]
 pub struct Marks {
     /// The labels.
     pub labels: BTreeMap<String, String>,

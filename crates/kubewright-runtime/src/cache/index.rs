@@ -101,7 +101,13 @@ impl Cache {
             match informer.decode::<K>(entry) {
                 Ok(object) => values(&object),
                 Err(error) => {
-                    warn!(index = &*index, error = %Chain(&error), "failed to decode object for index; it is not indexed");
+                    warn!(
+                        kind = %informer.kind().gvk(),
+                        object = %entry.key(),
+                        index = &*index,
+                        error = %Chain(&error),
+                        "Failed to decode object for index; skipping it",
+                    );
                     Vec::new()
                 }
             }

@@ -215,7 +215,7 @@ impl Informer {
         }
     }
 
-    /// The informer that serves reads of this one in the current task, if it is another.
+    /// The informer that serves reads of this one in the current task, if it is a different one.
     pub(super) fn in_place(&self, metadata_only: bool) -> Option<Arc<Self>> {
         Cache::replacement_of(&self.common)?.watching(&self.kind, metadata_only)
     }

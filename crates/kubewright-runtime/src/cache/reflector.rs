@@ -8,8 +8,8 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use ::http::{Request, header};
 use bytes::Bytes;
-use http::{Request, header};
 use serde::Deserialize;
 use serde_json::value::RawValue;
 use tokio::time::Instant;
@@ -21,8 +21,8 @@ use super::informer::{Informer, Part, Scoped};
 use super::store::Removal;
 use crate::client::Error;
 use crate::error::Chain;
+use crate::http::{self, Lines};
 use crate::query::{self, Query};
-use crate::wire::{self, Lines};
 use crate::{Key, LabelSelector};
 
 /// The page size of a list; the same as kubectl's.
@@ -196,9 +196,9 @@ impl<'a> Reflector<'a> {
                 retry_in = ?pause,
                 "{}",
                 match () {
-                    () if error.is_not_found() => "resource is not served; is the CRD installed?",
-                    () if error.is_forbidden() => "list or watch is forbidden; check the RBAC rules of the operator",
-                    () => "list or watch failed",
+                    () if error.is_not_found() => "Resource is not served; check that its CRD is installed",
+                    () if error.is_forbidden() => "List or watch is forbidden; check the RBAC rules of the operator",
+                    () => "Failed to list or watch",
                 },
             );
             tokio::time::sleep(pause).await;
@@ -215,7 +215,7 @@ impl<'a> Reflector<'a> {
                 done => return done,
             }
             let kind = self.informer.kind().gvk();
-            debug!(%kind, retry_in = ?PAGED, "server does not support streaming lists; using pagination");
+            debug!(%kind, retry_in = ?PAGED, "Server does not support streaming lists; using pagination");
             self.informer.page_for(PAGED);
         }
         self.part.health.ended();
@@ -232,9 +232,9 @@ impl<'a> Reflector<'a> {
             if !token.is_empty() {
                 query.push("continue", &token);
             }
-            let request = self.request(&query, wire::METADATA_LIST)?;
-            let body = answer(wire::send(self.client, request)).await?;
-            let page = wire::text(&body).and_then(serde_json::from_str::<Page<'_>>);
+            let request = self.request(&query, http::METADATA_LIST)?;
+            let body = answer(http::send(self.client, request)).await?;
+            let page = http::text(&body).and_then(serde_json::from_str::<Page<'_>>);
             let page = page.map_err(|source| self.unreadable(source))?;
             for item in page.items.unwrap_or_default() {
                 entries.extend(self.entry(item.get()));
@@ -296,8 +296,8 @@ impl<'a> Reflector<'a> {
         query.push("allowWatchBookmarks", true);
         query.push("timeoutSeconds", seconds);
         let deadline = Instant::now() + Duration::from_secs(seconds) + OVERDUE;
-        let request = self.request(query, wire::METADATA)?;
-        let response = answer(wire::open(self.client, request)).await?;
+        let request = self.request(query, http::METADATA)?;
+        let response = answer(http::open(self.client, request)).await?;
         self.part.health.opened();
         Ok((Lines::new(response.into_body()), deadline))
     }
@@ -353,7 +353,7 @@ impl<'a> Reflector<'a> {
             Ok(Err(error)) if error.is_not_found() => Removal::Deleted,
             Ok(Err(error)) => {
                 let (kind, object) = (self.informer.kind().gvk(), last.key());
-                debug!(%kind, %object, error = %Chain(&error), "failed to check whether the object was deleted");
+                debug!(%kind, %object, error = %Chain(&error), "Failed to check whether the object was deleted");
                 Removal::Unknown
             }
             Err(_) => Removal::Unknown,
@@ -365,9 +365,9 @@ impl<'a> Reflector<'a> {
         let mut path = self.informer.kind().path(key.namespace());
         path.push('/');
         query::encode(&mut path, key.name());
-        let request = Request::get(path).header(header::ACCEPT, wire::METADATA).body(Vec::new());
-        let body = wire::send(self.client, request.map_err(Error::Build)?).await?;
-        let read = wire::text(&body).and_then(|text| Entry::read(text, false));
+        let request = Request::get(path).header(header::ACCEPT, http::METADATA).body(Vec::new());
+        let body = http::send(self.client, request.map_err(Error::Build)?).await?;
+        let read = http::text(&body).and_then(|text| Entry::read(text, false));
         read.map_err(|source| self.unreadable(source))
     }
 
@@ -391,7 +391,7 @@ impl<'a> Reflector<'a> {
     }
 
     fn line<'l>(&self, line: &'l Bytes) -> Result<Line<'l>, Error> {
-        wire::text(line).and_then(Line::read).map_err(|source| self.unreadable(source))
+        http::text(line).and_then(Line::read).map_err(|source| self.unreadable(source))
     }
 
     fn bookmark(&self, object: &str) -> Result<BookmarkMeta, Error> {
@@ -416,11 +416,20 @@ impl<'a> Reflector<'a> {
         match self.informer.entry_of(self.part, object) {
             Ok(entry) => Some(entry),
             Err(error) => {
-                warn!(kind = %self.informer.kind().gvk(), %error, "failed to decode object; it is left out of the cache");
+                let kind = self.informer.kind().gvk();
+                warn!(%kind, object = key_of(object), %error, "Failed to decode object; skipping it");
                 None
             }
         }
     }
+}
+
+/// The key of an object that cannot be cached, as far as it can be read.
+fn key_of(object: &str) -> Option<String> {
+    let object: serde_json::Value = serde_json::from_str(object).ok()?;
+    let metadata = &object["metadata"];
+    let name = metadata["name"].as_str()?;
+    Some(metadata["namespace"].as_str().map_or_else(|| name.to_owned(), |it| format!("{it}/{name}")))
 }
 
 /// The next line; `None` at the end or at the deadline.

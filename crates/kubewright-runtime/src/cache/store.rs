@@ -34,6 +34,7 @@ pub(crate) struct Difference {
 
 /// A change of one object.
 #[derive(Debug, Clone)]
+#[non_exhaustive]
 pub struct Change {
     /// The object before the change; `None` if it is new.
     pub old: Option<Arc<Entry>>,

@@ -61,7 +61,7 @@ impl Cache {
         IN_PLACE.scope(self.clone(), reconcile)
     }
 
-    /// The cache that serves reads of this one in the current task, if it is another.
+    /// The cache that serves reads of this one in the current task, if it is a different one.
     pub(crate) fn replacement(&self) -> Option<Self> {
         IN_PLACE
             .try_with(|cache| cache.is_in_place_of(&self.inner.common).then(|| cache.clone()))

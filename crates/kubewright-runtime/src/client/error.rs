@@ -158,7 +158,7 @@ const REASONS: [&str; 19] = [
 /// The server's message, followed by the RBAC attribute that grants a missing permission.
 fn status_message(status: &Status) -> String {
     match (status.message.is_empty(), status.reason.is_empty()) {
-        (false, _) => match Permission::refused(&status.message).filter(|_| status.code == 403) {
+        (false, _) => match Permission::from_forbidden(&status.message).filter(|_| status.code == 403) {
             Some(missing) => {
                 format!("{}; to grant this, add {} to the operator", status.message, missing.attribute())
             }
@@ -173,7 +173,7 @@ impl Error {
     /// The permission that the caller lacks, if the server denied the request for that reason.
     pub fn missing_permission(&self) -> Option<Permission> {
         let status = self.status().filter(|_| self.is_forbidden())?;
-        Permission::refused(&status.message)
+        Permission::from_forbidden(&status.message)
     }
 
     /// The status that the server returned, if any.

@@ -35,7 +35,7 @@ impl Client {
         let raw = self.raw();
         let namespace = self.settings.namespace.as_deref().unwrap_or(raw.default_namespace()).to_owned();
         let valid_until = *raw.valid_until();
-        // kube calls the service in a task of its own, and polls the future in the task of the caller. The fence and the
+        // kube calls the service in a separate task, and polls the future in the task of the caller. The fence and the
         // tracker of the running reconcile are therefore looked up in the future.
         let service = tower::service_fn(move |request: Request<Body>| {
             let client = client.clone();
@@ -123,7 +123,7 @@ impl Client {
         Some(Write { kind, target, method: parts.method.clone(), has_subresource: path.has_subresource })
     }
 
-    /// Tracks what a successful response says. Returns false if it does not say what was written.
+    /// Records the written object of a successful response. Returns false if the response does not contain it.
     fn note_response(&self, write: &Write, body: &Bytes) -> bool {
         let Ok(answer) = serde_json::from_slice::<Answer>(body) else { return false };
         match (&write.method, &write.target, write.has_subresource) {

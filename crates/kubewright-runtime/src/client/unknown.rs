@@ -10,7 +10,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use std::time::Duration;
 
-use http::{Request, header};
+use ::http::{Request, header};
 use serde::Deserialize;
 use tracing::{debug, warn};
 
@@ -21,7 +21,7 @@ use crate::cache::{Cache, Informer};
 use crate::connect::retry::was_not_sent;
 use crate::error::Chain;
 use crate::query::Query;
-use crate::{Key, Kind, ListOptions, wire};
+use crate::{Key, Kind, ListOptions, http};
 
 const PAGE: u32 = 500;
 /// The timeout of one request to the server.
@@ -43,6 +43,13 @@ impl Target {
         match self {
             Self::Object(key) => key.namespace(),
             Self::Collection(namespace) => namespace.as_deref(),
+        }
+    }
+
+    fn name(&self) -> Option<&str> {
+        match self {
+            Self::Object(key) => Some(key.name()),
+            Self::Collection(_) => None,
         }
     }
 }
@@ -159,12 +166,21 @@ impl Unknown {
                 Ok(pending) => return pending,
                 Err(error) if is_final(&error) => {
                     let error = Chain(&error);
-                    warn!(kind = ?self.kind, target = ?self.target, %error, "failed to determine the outcome of a write");
+                    let (kind, namespace, name) =
+                        (self.kind.gvk(), self.target.namespace(), self.target.name());
+                    warn!(%kind, namespace, name, %error, "Failed to determine whether a write succeeded");
                     return Vec::new();
                 }
                 Err(error) => {
                     let error = Chain(&error);
-                    debug!(kind = ?self.kind, target = ?self.target, %error, retry_in = ?pause, "retrying to determine the outcome of a write");
+                    debug!(
+                        kind = %self.kind.gvk(),
+                        namespace = self.target.namespace(),
+                        name = self.target.name(),
+                        %error,
+                        retry_in = ?pause,
+                        "Failed to determine whether a write succeeded; will retry",
+                    );
                 }
             }
             tokio::time::sleep(pause).await;
@@ -180,7 +196,7 @@ impl Unknown {
     }
 
     async fn ask_object(&self, key: &Key) -> Result<Vec<PendingWrite>, Error> {
-        let found = match self.send(&path(&self.kind, key, None), wire::METADATA).await {
+        let found = match self.send(&path(&self.kind, key, None), http::METADATA).await {
             Ok(body) => Some(self.read::<Whole>(&body)?.metadata.found(key)),
             Err(error) if error.is_not_found() => None,
             Err(error) => return Err(error),
@@ -206,7 +222,7 @@ impl Unknown {
             if !token.is_empty() {
                 query.push("continue", &token);
             }
-            let body = self.send(query.as_str(), wire::METADATA_LIST).await?;
+            let body = self.send(query.as_str(), http::METADATA_LIST).await?;
             let page: Page = self.read(&body)?;
             if token.is_empty() {
                 version = page.metadata.resource_version.parse().unwrap_or(0);
@@ -245,7 +261,7 @@ impl Unknown {
 
     async fn send(&self, path: &str, accept: &'static str) -> Result<bytes::Bytes, Error> {
         let request = Request::get(path).header(header::ACCEPT, accept).body(Vec::new());
-        wire::send(&self.kube, request.map_err(Error::Build)?).await
+        http::send(&self.kube, request.map_err(Error::Build)?).await
     }
 
     fn read<T: serde::de::DeserializeOwned>(&self, body: &[u8]) -> Result<T, Error> {

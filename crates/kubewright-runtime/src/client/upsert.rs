@@ -6,6 +6,7 @@ use crate::{Key, Object};
 
 /// The result of [`Client::create_or_update`] and [`Client::create_or_patch`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[non_exhaustive]
 pub enum Upsert {
     /// The object existed in the desired state.
     Unchanged,

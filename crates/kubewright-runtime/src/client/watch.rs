@@ -6,9 +6,9 @@
 
 use std::time::Duration;
 
+use ::http::{Request, header};
 use bytes::Bytes;
 use futures_util::stream::{self, BoxStream, StreamExt as _};
-use http::{Request, header};
 use kube::api::DynamicObject;
 use serde::Deserialize;
 use serde_json::value::RawValue;
@@ -17,8 +17,8 @@ use tracing::debug;
 
 use super::{Client, Error, Writable, selection, unreadable};
 use crate::error::Chain;
+use crate::http::{self, Lines};
 use crate::query::Query;
-use crate::wire::{self, Lines};
 use crate::{Gvk, Kind, ListOptions, Object};
 
 /// The timeout that the watch requests from the server.
@@ -33,6 +33,7 @@ const LONGEST_PAUSE: Duration = Duration::from_secs(30);
 
 /// An event of a watch.
 #[derive(Debug, Clone, PartialEq)]
+#[non_exhaustive]
 pub enum WatchEvent<K> {
     /// The object existed when the watch began, was created, or started to match the selector.
     Added(K),
@@ -90,7 +91,7 @@ impl Client {
         let list = self.list_in_namespace(&kind, list)?;
         // Parse the selectors now, so that the caller gets the error.
         selection(&kind, &list)?;
-        let accept = if metadata_only { wire::METADATA } else { "application/json" };
+        let accept = if metadata_only { http::METADATA } else { "application/json" };
         let watch = Watch {
             client: self.clone(),
             kind,
@@ -183,9 +184,10 @@ impl Watch {
         let pause = FIRST_PAUSE.saturating_mul(1 << self.failures.min(8)).min(LONGEST_PAUSE);
         let asked = error.and_then(Error::retry_after).unwrap_or_default();
         if let Some(error) = error {
-            debug!(kind = ?self.kind, error = %Chain(error), retry_in = ?pause.max(asked), "Restarting watch");
+            let kind = self.kind.gvk();
+            debug!(%kind, error = %Chain(error), retry_in = ?pause.max(asked), "Restarting watch");
         }
-        // Reopen a watch that worked without a delay.
+        // A watch that had worked is reopened without backoff.
         if self.failures > 0 || !asked.is_zero() {
             tokio::time::sleep(pause.max(asked)).await;
         }
@@ -206,7 +208,7 @@ impl Watch {
     async fn opened(&mut self) -> Result<Open, Error> {
         let (query, deadline) = (self.query()?, Instant::now() + WATCH + OVERDUE);
         let request = Request::get(query.as_str()).header(header::ACCEPT, self.accept).body(Vec::new());
-        let opening = wire::open(self.client.raw(), request.map_err(Error::Build)?);
+        let opening = http::open(self.client.raw(), request.map_err(Error::Build)?);
         let answer = tokio::time::timeout(ANSWER, opening).await.unwrap_or(Err(Error::Timeout(ANSWER)))?;
         Ok(Open { lines: Lines::new(answer.into_body()), deadline })
     }
@@ -224,7 +226,7 @@ impl Watch {
 
     fn event<K: Writable>(&mut self, line: &[u8]) -> Result<WatchEvent<K>, Error> {
         let failed = |source| unreadable(&self.kind, source);
-        let Line { what, object } = wire::text(line).and_then(serde_json::from_str).map_err(failed)?;
+        let Line { what, object } = http::text(line).and_then(serde_json::from_str).map_err(failed)?;
         let object = object.get();
         if what == "ERROR" {
             let status = serde_json::from_str(object).map_err(failed)?;

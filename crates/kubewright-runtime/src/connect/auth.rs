@@ -142,7 +142,7 @@ impl TokenFile {
                 Ok(header) => last.0 = header,
                 Err(error) => {
                     let error: &dyn std::error::Error = &error;
-                    tracing::debug!(error, "failed to reload the token file; using the last token");
+                    tracing::debug!(error, path = %self.path.display(), "Failed to reload the token file; using the last token");
                 }
             }
             last.1 = Some(Instant::now());

@@ -146,7 +146,7 @@ impl Proxy {
 pub(super) enum TunnelError {
     #[error("the proxy rejected the credentials; set them in its URL: http://USER:PASSWORD@HOST:PORT")]
     Credentials,
-    #[error("the proxy refused to connect to the cluster: {0}")]
+    #[error("the proxy rejected the CONNECT request: {0}")]
     Refused(String),
     #[error("the server at the proxy's address is not an HTTP proxy")]
     NoProxy,

@@ -204,7 +204,13 @@ impl Identity {
         });
         if let Err(error) = read {
             let error: &dyn std::error::Error = &error;
-            tracing::debug!(error, "failed to reload the client certificate; using the last one");
+            let (certificate, key) = (files.certificate.file.as_deref(), files.key.file.as_deref());
+            tracing::debug!(
+                error,
+                certificate,
+                key,
+                "Failed to reload the client certificate; using the last one"
+            );
         }
     }
 
@@ -313,7 +319,8 @@ impl ReloadedRoots {
                     let error: &dyn std::error::Error = &error;
                     tracing::warn!(
                         error,
-                        "failed to reload the certificate authorities; using the last ones"
+                        path = %self.path.display(),
+                        "Failed to reload the certificate authorities; using the last ones"
                     );
                 }
             }
@@ -371,7 +378,7 @@ impl ServerCertVerifier for InsecureVerifier {
         _: &[u8],
         _: UnixTime,
     ) -> Result<ServerCertVerified, rustls::Error> {
-        tracing::warn!("insecure-skip-tls-verify is set; the server certificate is not verified");
+        tracing::warn!("Server certificate is not verified: insecure-skip-tls-verify is set");
         Ok(ServerCertVerified::assertion())
     }
 

@@ -16,6 +16,7 @@ use crate::{Key, Kind};
 ///
 /// Displayed as in logs: `Deployment default/web modified: status.readyReplicas`.
 #[derive(Clone)]
+#[non_exhaustive]
 pub struct Cause {
     /// What happened.
     pub trigger: Trigger,

@@ -21,6 +21,7 @@ static NULL: Value = Value::Null;
 ///
 /// Displayed as `spec.replicas, status.readyReplicas`, with ` and 3 more` if there are more than eight.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct Changed {
     /// The first eight paths, such as `status.readyReplicas` or `metadata.labels[app.kubernetes.io/name]`. If a field
     /// was added or removed, its path stands for its whole value. List items with a `name` or `type` use it as the

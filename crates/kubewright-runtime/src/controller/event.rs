@@ -11,12 +11,13 @@ use crate::client::Writable;
 pub struct Event<'a, K> {
     change: &'a Change,
     informer: &'a Informer,
+    controller: &'a str,
     of: PhantomData<fn() -> K>,
 }
 
 impl<'a, K: Writable> Event<'a, K> {
-    pub(crate) fn new(change: &'a Change, informer: &'a Informer) -> Self {
-        Self { change, informer, of: PhantomData }
+    pub(crate) fn new(change: &'a Change, informer: &'a Informer, controller: &'a str) -> Self {
+        Self { change, informer, controller, of: PhantomData }
     }
 
     /// The key of the object.
@@ -80,10 +81,11 @@ impl<'a, K: Writable> Event<'a, K> {
             Ok(object) => Some(object),
             Err(error) => {
                 tracing::warn!(
+                    controller = self.controller,
                     kind = %self.informer.kind().gvk(),
                     object = %self.key(),
                     error = %crate::error::Chain(&error),
-                    "failed to decode object for predicate",
+                    "Failed to decode object for predicate",
                 );
                 None
             }

@@ -23,6 +23,7 @@ const AT_ONCE: usize = 64;
 
 /// Forwards the events of one source to the queue.
 pub(super) struct EventForwarder {
+    controller: Arc<str>,
     source: KindSource,
     informer: Arc<Informer>,
     cache: Cache,
@@ -43,6 +44,7 @@ pub(super) enum ForwarderEnd {
 impl EventForwarder {
     /// Creates a forwarder for one source. Map functions get `cache`, which is the manager's.
     pub(super) fn new(
+        controller: Arc<str>,
         source: KindSource,
         cache: &Cache,
         requests: &Requests,
@@ -50,6 +52,7 @@ impl EventForwarder {
         journal: Option<&Journal>,
     ) -> Self {
         Self {
+            controller,
             informer: source.informer(cache),
             source,
             cache: cache.clone(),
@@ -86,19 +89,20 @@ impl EventForwarder {
 
     /// Handles one event. A panic of a predicate or map function drops only this event.
     fn handle(&self, change: &Change, record: RecordChanges) {
-        let Self { source, informer, cache, requests, filters, .. } = self;
+        let Self { controller, source, informer, cache, requests, filters, .. } = self;
         let handled = AssertUnwindSafe(|| {
-            let event = Event::<DynamicObject>::new(change, informer);
+            let event = Event::<DynamicObject>::new(change, informer, controller);
             if filters.iter().all(|filter| filter.passes(&event)) {
-                source.handle(change, informer, cache, requests, record);
+                source.handle(controller, change, informer, cache, requests, record);
             }
         });
         if let Err(panic) = std::panic::catch_unwind(handled) {
             error!(
-                kind = informer.kind().name(),
+                controller = &**controller,
+                kind = %informer.kind().gvk(),
                 object = %change.latest().key(),
                 panic = panic_message(&*panic),
-                "predicate or map function panicked; event dropped",
+                "Predicate or map function panicked; event dropped",
             );
         }
     }

@@ -4,6 +4,7 @@
 //! concurrently with itself; a key waits until the cache has seen the writes of its last reconcile; a panic or a
 //! timeout affects only one reconcile.
 
+use std::fmt;
 use std::panic::AssertUnwindSafe;
 use std::sync::Arc;
 use std::time::Duration;
@@ -98,6 +99,12 @@ impl Controller {
         let others: Vec<Cache> =
             self.sources.iter().filter_map(|source| source.other_cache().cloned()).collect();
         let queued = self.follow(&deps, &requests, &mut forwarders);
+        info!(
+            controller = &*self.name,
+            controller_group = self.group(),
+            controller_kind = self.kind.as_ref().map(Kind::name),
+            "Starting Controller",
+        );
         tokio::select! {
             biased;
             () = cancel.cancelled() => return Ok(()),
@@ -111,7 +118,13 @@ impl Controller {
                 _ = elected.wait_for(|elected| *elected) => {}
             }
         }
-        info!(controller = &*self.name, workers = self.options.concurrency, "Starting workers");
+        info!(
+            controller = &*self.name,
+            controller_group = self.group(),
+            controller_kind = self.kind.as_ref().map(Kind::name),
+            "worker count" = self.options.concurrency.max(1),
+            "Starting workers",
+        );
 
         let (cache, journal, filters) = (deps.cache.clone(), deps.journal.clone(), self.filters.clone());
         let shared = Arc::new(Shared {
@@ -146,7 +159,7 @@ impl Controller {
                 biased;
                 () = cancel.cancelled() => break,
                 Some(AddedSource { source, cancel }) = self.later.recv() => {
-                    let forwarder = EventForwarder::new(source, &cache, &shared.requests, filters.clone(), journal.as_ref());
+                    let forwarder = EventForwarder::new(shared.name.clone(), source, &cache, &shared.requests, filters.clone(), journal.as_ref());
                     forwarders.spawn(async move {
                         let run = cancel.run_until_cancelled(forwarder.run(ordered_watch::Sender::new(false)));
                         run.await.unwrap_or(ForwarderEnd::Removed)
@@ -161,15 +174,23 @@ impl Controller {
                 () = &mut reported, if shared.journal.is_some() => {}
             }
         }
+        if cancel.is_cancelled() {
+            info!(controller = &*self.name, "Shutdown signal received, waiting for all workers to finish");
+        }
         queue.close();
         forwarders.shutdown().await;
         while let Some(worker) = workers.join_next().await {
-            if let Err(failed) = worker {
-                error!(controller = &*self.name, %failed, "Worker failed");
+            if let Err(error) = worker {
+                error!(controller = &*self.name, %error, "Worker panicked");
             }
         }
         info!(controller = &*self.name, "All workers finished");
         Ok(())
+    }
+
+    /// The API group of the reconciled kind.
+    fn group(&self) -> Option<&str> {
+        self.kind.as_ref().map(|kind| &*kind.gvk().group)
     }
 
     /// Starts the forwarders of the sources. Each reports when its initial objects are queued.
@@ -179,15 +200,28 @@ impl Controller {
         requests: &Requests,
         forwarders: &mut JoinSet<ForwarderEnd>,
     ) -> Vec<(Arc<Informer>, ordered_watch::Receiver<bool>)> {
+        let (group, kind) = (self.group().map(str::to_owned), self.kind.clone());
+        let starting = |source: &dyn fmt::Display| {
+            info!(
+                controller = &*self.name,
+                controller_group = group,
+                controller_kind = kind.as_ref().map(Kind::name),
+                %source,
+                "Starting EventSource",
+            );
+        };
         for channel in self.channels.drain(..) {
+            starting(&"channel source");
             forwarders.spawn(forward_channel(channel, requests.clone()));
         }
         let filters = self.filters.clone();
         let sources =
             self.sources.drain(..).filter(|source| source.role != Role::Read).filter_map(|source| {
                 let (informer, optional) = (source.informer(&deps.cache), source.optional);
+                starting(&format_args!("kind source: {}", source.kind.gvk()));
                 let (queued, receiver) = ordered_watch::channel(false);
                 let forwarder = EventForwarder::new(
+                    self.name.clone(),
                     source,
                     &deps.cache,
                     requests,
@@ -316,7 +350,11 @@ impl Shared {
             }
         };
         if tokio::time::timeout(OWN_WRITES, all).await.is_err() {
-            warn!(controller = &*self.name, object = %key, "cache has not seen the controller's own writes in time; reconciling anyway");
+            warn!(
+                controller = &*self.name,
+                object = %key,
+                "Timed out waiting for the cache to observe this controller's writes; reconciling anyway",
+            );
         }
         self.queue.release(&key);
     }
@@ -453,13 +491,17 @@ impl Shared {
                         Some(pause)
                     }
                     Next::Terminal => {
-                        error!("Reconciler error; not retrying before a change");
+                        error!(
+                            error = "the reconciler returned a terminal outcome",
+                            terminal = true,
+                            "Reconciler error"
+                        );
                         self.fail(key, priority)
                     }
                 }
             }
             End::Failed(failure) if is_terminal(failure) => {
-                error!(error = format!("{failure:#}"), "Reconciler error; not retrying before a change");
+                error!(error = format!("{failure:#}"), terminal = true, "Reconciler error");
                 self.fail(key, priority)
             }
             // Another client changed the object first. The retry reads the change from the cache.
@@ -476,13 +518,13 @@ impl Shared {
             End::Panicked(message) => {
                 counts.panics.inc();
                 let pause = self.retry(key, priority);
-                error!(panic = message, retry_in = ?pause, "Reconciler panicked");
+                error!(error = format!("panic: {message} [recovered]"), retry_in = ?pause, "Reconciler error");
                 Some(pause)
             }
             End::TimedOut => {
                 counts.timeouts.inc();
                 let pause = self.retry(key, priority);
-                error!(timeout = ?self.timeout, retry_in = ?pause, "Reconcile timed out");
+                error!(error = "reconcile timed out", timeout = ?self.timeout, retry_in = ?pause, "Reconciler error");
                 Some(pause)
             }
         }

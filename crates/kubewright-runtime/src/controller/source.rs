@@ -93,8 +93,8 @@ impl<K: Writable> Watch<K> {
     }
 }
 
-/// Maps a change to keys.
-type Handle = Arc<dyn Fn(&Change, &Informer, &Cache, &mut dyn FnMut(Key)) + Send + Sync>;
+/// Maps a change to keys. The first argument is the name of the controller.
+type Handle = Arc<dyn Fn(&str, &Change, &Informer, &Cache, &mut dyn FnMut(Key)) + Send + Sync>;
 
 /// The role of a watched kind in a controller.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -130,13 +130,13 @@ impl KindSource {
         metadata_only: bool,
         role: Role,
         watch: Watch<K>,
-        map: impl Fn(&Change, &Informer, &Cache, &mut dyn FnMut(Key)) + Send + Sync + 'static,
+        map: impl Fn(&str, &Change, &Informer, &Cache, &mut dyn FnMut(Key)) + Send + Sync + 'static,
     ) -> Self {
         let predicates = watch.predicates;
-        let handle: Handle = Arc::new(move |change, informer, cache, add| {
-            let event = Event::<K>::new(change, informer);
+        let handle: Handle = Arc::new(move |controller, change, informer, cache, add| {
+            let event = Event::<K>::new(change, informer, controller);
             if predicates.iter().all(|predicate| predicate.passes(&event)) {
-                map(change, informer, cache, add);
+                map(controller, change, informer, cache, add);
             }
         });
         Self {
@@ -154,7 +154,7 @@ impl KindSource {
 
     /// Reconciles the object itself.
     pub(crate) fn object<K: Writable>(kind: Kind, metadata_only: bool, watch: Watch<K>) -> Self {
-        Self::new(kind, metadata_only, Role::Reconciled, watch, |change, _, _, add| {
+        Self::new(kind, metadata_only, Role::Reconciled, watch, |_, change, _, _, add| {
             add(change.latest().key().clone());
         })
     }
@@ -162,7 +162,7 @@ impl KindSource {
     /// Reconciles the owners of the object that are of a kind.
     pub(crate) fn owner<K: Writable>(kind: Kind, metadata_only: bool, watch: Watch<K>, owner: Kind) -> Self {
         let every = watch.every_owner;
-        Self::new(kind, metadata_only, Role::Owned, watch, move |change, _, _, add| {
+        Self::new(kind, metadata_only, Role::Owned, watch, move |_, change, _, _, add| {
             // Both: the owner may have changed.
             for entry in change.old.iter().chain(&change.new) {
                 for reference in entry.owners() {
@@ -185,25 +185,32 @@ impl KindSource {
         watch: Watch<K>,
         map: impl Fn(&K, &Cache) -> Vec<Key> + Send + Sync + 'static,
     ) -> Self {
-        Self::new(kind, metadata_only, Role::Watched, watch, move |change, informer, cache, add| {
-            // Both: keys that the object no longer refers to must be reconciled, too.
-            for entry in change.old.iter().chain(&change.new) {
-                match informer.object::<K>(entry) {
-                    Ok(object) => map(&object, cache).into_iter().for_each(&mut *add),
-                    Err(error) => tracing::warn!(
-                        kind = %informer.kind().gvk(),
-                        object = %entry.key(),
-                        error = %crate::error::Chain(&error),
-                        "failed to decode object in map function",
-                    ),
+        Self::new(
+            kind,
+            metadata_only,
+            Role::Watched,
+            watch,
+            move |controller, change, informer, cache, add| {
+                // Both: keys that the object no longer refers to must be reconciled, too.
+                for entry in change.old.iter().chain(&change.new) {
+                    match informer.object::<K>(entry) {
+                        Ok(object) => map(&object, cache).into_iter().for_each(&mut *add),
+                        Err(error) => tracing::warn!(
+                            controller,
+                            kind = %informer.kind().gvk(),
+                            object = %entry.key(),
+                            error = %crate::error::Chain(&error),
+                            "Failed to decode object in map function",
+                        ),
+                    }
                 }
-            }
-        })
+            },
+        )
     }
 
     /// Caches the kind for reads, without reconciles.
     pub(crate) fn read<K: Object>() -> Self {
-        Self::new(Kind::of::<K>(), K::metadata_api(), Role::Read, Watch::<K>::new(), |_, _, _, _| {})
+        Self::new(Kind::of::<K>(), K::metadata_api(), Role::Read, Watch::<K>::new(), |_, _, _, _, _| {})
     }
 
     /// The same source in another cluster.
@@ -229,6 +236,7 @@ impl KindSource {
     /// Queues the keys of a change.
     pub(crate) fn handle(
         &self,
+        controller: &str,
         change: &Change,
         informer: &Arc<Informer>,
         cache: &Cache,
@@ -241,7 +249,7 @@ impl KindSource {
         };
         let of_itself = self.role == Role::Reconciled;
         let selected = !informer.settings().is_all();
-        (self.handle)(change, informer, cache, &mut |key| {
+        (self.handle)(controller, change, informer, cache, &mut |key| {
             if of_itself && selected {
                 requests.note_removal(&key, change.removal);
             }

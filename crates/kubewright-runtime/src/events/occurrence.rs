@@ -108,6 +108,19 @@ impl Subject {
         Some(Self { object, field_path, resource_version })
     }
 
+    pub(super) fn kind(&self) -> &str {
+        self.object.kind.as_deref().unwrap_or_default()
+    }
+
+    /// `namespace/name`, or the name of a cluster-scoped object.
+    pub(super) fn key(&self) -> String {
+        let name = self.object.name.as_deref().unwrap_or_default();
+        self.object
+            .namespace
+            .as_ref()
+            .map_or_else(|| name.to_owned(), |namespace| format!("{namespace}/{name}"))
+    }
+
     fn reference(&self) -> ObjectReference {
         let ObjectIdentity { api_version, kind, namespace, name, uid } = &*self.object;
         ObjectReference {

@@ -70,10 +70,10 @@ pub(super) async fn deliver<K: Object>(
             let call = AssertUnwindSafe(|| handle::<K>(&informer, change, &handler));
             if let Err(panic) = std::panic::catch_unwind(call) {
                 error!(
-                    kind = informer.kind().name(),
+                    kind = %informer.kind().gvk(),
                     object = %change.latest().key(),
                     panic = panic_message(&*panic),
-                    "event handler panicked; event dropped",
+                    "Event handler panicked; event dropped",
                 );
             }
         }
@@ -84,7 +84,12 @@ fn handle<K: Object>(informer: &Informer, change: &Change, handler: &impl EventH
     let decode = |entry: Option<&Arc<Entry>>| match informer.decode::<K>(entry?) {
         Ok(object) => Some(object),
         Err(error) => {
-            warn!(error = %Chain(&error), "failed to decode object for event handler");
+            warn!(
+                kind = %informer.kind().gvk(),
+                object = %change.latest().key(),
+                error = %Chain(&error),
+                "Failed to decode object for event handler",
+            );
             None
         }
     };

@@ -88,7 +88,7 @@ impl Reviews {
     }
 }
 
-/// What a conversion review asks for.
+/// The request of a conversion review.
 #[derive(Debug, Default)]
 pub(crate) struct Converted {
     group: String,

@@ -14,7 +14,7 @@ pub(super) fn encode(line: &Line<'_>) -> Vec<u8> {
     object.text("logger".into(), line.metadata.target());
     object.text("msg".into(), line.fields.message());
     for (name, value) in line.fields.iter() {
-        object.value(name, value);
+        object.value(spelled(name), value);
     }
     for (name, value) in line.span_fields() {
         match (name, value) {

@@ -14,7 +14,7 @@ use crate::{Gvk, LeaderElectionOptionsError, webhook};
 #[non_exhaustive]
 pub enum RegisterError {
     /// Another controller or cluster has that name.
-    #[error("{0:?} is already registered: choose another name, for a controller with named()")]
+    #[error("{0:?} is already registered: choose another name (for a controller, use named())")]
     NameTaken(String),
     /// The controller has no name.
     #[error("controller has no name: set one with named()")]
@@ -46,7 +46,7 @@ pub enum RegisterError {
 #[non_exhaustive]
 pub enum ManagerError {
     /// The function given to [`Manager::before_run`](crate::Manager::before_run) failed.
-    #[error("before_run failed: {0}")]
+    #[error("before_run hook failed: {0}")]
     BeforeRun(reconcile::Error),
     /// A server could not listen on its address.
     #[error(transparent)]

@@ -56,8 +56,8 @@ impl LeaderTask {
     pub(super) async fn end(self) {
         if let Self::Running { mut running, .. } = self {
             match running.join_next().await {
-                Some(Ok(end)) => debug!(?end, "Leader election stopped"),
-                Some(Err(failed)) => warn!(%failed, "Leader election stopped"),
+                Some(Ok(end)) => debug!(?end, "Stopped leader election"),
+                Some(Err(error)) => warn!(%error, "Leader election panicked"),
                 None => {}
             }
         }

@@ -123,9 +123,12 @@ impl fmt::Debug for Guard {
 /// A review failed.
 #[derive(Debug, thiserror::Error)]
 enum AskError {
-    #[error("review timed out after {PATIENCE:?}")]
+    #[error("TokenReview or SubjectAccessReview timed out after {PATIENCE:?}")]
     Late,
-    #[error("review failed; bind the ClusterRole system:auth-delegator to the operator's service account")]
+    #[error(
+        "TokenReview or SubjectAccessReview failed; bind the ClusterRole system:auth-delegator to the operator's service \
+         account"
+    )]
     Review(#[source] kube::Error),
 }
 

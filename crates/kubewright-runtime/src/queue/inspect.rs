@@ -22,6 +22,7 @@ pub struct Counts {
 
 /// A waiting item.
 #[derive(Debug)]
+#[non_exhaustive]
 pub struct Waiting<'a, T, C> {
     /// The item.
     pub item: &'a T,
@@ -51,6 +52,7 @@ pub enum WaitsFor {
 
 /// A running item.
 #[derive(Debug)]
+#[non_exhaustive]
 pub struct Running<'a, T> {
     /// The item.
     pub item: &'a T,

@@ -41,7 +41,7 @@ const RECHECK: SignedDuration = SignedDuration::from_mins(5);
 pub struct Lifetimes {
     /// Of a CA: ten years.
     pub ca: SignedDuration,
-    /// Of a leaf: 90 days. At least several hours, because certificates are dated back by one.
+    /// Lifetime of a serving certificate: 90 days. Must be several hours, because certificates are backdated by one hour.
     pub leaf: SignedDuration,
 }
 
@@ -51,12 +51,12 @@ impl Default for Lifetimes {
     }
 }
 
-/// When a certificate is valid.
+/// The validity period of a certificate.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Validity {
-    /// From this time on.
+    /// `notBefore`.
     pub from: Timestamp,
-    /// Until this time.
+    /// `notAfter`.
     pub until: Timestamp,
 }
 

@@ -89,7 +89,9 @@ pub enum ConversionError {
     #[error("annotation {CONVERSION_DATA} is not valid JSON; remove it to drop the fields that it keeps")]
     Annotation(#[source] serde_json::Error),
     /// The hub's fields exceed the size limit of annotations.
-    #[error("{version} cannot represent {bytes} bytes of the object; at most {MAX_ANNOTATION} can be kept")]
+    #[error(
+        "{bytes} bytes of fields do not exist in {version}; the annotation can store at most {MAX_ANNOTATION}"
+    )]
     TooLarge {
         /// The version that lacks the fields.
         version: String,
@@ -234,17 +236,20 @@ impl fmt::Debug for Conversion {
     }
 }
 
-/// The answer to a ConversionReview.
+/// The response to a ConversionReview.
 pub(super) struct Answer {
     pub(super) body: Bytes,
     /// What the review asked for, if it is recorded and could be read.
     pub(super) review: Option<Converted>,
     pub(super) error: Option<String>,
+    /// `desiredAPIVersion` of the review.
+    pub(super) desired: String,
 }
 
 impl Answer {
     fn failed(api_version: &str, uid: &str, message: String) -> Self {
-        Self { body: failure(api_version, uid, &message), review: None, error: Some(message) }
+        let body = failure(api_version, uid, &message);
+        Self { body, review: None, error: Some(message), desired: String::new() }
     }
 }
 
@@ -292,9 +297,11 @@ pub(super) fn answer(conversions: &[Conversion], body: &[u8], record: bool) -> A
                 "convertedObjects": converted,
                 "result": { "status": "Success" },
             });
-            Answer { body: review_of(&review.api_version, &response), review: asked, error: None }
+            Answer { body: review_of(&review.api_version, &response), review: asked, error: None, desired }
         }
-        Err(message) => Answer { review: asked, ..Answer::failed(&review.api_version, &uid, message) },
+        Err(message) => {
+            Answer { review: asked, desired, ..Answer::failed(&review.api_version, &uid, message) }
+        }
     }
 }
 

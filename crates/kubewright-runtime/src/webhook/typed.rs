@@ -51,7 +51,7 @@ pub trait Defaulter: Send + Sync + 'static {
         Declaration::default()
     }
 
-    /// Changes the object in place, or refuses it.
+    /// Changes the object in place, or rejects it.
     fn default(
         &self,
         object: &mut Self::Object,
@@ -59,7 +59,7 @@ pub trait Defaulter: Send + Sync + 'static {
     ) -> impl Future<Output = Result<(), Rejection>> + Send;
 }
 
-/// Accepts or refuses objects: a validating webhook.
+/// Accepts or rejects objects: a validating webhook.
 ///
 /// Field errors are collected in the [`Validation`], so that the user sees all of them at once. For rules that one field
 /// or CEL can express, prefer the schema: it needs no webhook.

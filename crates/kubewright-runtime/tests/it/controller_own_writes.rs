@@ -229,12 +229,15 @@ async fn after_ten_seconds_the_key_runs_anyway_with_a_warning() -> Result<()> {
     let running = operator.run(is_maps).await;
     tokio::time::sleep(Duration::from_secs(9)).await;
     assert_eq!(
-        (operator.notes.len(), log.saying("cache has not seen the controller's own writes").len()),
+        (
+            operator.notes.len(),
+            log.saying("Timed out waiting for the cache to observe this controller's writes").len()
+        ),
         (1, 0)
     );
     tokio::time::sleep(Duration::from_secs(2)).await;
     assert_eq!(operator.notes.all(), ["red old", "blue old"]);
-    let warned = log.saying("cache has not seen the controller's own writes");
+    let warned = log.saying("Timed out waiting for the cache to observe this controller's writes");
     assert_eq!(warned.len(), 1);
     assert!(warned[0].contains("WARN") && warned[0].contains("object=default/a"), "{warned:?}");
     // Only once: the next run does not wait again.

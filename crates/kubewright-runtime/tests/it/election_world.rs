@@ -54,7 +54,7 @@ impl World {
         }
     }
 
-    /// A client that is not a contender.
+    /// A client that does not take part in the election.
     pub(crate) fn client(&self) -> Client {
         Client::new(self.server.clone(), "default")
     }

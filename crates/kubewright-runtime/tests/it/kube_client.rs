@@ -249,7 +249,7 @@ async fn a_key_waits_for_a_deleted_collection() -> Result<()> {
 async fn a_write_through_kube_with_a_lost_response_is_waited_for() -> Result<()> {
     let patch: Write = |kube| {
         let write = WRITES[2].1(kube);
-        // The error is expected; the reconcile goes on.
+        // The error is expected; the reconcile continues.
         Box::pin(async move {
             let error = write.await.expect_err("the response is lost");
             assert!(!is_fenced(&error));

@@ -62,7 +62,7 @@ async fn components_of_every_replica_start_before_the_election_and_those_of_the_
     let (noted, faults) = (notes.clone(), world.faults.clone());
     manager.task_without_leader("everywhere", move |cx| async move {
         seen(&noted, &faults, "everywhere");
-        // The cache runs already, so it answers this once it has synced.
+        // The cache is already running, so it serves this list once it has synced.
         let maps = cx.client().list::<ConfigMap>(&ListOptions::namespace("default")).await?;
         assert_eq!((maps.len(), faults.count(|it| it.path.ends_with("/configmaps"))), (1, 1));
         Ok(())
@@ -388,7 +388,7 @@ async fn invalid_controllers_are_rejected_with_advice() -> Result<()> {
     let twice = manager.controller(Acts::<ConfigMap>::noting(&notes)).register().unwrap_err();
     assert_eq!(
         twice.to_string(),
-        r#""configmap" is already registered: choose another name, for a controller with named()"#
+        r#""configmap" is already registered: choose another name (for a controller, use named())"#
     );
     manager.controller(Acts::<ConfigMap>::noting(&notes)).named("other").register()?;
     let keys = || KeyActs::new(|_| Box::pin(async { Ok(Outcome::done()) }));

@@ -46,7 +46,7 @@ async fn until<T: Debug>(mut so: impl AsyncFnMut() -> Result<Option<T>>) -> Resu
     .await?
 }
 
-/// A client of a server that answers no request before the gate is open.
+/// A client of a server that responds to no request before the gate is open.
 fn gated(server: ApiServer, gate: watch::Receiver<bool>) -> kube::Client {
     let service = tower::service_fn(move |request: Request<kube::client::Body>| {
         let (server, mut gate) = (server.clone(), gate.clone());

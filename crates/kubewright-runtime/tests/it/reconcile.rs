@@ -157,6 +157,51 @@ async fn fails(widget: &Widget, cx: &Context) -> Result<Outcome> {
     Ok(Outcome::done())
 }
 
+/// Panics, then exceeds the timeout, then returns a terminal outcome.
+async fn fails_without_an_error(_: &Widget, cx: &Context) -> kubewright_runtime::Result<Outcome> {
+    match cx.retries() {
+        0 => panic!("injected by the test"),
+        1 => std::future::pending().await,
+        _ => Ok(Outcome::terminal()),
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn logs_have_the_messages_and_fields_of_controller_runtime() -> Result<()> {
+    let world = one_widget().await?;
+    let log = Log::keep()?;
+    let manager = manager(&world)?;
+    let builder = manager.controller(reconcile_fn(fails_without_an_error));
+    builder.timeout(Duration::from_secs(1)).register()?;
+    // Another test may have cached the interest of these callsites before the subscriber was set.
+    tracing::callsite::rebuild_interest_cache();
+    let running = Running::start(&manager);
+    tokio::time::sleep(Duration::from_mins(1)).await;
+    running.end().await?;
+
+    let of = "controller=widget controller_group=example.org controller_kind=Widget";
+    let one = |message: &str| {
+        let lines = log.saying(message);
+        assert_eq!(lines.len(), 1, "{message}: {lines:#?}");
+        lines[0].clone()
+    };
+    let source = one("Starting EventSource");
+    assert!(source.contains(of) && source.contains("kind source: example.org/v1, Kind=Widget"), "{source}");
+    assert!(one("Starting Controller").contains(of));
+    assert!(one("Starting workers").contains(&format!("{of} worker count=1")));
+    one("Shutdown signal received, waiting for all workers to finish");
+    one("All workers finished");
+
+    let failed = log.saying("ERROR Reconciler error");
+    let texts = ["panic: injected by the test [recovered]", "reconcile timed out", "terminal=true"];
+    assert_eq!(failed.len(), texts.len(), "{failed:#?}");
+    for (line, text) in failed.iter().zip(texts) {
+        let fields = line.contains(" error=") && line.contains(of) && line.contains("object=default/a");
+        assert!(fields && line.contains(text), "{line} does not have {text}");
+    }
+    Ok(())
+}
+
 #[tokio::test(start_paused = true)]
 async fn every_error_type_works_with_the_question_mark() -> Result<()> {
     let world = one_widget().await?;

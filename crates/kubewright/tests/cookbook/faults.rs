@@ -52,7 +52,7 @@ async fn the_mirror_survives_a_bad_network() -> Result<()> {
         };
         eventually(Duration::from_hours(1), mirrored).await?;
 
-        // Without faults, the operator comes to rest: no write is repeated.
+        // Without faults, the operator becomes idle: no write is repeated.
         faults.heal();
         tokio::time::sleep(Duration::from_mins(30)).await;
         faults.forget();

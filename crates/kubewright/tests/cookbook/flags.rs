@@ -1,4 +1,4 @@
-//! Recipe: flags of your own.
+//! Recipe: custom flags.
 
 use std::process::ExitCode;
 

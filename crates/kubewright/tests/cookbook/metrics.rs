@@ -1,4 +1,4 @@
-//! Recipe: metrics of your own.
+//! Recipe: custom metrics.
 
 use kubewright::k8s_openapi::api::core::v1::Pod;
 use kubewright::metrics::Metrics;

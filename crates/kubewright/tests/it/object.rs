@@ -219,7 +219,7 @@ async fn a_custom_resource_is_decoded_as_its_type() {
     );
     let error =
         object::<Shelf>(json!({ "metadata": { "name": "a" }, "spec": { "mostBooks": "3" } })).unwrap_err();
-    assert_eq!(error.to_string(), "Shelf a: spec.mostBooks does not fit its Rust type");
+    assert_eq!(error.to_string(), "Shelf a: spec.mostBooks does not match its Rust type");
 }
 
 #[test]
@@ -240,7 +240,7 @@ fn json_is_checked_at_run_time() {
         ),
         (
             json!({ "metadata": { "creationTimestamp": "yesterday" } }),
-            "Secret: metadata does not fit its Rust type",
+            "Secret: metadata does not match its Rust type",
         ),
     ] {
         assert_eq!(object::<Secret>(value).unwrap_err().to_string(), error);

@@ -73,7 +73,7 @@ mod together {
     }
 }
 
-/// A file with the usual imports of anyhow keeps their meaning.
+/// The prelude does not shadow the usual imports of anyhow.
 mod with_anyhow {
     use anyhow::{Context, Result, bail};
     use kubewright::prelude::*;
@@ -87,7 +87,7 @@ mod with_anyhow {
     }
 }
 
-/// A file with the usual imports of kube keeps their meaning.
+/// The prelude does not shadow the usual imports of kube.
 mod with_kube {
     use kubewright::kube::{Api, Client, Error, Resource, ResourceExt};
     use kubewright::prelude::*;

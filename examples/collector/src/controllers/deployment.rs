@@ -51,7 +51,7 @@ impl Reconciler for DeploymentReconciler {
             return Ok(Outcome::done());
         }
         let ips = self.ips(cx)?;
-        info!(ips = ips.len(), adds = cx.causes().adds(), because = %cx.causes(), "collected");
+        info!(ips = ips.len(), adds = cx.causes().adds(), because = %cx.causes(), "Collected Pod IPs");
         let (label, value) = MANAGED_BY;
         cx.apply_owned(object! { ConfigMap {
             metadata: {

@@ -99,7 +99,7 @@ async fn every_change_triggers_a_known_number_of_reconciles() -> Result<()> {
     println!("{table}");
     assert!(CHAPTER.contains(&table), "docs/collector.md has another table than this one:\n{table}");
 
-    assert_eq!(operator.env.refused_permissions(), []);
+    assert_eq!(operator.env.forbidden_permissions(), []);
     assert_eq!(operator.env.unused_permissions(), []);
     operator.stop().await
 }

@@ -8,7 +8,7 @@ use crate::operator::Operator;
 
 /// The values of `because` in the log lines of the reconciles.
 fn explanations(logs: &Logs) -> String {
-    let lines = logs.lines_with("collected");
+    let lines = logs.lines_with("Collected Pod IPs");
     let because = lines.iter().filter_map(|line| line.split_once("because=\"")?.1.split_once('"'));
     because.map(|(because, _)| because.to_owned()).collect::<Vec<_>>().join("\n")
 }

@@ -57,12 +57,12 @@ impl Operator {
         self.env.runtime_client()
     }
 
-    /// Waits until nothing happens any more.
+    /// Waits until the operator and the cluster are idle.
     pub(crate) async fn settle(&self) {
         tokio::time::sleep(SETTLED).await;
     }
 
-    /// Changes the Deployment, and waits until nothing happens any more.
+    /// Changes the Deployment, and waits until the operator and the cluster are idle.
     pub(crate) async fn change(&self, change: impl Fn(&mut Deployment)) -> Result<()> {
         self.client().modify(&Key::namespaced(&self.namespace, "web"), change).await?;
         self.settle().await;

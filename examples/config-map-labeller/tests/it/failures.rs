@@ -134,7 +134,7 @@ async fn an_unreachable_server_is_retried() -> Result<()> {
     // A closed port on an address where no other test listens.
     let closed = TcpListener::bind("127.0.0.2:0")?.local_addr()?;
     let mut operator = Program::on(&cluster.kubeconfig_by(closed)?, &[], &[])?;
-    let line = operator.logs("list or watch failed").await?;
+    let line = operator.logs("Failed to list or watch").await?;
     assert_eq!(line["level"], "warn");
     let error = line["error"].as_str().unwrap_or_default();
     assert!(error.contains("refused"), "{line}");

@@ -17,7 +17,7 @@ use self::jobs::Jobs;
 use crate::api::v1::{ConcurrencyPolicy, CronJob};
 use crate::schedule::{InvalidSchedule, MAX_MISSED, Schedule, Starts};
 
-/// Whether the controller follows the schedule, or is suspended.
+/// Condition type: whether the schedule is active.
 const READY: &str = "Ready";
 /// The longest time between two reconciles. Timers measure elapsed time, so a start would be late if the wall clock is set
 /// forward or the machine sleeps.

@@ -208,7 +208,7 @@ async fn the_generated_role_has_exactly_the_needed_permissions() -> Result<()> {
     assert_eq!(world.times("history").await?, ["00:03:00"]);
     let requests = world.env.faults().operator().requests();
     assert!(requests.iter().all(|it| it.user.starts_with("system:serviceaccount:")), "{requests:?}");
-    assert_eq!(world.env.refused_permissions(), []);
+    assert_eq!(world.env.forbidden_permissions(), []);
     assert_eq!(world.env.unused_permissions(), []);
     world.stop().await
 }

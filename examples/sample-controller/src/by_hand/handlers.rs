@@ -43,7 +43,7 @@ impl DeploymentHandler {
         match self.bars.index_keys(BY_DEPLOYMENT, key.as_str()) {
             Ok(bars) => bars.into_iter().for_each(|bar| self.queue.add(bar)),
             // Bars are not listed yet. Their own handler queues all of them.
-            Err(error) => debug!(deployment = %key, "{error}"),
+            Err(error) => debug!(deployment = %key, %error, "Bars are not listed yet"),
         }
     }
 }

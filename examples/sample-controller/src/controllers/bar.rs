@@ -79,7 +79,7 @@ impl BarReconciler {
         let wanted = bar::deployment(bar)?;
         let key = Key::of(&wanted);
         let deployment = match client.get_opt::<Deployment>(&key).await? {
-            // A create fails if the cache does not have the Deployment yet. An apply would take it from its owner.
+            // A create fails if the cache does not have the Deployment yet. An apply would take over the fields of its owner.
             None => client.create(&wanted).await?,
             Some(found) if !is_controlled_by(&*found, bar) => return Err(terminal(NotOwned(key))),
             Some(_) => client.apply(&wanted).await?,

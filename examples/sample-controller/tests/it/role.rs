@@ -54,7 +54,7 @@ async fn the_generated_role_has_exactly_the_needed_permissions() -> Result<()> {
     if operator.env.capabilities().generated_role {
         let requests = operator.env.faults().operator().requests();
         assert!(requests.iter().all(|it| it.user.starts_with("system:serviceaccount:")), "{requests:?}");
-        assert_eq!(operator.env.refused_permissions(), []);
+        assert_eq!(operator.env.forbidden_permissions(), []);
         assert_eq!(operator.env.unused_permissions(), []);
     }
     operator.stop().await

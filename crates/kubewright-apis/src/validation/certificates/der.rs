@@ -45,7 +45,7 @@ impl<'a> Reader<'a> {
         Self { bytes, offset: 0 }
     }
 
-    /// What has not been read.
+    /// The unread bytes.
     pub(super) fn rest(&self) -> &'a [u8] {
         &self.bytes[self.offset..]
     }
@@ -65,7 +65,7 @@ impl<'a> Reader<'a> {
         })
     }
 
-    /// The next element, whatever it is.
+    /// The next element, with any tag.
     pub(super) fn any(&mut self) -> Result<Element<'a>, String> {
         self.read(|_, _| Ok(()))
     }

@@ -20,7 +20,7 @@ const P384: &[u8] = &[0x2b, 0x81, 0x04, 0x00, 0x22];
 const RSA_SIGNATURES: &[u8] = &[0x2a, 0x86, 0x48, 0x86, 0xf7, 0x0d, 0x01, 0x01];
 const ECDSA_SIGNATURES: &[u8] = &[0x2a, 0x86, 0x48, 0xce, 0x3d, 0x04];
 
-/// Why a request is refused, or nothing. The request must be signed with the key that it is for.
+/// The reason why a request is rejected, if any. The request must be signed with its own key.
 pub(super) fn check_request(der: &[u8]) -> Result<(), String> {
     let mut outside = Reader::new(der);
     let request = outside.expect(SEQUENCE, "certificateRequest")?;

@@ -118,7 +118,7 @@ fn matched_kinds<'a>(registry: &'a Registry, spec: &Value) -> BTreeSet<Gvk<'a>> 
         for group in groups {
             for version in &versions {
                 for resource in resources.iter().filter(|resource| !resource.contains(['*', '/'])) {
-                    // To upstream's RESTMapper an empty group is any group.
+                    // Upstream's RESTMapper treats an empty group as any group.
                     let found = registry.all().filter(|served| {
                         served.version() == *version
                             && (group.is_empty() || served.group() == group)

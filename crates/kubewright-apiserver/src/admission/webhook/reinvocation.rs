@@ -10,9 +10,9 @@ use serde_json::Value;
 /// The state of one request across the two rounds.
 #[derive(Debug, Default)]
 pub(crate) struct Reinvocation {
-    /// Whether this is the second round.
+    /// Whether this is the reinvocation.
     pub(crate) again: bool,
-    /// Whether a second round is required.
+    /// Whether a reinvocation is required.
     needed: bool,
     webhooks: Invoked,
     policies: Invoked,
@@ -23,7 +23,7 @@ pub(crate) struct Reinvocation {
 pub(crate) struct Invoked {
     /// Reinvocable, and called since the last change.
     previously: BTreeSet<String>,
-    /// To be called in the second round.
+    /// To be called in the reinvocation.
     pending: BTreeSet<String>,
     last_output: Option<Value>,
 }

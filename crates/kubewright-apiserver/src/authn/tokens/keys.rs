@@ -38,7 +38,7 @@ pub enum KeyError {
     #[error("the key is neither RSA with at least 2048 bits nor EC on the curve P-256 or P-384")]
     Unsupported,
     /// The system's random number generator failed.
-    #[error("the system returned no random numbers")]
+    #[error("failed to read random bytes from the operating system")]
     Randomness,
 }
 

@@ -1,4 +1,4 @@
-//! The strategy of CustomResourceDefinitions: a built-in kind with rules of its own.
+//! The strategy of CustomResourceDefinitions: a built-in kind with its own rules.
 
 use std::borrow::Cow;
 

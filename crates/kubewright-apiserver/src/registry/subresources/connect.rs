@@ -1,7 +1,7 @@
 //! Connections to containers, Services and nodes: `exec`, `attach`, `portforward` and `proxy`.
 //!
-//! Requests are admitted and validated as upstream does. Containers are simulated, so the response of a valid request is
-//! an error that says so.
+//! Requests are admitted and validated as upstream does. Containers are simulated, so a valid request gets an error with
+//! this reason.
 
 use http::Response;
 use kubewright_apimachinery::gvk::Gvk;

@@ -60,7 +60,8 @@ fn newest_snapshot(folder: &Folder, files: &Files) -> Result<(State, Option<Open
         match snapshot::read(folder, *revision) {
             Ok(state) => return Ok((state, damage)),
             Err(error @ OpenError::Damaged { .. }) => {
-                tracing::warn!(%error, "skipping damaged snapshot");
+                let path = folder.path(Kind::Snapshot, *revision);
+                tracing::warn!(%error, path = %path.display(), "skipping damaged snapshot");
                 damage.get_or_insert(error);
             }
             Err(error) => return Err(error),

@@ -141,7 +141,7 @@ impl Queue {
         (std::mem::take(&mut pending.records), pending.closed)
     }
 
-    /// Waits for some time, or until the queue is closed. Returns whether it is.
+    /// Waits for the timeout or until the queue is closed. Returns whether the queue is closed.
     fn pause(&self, time: Duration) -> bool {
         let open = |pending: &mut Pending| !pending.closed;
         let waited = self.filled.wait_timeout_while(self.lock(), time, open);
@@ -242,7 +242,8 @@ impl Writer {
         loop {
             let Err(error) = self.file.write(&self.buffer) else {
                 if reported {
-                    tracing::info!("log can be written again");
+                    let path = self.folder.path(Kind::Log, self.start);
+                    tracing::info!(path = %path.display(), "log is writable again");
                 }
                 return Ok(());
             };
@@ -252,7 +253,11 @@ impl Writer {
             self.file.truncate(self.length)?;
             if !std::mem::replace(&mut reported, true) {
                 let path = self.folder.path(Kind::Log, self.start);
-                tracing::error!(%error, path = %path.display(), "disk is full; writes are rejected until there is space");
+                tracing::error!(
+                    %error,
+                    path = %path.display(),
+                    "no space left on device; rejecting writes until space is available"
+                );
                 let text = format!("cannot write {}: {error}", path.display());
                 self.progress.send_modify(|progress| progress.full = Some((error.kind(), text)));
             }
@@ -291,18 +296,21 @@ impl Writer {
         let thread = std::thread::Builder::new().name("kubewright-snapshot".to_owned()).spawn(move || {
             if let Err(error) = snapshot::write(&folder, &state).and_then(|()| folder.prune(state.revision)) {
                 // No data is lost: the logs remain, and the next snapshot removes them.
-                tracing::warn!(%error, revision = state.revision, "failed to write snapshot");
+                let path = folder.path(Kind::Snapshot, state.revision);
+                tracing::warn!(%error, path = %path.display(), "failed to write snapshot");
             }
         });
         match thread {
             Ok(thread) => self.snapshot = Some(thread),
-            Err(error) => tracing::warn!(%error, "failed to start snapshot thread"),
+            Err(error) => {
+                tracing::warn!(%error, path = %self.folder.dir().display(), "failed to start snapshot thread");
+            }
         }
     }
 
     fn finish_snapshot(&mut self) {
         if let Some(Err(_)) = self.snapshot.take().map(JoinHandle::join) {
-            tracing::warn!("snapshot thread panicked");
+            tracing::warn!(path = %self.folder.dir().display(), "snapshot thread panicked");
         }
     }
 }

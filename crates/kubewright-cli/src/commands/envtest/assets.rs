@@ -43,7 +43,7 @@ pub(crate) struct Args {
 }
 
 pub(crate) fn run(args: &Args, ui: &Ui) -> Result<()> {
-    let program = std::env::current_exe().context("cannot find the path of this executable")?;
+    let program = std::env::current_exe().context("cannot determine the path of this executable")?;
     let folder = std::path::absolute(&args.folder)
         .with_context(|| format!("{} is not a directory", args.folder.display()))?;
     let places: Vec<PathBuf> = Binary::ALL.iter().map(|binary| folder.join(binary.name())).collect();

@@ -8,7 +8,7 @@ use serde_json::Value;
 
 use super::{ANNOTATIONS, CSV_FILE, FOLDER};
 
-/// What an earlier run set, or the user edited.
+/// The options in the bundle on disk, from an earlier run or edited by the user.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Previous {
     pub(crate) version: Option<String>,

@@ -1,6 +1,6 @@
 //! Title and description from README.md.
 
-/// What a README says.
+/// The title and description in a README.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(super) struct Readme {
     /// The first heading.
@@ -20,7 +20,7 @@ impl Readme {
     }
 }
 
-/// A name for people: `markdown-view` and `markdownView` become `Markdown View`.
+/// A display name: `markdown-view` and `markdownView` become `Markdown View`.
 pub(super) fn display_name(name: &str) -> String {
     let mut words = String::new();
     let mut last = ' ';

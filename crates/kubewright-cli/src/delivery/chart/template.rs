@@ -82,7 +82,7 @@ impl Node {
         }
         match self {
             Self::Map(entries) => entries,
-            _ => unreachable!("it was made a map"),
+            _ => unreachable!("set to a map above"),
         }
     }
 
@@ -229,7 +229,7 @@ fn print_items(text: &mut String, items: &[Item], indent: usize) {
     }
 }
 
-/// Prints an action on a line of its own. The space before it is for the reader: the action removes it.
+/// Prints an action on its own line. The indentation is for readability; the action trims it.
 fn action(text: &mut String, action: &str, indent: usize) {
     pad(text, indent);
     let _ = writeln!(text, "{{{{- {action} }}}}");

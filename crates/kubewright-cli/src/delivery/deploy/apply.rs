@@ -45,7 +45,7 @@ async fn apply_one(client: &kube::Client, object: &Object) -> Result<&'static st
     if before.as_ref().is_some_and(|before| before.deletion_timestamp.is_some()) {
         return Err(anyhow!("{} is being deleted", object.id()))
             .with_context(failed)
-            .hint("wait until it is gone, and try again");
+            .hint("wait until it is deleted, then try again");
     }
     let parameters = PatchParams::apply(MANAGER).force();
     let after = api
@@ -68,7 +68,7 @@ async fn established(client: &kube::Client, name: &str) -> Result<()> {
         Err(error) => Ok(Err(told(error))),
     });
     let served = served.await.map_err(|never| anyhow!("{never}"));
-    served.and_then(|served| served).with_context(|| format!("the CRD {name} was not established"))
+    served.and_then(|served| served).with_context(|| format!("the CRD {name} did not become Established"))
 }
 
 fn is_established(definition: &CustomResourceDefinition) -> bool {

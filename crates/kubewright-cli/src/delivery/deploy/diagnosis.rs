@@ -73,7 +73,7 @@ impl Diagnosis {
         Ok(found)
     }
 
-    /// A problem that will not go away by itself.
+    /// A problem that does not resolve without a change.
     pub(super) fn final_problem(&self) -> Option<String> {
         let problems = self.pods.iter().flat_map(|pod| pod.problems.iter().map(move |it| (pod, it)));
         let (pod, problem) = problems.into_iter().find(|(_, problem)| problem.is_final)?;
@@ -133,7 +133,7 @@ fn selected(deployment: &Deployment) -> ListParams {
     ListParams::default().labels(&labels.join(","))
 }
 
-/// The last events of an object. They explain a failure, and their absence is not another one.
+/// The last events of an object. They explain a failure; failing to list them is not an error.
 async fn events(client: &kube::Client, namespace: &str, uid: Option<&str>) -> Vec<String> {
     let Some(uid) = uid else { return Vec::new() };
     let api: Api<Event> = Api::namespaced(client.clone(), namespace);

@@ -75,7 +75,7 @@ pub(crate) async fn remove(
     }
     let others = rendered.objects.iter().rev();
     let others = others.filter(|it| it.kind() != "CustomResourceDefinition" && !kept.contains(&it.id()));
-    // With objects, while the operator runs; without, after it, so that it does not watch a missing kind.
+    // CRDs with objects are deleted while the operator runs, others after it, so that it never watches a missing kind.
     let order: Vec<&Object> = if removal.with_custom_resources {
         crds.into_iter().chain(others).collect()
     } else {
@@ -95,7 +95,7 @@ pub(crate) async fn remove(
     Err(anyhow!("not found: {}", missing.join(", "))).hint("ignore missing objects with --ignore-not-found")
 }
 
-/// Deletes an object and waits until it is gone. Returns whether it existed.
+/// Deletes an object and waits until it is deleted. Returns whether it existed.
 async fn delete(client: &kube::Client, object: &Object, removal: &Removal, ui: &Ui) -> Result<bool> {
     let failed = || format!("cannot delete {}", object.id());
     let Some(api) = resource::find(client, object).await? else { return Ok(false) };

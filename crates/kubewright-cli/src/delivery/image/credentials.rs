@@ -52,7 +52,7 @@ fn usable(
     let problem = match found {
         Ok(found) => return Ok(Some(authentication(found))),
         Err(Error::NoCredentialConfigured) => return Ok(None),
-        // The answer of all helpers for an unknown registry.
+        // The response of credential helpers for an unknown registry.
         Err(Error::HelperFailure { stdout, stderr, .. })
             if [&stdout, &stderr].iter().any(|said| said.contains("credentials not found")) =>
         {

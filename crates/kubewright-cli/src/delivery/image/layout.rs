@@ -64,7 +64,7 @@ fn ensure_ours(folder: &Path) -> Result<()> {
 
 /// Writes a file so that readers see the old or the new content.
 fn replace(file: &Path, data: &[u8]) -> Result<()> {
-    let folder = file.parent().context("the file has no directory")?;
+    let folder = file.parent().context("the path has no parent directory")?;
     let mut new = tempfile::Builder::new().prefix(".image-").tempfile_in(folder)?;
     new.write_all(data)?;
     let new = new.into_temp_path();
@@ -77,7 +77,7 @@ fn replace(file: &Path, data: &[u8]) -> Result<()> {
 /// Writes an archive for `docker load`, `ctr images import`, `kind load image-archive` and others.
 pub(crate) fn write_archive(image: &Image, reference: &Reference, file: &Path) -> Result<()> {
     let [platform] = &image.platforms[..] else {
-        return Err(anyhow!("an archive has one platform, and the image has {}", image.platforms.len()))
+        return Err(anyhow!("an archive can hold one platform, but the image has {}", image.platforms.len()))
             .hint("pass one --platform, or use `--output oci-layout`");
     };
     let failed = || format!("cannot write the image to {}", file.display());

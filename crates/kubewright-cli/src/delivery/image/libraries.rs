@@ -15,7 +15,7 @@ use elf::endian::AnyEndian;
 use super::platform::Platform;
 use crate::error::Hint as _;
 
-/// What the headers of a binary say.
+/// The ELF headers of a binary.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) struct Elf {
     pub(crate) machine: u16,
@@ -56,7 +56,7 @@ impl Elf {
                     .find(|it| {
                         it.p_type == abi::PT_LOAD && (it.p_vaddr..it.p_vaddr + it.p_filesz).contains(&address)
                     })
-                    .context("the binary is damaged: no segment has its string table")?;
+                    .context("the binary is damaged: its string table is in no loaded segment")?;
                 let start = address - segment.p_vaddr + segment.p_offset;
                 for offset in offsets {
                     needed.push(name_at(data, start + offset)?);

@@ -1,4 +1,4 @@
-//! What cargo and git know about the operator: labels of the image, and its dependencies for the SBOM.
+//! Package metadata of the operator from cargo and git: labels of the image, and its dependencies for the SBOM.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::PathBuf;
@@ -71,7 +71,7 @@ impl Project {
         let output = command.stdin(Stdio::null()).output().map_err(not_started)?;
         if !output.status.success() {
             let said = String::from_utf8_lossy(&output.stderr).trim().to_owned();
-            return Err(anyhow!(said).context("cargo cannot list the dependencies of the operator"))
+            return Err(anyhow!(said).context("failed to list the operator's dependencies with cargo"))
                 .hint("fix Cargo.toml and Cargo.lock, or skip the SBOM with --sbom=false");
         }
         serde_json::from_slice(&output.stdout).context("cannot read the output of cargo")

@@ -15,7 +15,7 @@ pub(crate) enum Libc {
     Glibc,
 }
 
-/// An operating system and CPU architecture, in the words of Go: `linux/arm64`.
+/// An operating system and CPU architecture, in Go's notation: `linux/arm64`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct Platform(&'static Row);
 

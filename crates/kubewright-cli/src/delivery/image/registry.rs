@@ -25,7 +25,7 @@ use crate::ui::{Progress, Ui};
 
 /// Size of the parts of a blob, for progress.
 const PART: usize = 256 * 1024;
-/// Timeout for a connection, and for a registry that stops answering.
+/// Timeout for a connection, and for a registry that stops responding.
 const CONNECT: Duration = Duration::from_secs(30);
 const READ: Duration = Duration::from_mins(2);
 /// Attempts to upload a blob if the connection fails.
@@ -189,7 +189,7 @@ impl<'a> Repository<'a> {
         if referrers.manifests.iter().any(|entry| entry.digest == sbom.manifest.digest()) {
             return Ok(());
         }
-        // The registry has no referrers API: keep their list under a tag, as the specification demands.
+        // The registry has no referrers API: keep their list under a tag, as the specification requires.
         let mut manifests: Vec<Descriptor> = Vec::new();
         for entry in &referrers.manifests {
             let entry = serde_json::to_value(entry).and_then(serde_json::from_value);

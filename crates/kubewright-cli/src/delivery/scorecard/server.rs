@@ -27,7 +27,7 @@ pub(crate) struct Server {
     refused: BTreeMap<String, String>,
 }
 
-/// What the server answers to an object.
+/// The response of the server to an object.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum Answer {
     /// With warnings.

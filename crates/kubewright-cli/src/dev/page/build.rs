@@ -1,6 +1,6 @@
 //! What the development loop does: compile, deploy, run the operator.
 //!
-//! Pure: steps in, one board entry out.
+//! Pure: turns steps into one board entry.
 
 use serde::Serialize;
 

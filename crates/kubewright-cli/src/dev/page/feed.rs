@@ -1,6 +1,6 @@
 //! What the development loop reports to the page.
 //!
-//! A [`Feed`] without a page does nothing, so the loop does not distinguish.
+//! Without a page, a [`Feed`] does nothing, so the loop needs no special case.
 
 use std::fmt;
 use std::sync::Arc;

@@ -122,7 +122,10 @@ fn answer(
     match request.uri().path() {
         "/events" => {
             let Ok(place) = streams.clone().try_acquire_owned() else {
-                return plain(StatusCode::SERVICE_UNAVAILABLE, "too many open tabs: close some\n");
+                return plain(
+                    StatusCode::SERVICE_UNAVAILABLE,
+                    "too many open connections; close other tabs of this page\n",
+                );
             };
             let header = request.headers().get("last-event-id").and_then(|id| id.to_str().ok());
             let body = stream::body(shared.clone(), header.or_else(|| query("after")), place);

@@ -22,7 +22,7 @@ pub(super) struct Why {
     chains: Vec<Vec<Step>>,
 }
 
-/// A step back.
+/// One link in the chain of causes, from the reconcile backwards.
 #[derive(Debug, Serialize)]
 #[serde(tag = "step", rename_all = "lowercase")]
 pub(super) enum Step {

@@ -35,7 +35,7 @@ impl Session {
             // Without the conversion, objects of the other versions could be neither read nor written.
             None if !manifests.declarations.conversions.is_empty() => {
                 return Err(anyhow!(
-                    "the operator converts versions, and it is not known how this cluster reaches it"
+                    "the operator has a conversion webhook, and the address at which the cluster reaches this machine is unknown"
                 ))
                 .hint(
                     "set --webhook-host to a name or address of this machine that the cluster can connect to",

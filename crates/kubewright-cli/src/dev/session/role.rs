@@ -45,7 +45,7 @@ impl Session {
                 self.permissions = None;
                 self.operator.act_as(None);
                 let message = format!(
-                    "the operator runs as you instead of {user} with its generated RBAC rules: {why}"
+                    "the operator runs as the kubeconfig user instead of {user}, without its generated RBAC rules: {why}"
                 );
                 self.report.failed("role", &message)?;
                 Ok(false)

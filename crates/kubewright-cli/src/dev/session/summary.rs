@@ -35,7 +35,7 @@ impl Session {
         let after =
             if is_first { format!(" after {}", shown(self.started.elapsed())) } else { String::new() };
         if is_ready {
-            self.report.result("ready", &format!("the operator runs{after}"))?;
+            self.report.result("ready", &format!("the operator is running{after}"))?;
         } else {
             self.report.failed("not ready", &format!("not all samples are ready{after}"))?;
         }

@@ -1,4 +1,4 @@
-//! Errors that say what to do.
+//! Errors with a hint.
 
 use insta::assert_snapshot;
 
@@ -65,7 +65,10 @@ fn invalid_references_are_rejected() {
     ");
     let digest = format!("shop@sha256:{}", "0".repeat(64));
     let refused = package.run(&format!("image build --binary {binary} --tag {digest}"));
-    assert!(refused.stderr.contains("has a digest, which the build determines"), "{refused}");
+    assert!(
+        refused.stderr.contains("contains a digest; the digest is known only after the build"),
+        "{refused}"
+    );
 }
 
 #[test]

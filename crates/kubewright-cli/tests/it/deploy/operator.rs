@@ -74,7 +74,7 @@ impl Operator {
         }
     }
 
-    /// Metrics need a token, and a token of an account that is bound to the reader role.
+    /// The metrics endpoint rejects requests without a token, and tokens of accounts without the metrics-reader role.
     #[track_caller]
     pub(super) fn metrics_are_protected(&self, cluster: &Cluster) {
         cluster.kubectl(&["create", "serviceaccount", "prometheus"]);

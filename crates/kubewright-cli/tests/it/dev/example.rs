@@ -43,7 +43,7 @@ fn the_example_becomes_available_on_both_clusters() {
     let first = ended.stdout.lines().next().unwrap_or_default();
     assert!(first.contains(url) && first.contains(": context "), "{first}");
     assert_eq!(existing.operators(), Vec::<String>::new());
-    // No webhook is left that nothing answers.
+    // No webhook configuration without a server is left behind.
     let left = "get mutatingwebhookconfigurations,validatingwebhookconfigurations -o name";
     assert_eq!(kubectl(&kubeconfig, left), "");
     // Objects can be read without this machine.
@@ -52,8 +52,8 @@ fn the_example_becomes_available_on_both_clusters() {
     kubectl(&kubeconfig, "get markdownviews.v2.view.example.com");
 }
 
-/// Runs the tutorial's commands for kubectl, which print what its pages show: a bad object is refused with all its
-/// errors, and each version shows an object that was written in the other.
+/// Runs the tutorial's commands for kubectl, which print what its pages show: an invalid object is rejected with all
+/// its errors, and each version shows an object that was written in the other.
 #[track_caller]
 fn the_tutorial_works(project: &Project, kubeconfig: &Path) {
     let mut ran = 0;

@@ -23,7 +23,7 @@ fn the_cluster_is_kept_and_locked_and_crashes_are_reported() {
     let mut second = Dev::start(&path, NAME, "");
     let cluster = second.says("kept from the last run");
     let page = second.says("page http://127.0.0.1:");
-    second.says("ready the operator runs");
+    second.says("ready the operator is running");
     second.kubectl("get pages/page-sample");
     second.kubectl("create namespace kept");
 
@@ -51,7 +51,11 @@ fn the_cluster_is_kept_and_locked_and_crashes_are_reported() {
     assert_eq!(third.end("INT").status, Some(0));
 
     let failed = run(&mut line(&path, "--quiet --once --timeout 5s --operator-arg=--nonsense"));
-    assert_eq!((failed.status, failed.stdout.contains("ready the operator runs")), (1, false), "{failed}");
+    assert_eq!(
+        (failed.status, failed.stdout.contains("ready the operator is running")),
+        (1, false),
+        "{failed}"
+    );
     assert!(failed.stderr.contains("error: samples not ready 5.0 s after the build\n"), "{failed}");
     assert!(failed.stderr.contains("the operator exited (exit status: 2)"), "{failed}");
 
@@ -63,13 +67,13 @@ fn the_cluster_is_kept_and_locked_and_crashes_are_reported() {
         assert!(failed.stderr.contains(&format!("hint: choose another --{flag}, ")), "{failed}");
     }
     let mut kept = Dev::start(&path, NAME, "");
-    kept.says("ready the operator runs");
+    kept.says("ready the operator is running");
     kept.kubectl("get namespaces kept");
     assert_eq!(kept.end("INT").status, Some(0));
 
     // A fresh cluster has none of the old objects.
     let mut fresh = Dev::start(&path, NAME, "--fresh --samples=false");
-    fresh.says("ready the operator runs");
+    fresh.says("ready the operator is running");
     assert_eq!(fresh.kubectl("get pages -o name"), "");
     let namespaces = fresh.kubectl("get namespaces -o name");
     assert!(!namespaces.lines().any(|line| line == "namespace/kept"), "{namespaces}");

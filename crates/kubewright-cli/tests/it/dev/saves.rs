@@ -18,7 +18,7 @@ fn each_save_is_built_and_broken_code_keeps_the_old_operator() {
         folder.write(path, &text.replace(from, to));
     };
 
-    dev.says("ready the operator runs");
+    dev.says("ready the operator is running");
     let sample = dev.says("sample Page default/page-sample: Ready");
     assert!(!sample.contains("not"), "{sample}");
     dev.says("kubectl kubectl --kubeconfig");

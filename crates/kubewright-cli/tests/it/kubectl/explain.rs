@@ -215,6 +215,74 @@ fn explain_recursive_works_for_every_kind() {
     }
 }
 
+/// The golden scaffold is what `init` and `create api` write, with the CRD that `make manifests` generates.
+#[test]
+fn explain_of_a_fresh_scaffold_reads_like_that_of_kubebuilder() {
+    let crd = include_str!("../../../testdata/golden/single/config/crd/bases/sales.example.com_orders.yaml");
+    let cluster = Cluster::with(crd);
+    let shown =
+        ["order", "order.spec", "order.status"].map(|it| head(&cluster, &format!("explain {it}"), 40));
+    insta::assert_snapshot!(shown.map(|it| it.trim_end().to_owned()).join("\n---\n"), @"
+    GROUP:      sales.example.com
+    KIND:       Order
+    VERSION:    v1
+
+    DESCRIPTION:
+        Order is the Schema for the orders API.
+
+    FIELDS:
+      apiVersion <string>
+        APIVersion defines the versioned schema of this representation of an object.
+        Servers should convert recognized schemas to the latest internal value, and
+        may reject unrecognized values. More info:
+        https://git.k8s.io/community/contributors/devel/sig-architecture/api-conventions.md#resources
+
+      kind <string>
+        Kind is a string value representing the REST resource this object
+        represents. Servers may infer this from the endpoint the client submits
+        requests to. Cannot be updated. In CamelCase. More info:
+        https://git.k8s.io/community/contributors/devel/sig-architecture/api-conventions.md#types-kinds
+
+      metadata <ObjectMeta>
+        Standard object's metadata. More info:
+        https://git.k8s.io/community/contributors/devel/sig-architecture/api-conventions.md#metadata
+
+      spec <Object> -required-
+        OrderSpec defines the desired state of Order.
+
+      status <Object>
+        OrderStatus defines the observed state of Order.
+    ---
+    GROUP:      sales.example.com
+    KIND:       Order
+    VERSION:    v1
+
+    FIELD: spec <Object>
+
+
+    DESCRIPTION:
+        OrderSpec defines the desired state of Order.
+
+    FIELDS:
+      foo <string>
+        Foo is an example field. Edit or remove it.
+    ---
+    GROUP:      sales.example.com
+    KIND:       Order
+    VERSION:    v1
+
+    FIELD: status <Object>
+
+
+    DESCRIPTION:
+        OrderStatus defines the observed state of Order.
+
+    FIELDS:
+      conditions <[]Object>
+        Conditions represent the current state of the Order.
+    ");
+}
+
 #[test]
 fn explain_describes_custom_resources() {
     let cluster = with_guide();

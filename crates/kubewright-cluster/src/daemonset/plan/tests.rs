@@ -98,11 +98,7 @@ fn finished_pods_are_deleted_and_terminating_ones_are_waited_for() {
     let mut held = pods[0].clone();
     held.metadata.deletion_timestamp.clone_from(&pods[1].metadata.deletion_timestamp);
     let pods = [held, pods[2].clone(), pod("b2", "new", "ready")];
-    assert_eq!(
-        next(&rolling(0, 1), &THREE, &pods),
-        ["+a"],
-        "it has ended, and only somebody's finalizer holds it"
-    );
+    assert_eq!(next(&rolling(0, 1), &THREE, &pods), ["+a"], "it has finished, and only a finalizer keeps it");
 }
 
 #[test]

@@ -20,7 +20,7 @@ pub(super) fn check(walk: &mut Walk<'_>, map: &mut Map<String, Value>, note: &Va
             let on = if key == "items" { "a list" } else { "a map" };
             (
                 format!("`schema::{marker}` is for {on}, but this is {}", named(map)),
-                format!("take `schema::{marker}` off"),
+                format!("remove `schema::{marker}`"),
             )
         };
         walk.report("KW101", path, &message, &help);
@@ -56,7 +56,7 @@ pub(super) fn check(walk: &mut Walk<'_>, map: &mut Map<String, Value>, note: &Va
             "KW101",
             path,
             &format!("`schema::{marker}` is for {}, but this is {}", on.join(" or "), named(map)),
-            &format!("take `schema::{marker}` off{}", meant(marker, map)),
+            &format!("remove `schema::{marker}`{}", meant(marker, map)),
         );
         return;
     }

@@ -32,7 +32,7 @@ fn a_handler_that_is_not_registered_is_an_error() {
     let handler = Handler { item: webhook().item, registration: "validator".into() };
     declarations.declared.push(Declared::Handler(handler));
     insta::assert_snapshot!(rendered(&declarations, &[]), @r"
-    error[KW413] src/lib.rs:20 guestbook::webhook::Validator: `Validator` has #[webhook] and is not registered: the API server never calls it
+    error[KW413] src/lib.rs:20 guestbook::webhook::Validator: `Validator` has #[webhook] but is not registered, so the API server never calls it
       help: register it before the manager runs, as `manager.validator(...)?` in src/registry.rs, or remove it
     ");
     declarations.webhooks.push(webhook());
@@ -46,7 +46,7 @@ fn a_webhook_that_can_lock_up_the_cluster_is_an_error() {
     all(&mut everything.groups);
     all(&mut everything.resources);
     insta::assert_snapshot!(findings(vec![everything.clone()]), @r"
-    error[KW414] src/lib.rs:20 guestbook::webhook::Validator resources: it is called for every resource, and `failure_policy = fail` refuses all writes of the cluster while the operator is down
+    error[KW414] src/lib.rs:20 guestbook::webhook::Validator resources: it matches every resource, and with `failure_policy = fail` all writes in the cluster fail while the operator is down
       help: name groups and resources, add `object_selector` or `match_conditions`, or write `failure_policy = ignore`
     ");
     assert_eq!(findings(vec![Webhook { failure_policy: "ignore".into(), ..everything.clone() }]), "");
@@ -60,7 +60,7 @@ fn a_webhook_that_can_lock_up_the_cluster_is_an_error() {
         ..webhook()
     };
     insta::assert_snapshot!(findings(vec![pods.clone()]), @r"
-    error[KW415] src/lib.rs:20 guestbook::webhook::Validator namespace_selector: the operator needs pods to start, and a webhook for them without a selector can refuse its own: the cluster cannot recover by itself
+    error[KW415] src/lib.rs:20 guestbook::webhook::Validator namespace_selector: the operator needs pods to start, and a webhook for pods without a selector can reject the operator's own; the cluster cannot recover without manual intervention
       help: leave `namespace_selector` out to exclude kube-system and the operator's namespace, or add `object_selector`
     ");
     let usual = Some(kubewright_apimachinery::webhook::outside_of_operators());
@@ -155,11 +155,11 @@ fn each_argument_is_validated() {
 fn a_webhook_has_either_a_path_or_a_url() {
     insta::assert_snapshot!(findings(vec![Webhook { path: String::new(), ..webhook() }]), @"
     error[KW403] src/lib.rs:20 guestbook::webhook::Validator path: neither `path` nor `url` is set, so the API server cannot send requests
-      help: give either `path`, as `/validate-guestbook-example-com-v1-guestbook`, or `url`
+      help: set either `path`, such as `/validate-guestbook-example-com-v1-guestbook`, or `url`
     ");
     insta::assert_snapshot!(findings(vec![Webhook { url: "https://example.com/v".into(), ..webhook() }]), @"
     error[KW403] src/lib.rs:20 guestbook::webhook::Validator path: `path` and `url` are mutually exclusive: `path` is on the operator's server, `url` on another one
-      help: give either `path`, as `/validate-guestbook-example-com-v1-guestbook`, or `url`
+      help: set either `path`, such as `/validate-guestbook-example-com-v1-guestbook`, or `url`
     ");
     let plain = Webhook { path: String::new(), url: "http://example.com/v".into(), ..webhook() };
     insta::assert_snapshot!(findings(vec![plain]), @r#"

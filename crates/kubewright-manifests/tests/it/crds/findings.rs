@@ -44,23 +44,23 @@ struct Deep {
 fn every_problem_is_reported_with_its_location_and_fix() {
     insta::assert_snapshot!(rendered(&crd::of::<Wrong>()), @r#"
     KW101 spec.lone: `schema::items` is for a list, but this is a string
-      take `schema::items` off
+      remove `schema::items`
     KW101 spec.map: `schema::min_length` is for a string, but this is a map
-      take `schema::min_length` off, or write `schema::min_properties`
+      remove `schema::min_length`, or write `schema::min_properties`
     KW101 spec.number: `schema::maximum` has the bound 1.5, but this is an integer
       use an integer
     KW101 spec.text: `schema::min_properties` is for a map or a struct, but this is a string
-      take `schema::min_properties` off, or write `schema::min_length`
+      remove `schema::min_properties`, or write `schema::min_length`
     KW102 spec: `schema::exactly_one_of` names the field "lost", which does not exist
       use JSON field names: defaulted, lone, map, misspelt, null, number, text, tuple, unit
     KW103 spec.misspelt: CRD schemas do not support the keyword "minPropertes"; it would be dropped
       use a supported keyword, or a marker of `schema`
-    KW104 spec.defaulted.list[].deep: a `None` here is written as `null`, which the API server refuses: the field is optional, not nullable
-      add `#[serde(default, skip_serializing_if = "Option::is_none")]`; or, if null is to mean something of its own, `#[schemars(transform = schema::nullable())]`
-    KW104 spec.defaulted: a `None` here is written as `null`, which the API server refuses: the field is optional, not nullable
-      add `#[serde(default, skip_serializing_if = "Option::is_none")]`; or, if null is to mean something of its own, `#[schemars(transform = schema::nullable())]`
-    KW104 spec.null: a `None` here is written as `null`, which the API server refuses: the field is optional, not nullable
-      add `#[serde(default, skip_serializing_if = "Option::is_none")]`; or, if null is to mean something of its own, `#[schemars(transform = schema::nullable())]`
+    KW104 spec.defaulted.list[].deep: a `None` here is written as `null`, which the API server rejects: the field is optional, not nullable
+      add `#[serde(default, skip_serializing_if = "Option::is_none")]`; or, if null has its own meaning, `#[schemars(transform = schema::nullable())]`
+    KW104 spec.defaulted: a `None` here is written as `null`, which the API server rejects: the field is optional, not nullable
+      add `#[serde(default, skip_serializing_if = "Option::is_none")]`; or, if null has its own meaning, `#[schemars(transform = schema::nullable())]`
+    KW104 spec.null: a `None` here is written as `null`, which the API server rejects: the field is optional, not nullable
+      add `#[serde(default, skip_serializing_if = "Option::is_none")]`; or, if null has its own meaning, `#[schemars(transform = schema::nullable())]`
     KW107 spec.unit: `()` and unit structs are always null, which CRD schemas cannot express
       remove the field, or make it a struct with empty braces
     KW108 spec.tuple: CRD schemas cannot express list items of different types
@@ -92,7 +92,7 @@ enum Adjacent {
 fn an_enum_that_makes_kube_panic_is_reported() {
     insta::assert_snapshot!(rendered(&crd::of::<Mixed>()), @r#"
     KW105 spec.content: CRD schemas cannot represent this enum: the field "c" differs between variants
-      give the field one type in all variants, or another name in each; or leave out `#[serde(tag)]` and `#[serde(content)]`: then each variant is a field of its own
+      give the field one type in all variants, or another name in each; or remove `#[serde(tag)]` and `#[serde(content)]`: then each variant is a field of its own
     KW105 spec.mixed: CRD schemas cannot represent this enum: its variants have different types (object, string)
       give each variant without data empty braces (`None {}`), so that all of them are objects; for an integer or a string use `IntOrString`; for anything at all put `#[schemars(transform = schema::any())]` on the field
     "#);

@@ -75,7 +75,7 @@ impl Informer {
                 object = %entry.key(),
                 index = &*indexer.name,
                 panic = panic_message(&*panic),
-                "index function panicked; the object is kept without an entry in this index",
+                "Index function panicked; object not indexed",
             );
             Vec::new()
         })
@@ -104,7 +104,7 @@ impl Informer {
                     kind = %self.kind.gvk(),
                     object = object_key(),
                     %error,
-                    "failed to decode object in transform; the object is kept untransformed",
+                    "Failed to decode object in transform; caching it untransformed",
                 );
                 None
             }
@@ -114,7 +114,7 @@ impl Informer {
                     kind = %self.kind.gvk(),
                     object = object_key(),
                     panic = panic_message(&*panic),
-                    "transform panicked; the object is kept untransformed",
+                    "Transform panicked; caching the object untransformed",
                 );
                 None
             }

@@ -165,7 +165,7 @@ impl Plugin {
             Err(error) => match self.last(SignedDuration::ZERO) {
                 (header, true) => {
                     let error: &dyn std::error::Error = &error;
-                    tracing::warn!(error, "failed to refresh exec credentials; using cached ones");
+                    tracing::warn!(error, "Failed to refresh exec credentials; using cached ones");
                     Ok(header)
                 }
                 (_, false) => Err(error),

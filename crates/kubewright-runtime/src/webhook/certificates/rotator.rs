@@ -278,7 +278,7 @@ impl Rotator {
                 }
             }
             step => {
-                info!(step = ?step, secret = %self.options.secret, "Updating webhook certificates");
+                info!(step = step.name(), secret = %self.options.secret, "Updating webhook certificates");
                 let changed = material.after(step, &names, lifetimes, now)?;
                 self.write(stored.as_deref(), &changed).await?;
             }
@@ -332,7 +332,7 @@ impl Rotator {
         match written {
             Ok(_) => Ok(()),
             Err(error) if error.is_conflict() || error.is_already_exists() => {
-                debug!(secret = %self.options.secret, "Another replica wrote the certificates first");
+                debug!(secret = %self.options.secret, "Conflict on the webhook certificate Secret; another replica updated it");
                 Ok(())
             }
             Err(error) => Err(RoundError::WriteSecret(self.options.secret.clone(), error)),

@@ -81,7 +81,7 @@ async fn a_revoked_permission_fails_readiness_immediately() -> Result<()> {
         let labels = r#"group="",version="v1",kind="ConfigMap",reason="Forbidden""#;
         let refused = metric(&manager, &format!("kubewright_informer_failures_total{{{labels}}}"));
         assert_eq!(refused, Some(1.0));
-        let lines = log.saying("list or watch is forbidden; check the RBAC rules of the operator");
+        let lines = log.saying("List or watch is forbidden; check the RBAC rules of the operator");
         assert_eq!(lines.len(), 1 + usize::from(relist), "{lines:?}");
         world.faults.heal();
         eventually_within(Duration::from_secs(62), "the watch", || manager.cache().health().is_ok()).await;

@@ -23,6 +23,7 @@ async fn next<K: Writable>(watch: &mut WatchStream<K>) -> Result<String> {
             WatchEvent::Deleted(object) => ("deleted", object),
             WatchEvent::Restarted => return Ok("restarted".to_owned()),
             WatchEvent::Bookmark(_) => continue,
+            _ => panic!("a new sort of event"),
         };
         return Ok(format!("{what} {}", object.metadata().name.as_deref().unwrap_or_default()));
     }

@@ -90,7 +90,7 @@ impl State {
         written.rev().find(|(since, _)| *since <= at).map(|(_, bundle)| bundle.clone()).unwrap_or_default()
     }
 
-    /// Shakes hands with a manager as an API server does that sees the target late.
+    /// Performs a TLS handshake with a manager, with the bundle of an API server that is behind.
     fn connect(
         &mut self,
         manager: usize,
@@ -274,7 +274,7 @@ async fn install(client: &Client) {
     client.create(&validating).await.expect("created");
 }
 
-/// The webhook as the API server calls it: a handshake with a ready manager, then an answer.
+/// The webhook as the API server calls it: a handshake with a ready manager, then a response.
 #[derive(Clone)]
 struct Webhook(Arc<Shared>);
 

@@ -1,4 +1,4 @@
-//! The Jobs of a CronJob: which of them run, and how a new one looks.
+//! The Jobs of a CronJob: which of them run, and the template of a new one.
 
 use std::sync::Arc;
 

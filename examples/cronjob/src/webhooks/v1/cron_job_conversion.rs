@@ -74,7 +74,7 @@ fn join(schedule: &v2::CronSchedule) -> String {
 /// The fields of a schedule.
 ///
 /// A conversion must not fail for a stored object, since lists would fail with it. A schedule without five fields, which the
-/// validating webhook refuses, therefore has empty fields in v2. v1 keeps its text: the runtime stores what v2 cannot
+/// validating webhook rejects, therefore has empty fields in v2. v1 keeps its text: the runtime stores what v2 cannot
 /// represent in an annotation.
 fn split(schedule: &str) -> v2::CronSchedule {
     let mut fields = schedule.split_whitespace().map(str::to_owned);

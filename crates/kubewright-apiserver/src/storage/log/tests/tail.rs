@@ -77,7 +77,7 @@ fn a_changed_byte_in_the_last_frame_is_damage() {
             for change in [0x01, 0x10, 0x80, 0xFF, bytes[at]] {
                 let mut bytes = bytes.clone();
                 bytes[at] ^= change;
-                // A byte that is zero stays so with the last change.
+                // The last change leaves a zero byte unchanged.
                 if change != 0 {
                     is_damaged(&name, &bytes, offset);
                 }
@@ -89,7 +89,7 @@ fn a_changed_byte_in_the_last_frame_is_damage() {
 #[test]
 fn a_truncated_last_frame_is_a_torn_write() {
     for (name, bytes, offset) in logs() {
-        // Without any of its bytes, as after the second remedy of the message.
+        // Truncated before the frame, which is the second fix that the error suggests.
         for length in offset..bytes.len() {
             is_torn(&name, &bytes[..length], offset);
         }

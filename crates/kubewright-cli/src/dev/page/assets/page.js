@@ -76,7 +76,7 @@ function showStatus() {
     setState(cluster, "bad", "Disconnected");
     cluster.title = lost;
   } else if (!discovered || listing) {
-    setState(cluster, "waiting", discovered ? `Reading, ${listing} kinds left` : "Connecting");
+    setState(cluster, "waiting", discovered ? `Listing, ${listing} kinds left` : "Connecting");
   } else {
     setState(cluster, "good", "Connected");
     cluster.title = `watching ${kinds} kinds`;
@@ -86,7 +86,7 @@ function showStatus() {
     problems ? `${problems} ${problems === 1 ? "kind" : "kinds"} cannot be listed` : "",
     forbidden.length ? `${forbidden.length} ${forbidden.length === 1 ? "kind is" : "kinds are"} forbidden` : "",
     full ? "too many objects; some are not shown" : "",
-    rejected.length ? `${rejected.join(", ")} was rejected: only the operator that kubewright dev starts can connect` : "",
+    rejected.length ? `rejected connection of ${rejected.join(", ")}: only the operator started by kubewright dev can connect` : "",
   ].filter(Boolean);
   const note = $("notes");
   say(note, notes.join(" · "));

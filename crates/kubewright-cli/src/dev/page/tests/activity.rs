@@ -207,7 +207,7 @@ async fn a_reconcile_leads_back_to_its_first_cause() {
         journal.write(&started("two", &cause)).await;
         journal.write(&ended("two", "done", None, None)).await;
         browser.until("document.querySelectorAll('#reconcile-list > li').length === 2").await;
-        // The page observes the write by its own watch.
+        // The page sees the write through its own watch, possibly later.
         browser.click("#rows .row").await;
         browser.until("document.querySelector('#overview-writes')?.textContent.includes('data.size')").await;
         browser.press(&["Escape"]).await;

@@ -97,7 +97,7 @@ impl Wire {
         pending().await
     }
 
-    /// Records a write that the server answered.
+    /// Records a write to which the server responded.
     async fn written(&self, step: &'static str, path: &str, status: u16) {
         let target = TARGETS.into_iter().find(|target| path.ends_with(target));
         let bundle = match target {

@@ -25,7 +25,7 @@ impl Reconciler for DeploymentReconciler {
             return Ok(Outcome::done());
         }
         // Create and update owned objects here: `cx.apply_owned(child).await?`.
-        info!(generation = object.metadata.generation, "reconciling");
+        info!(generation = object.metadata.generation, "Reconciling");
         Ok(Outcome::done())
     }
 }

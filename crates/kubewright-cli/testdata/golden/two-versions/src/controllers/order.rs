@@ -29,7 +29,7 @@ impl Reconciler for OrderReconciler {
             // The garbage collector deletes owned objects.
             return Ok(Outcome::done());
         }
-        info!(generation = object.metadata.generation, "reconciling");
+        info!(generation = object.metadata.generation, "Reconciling");
         // Create and update owned objects here: `cx.apply_owned(child).await?`.
         let mut status = object.status.clone().unwrap_or_default();
         let ready = ConditionUpdate::true_(READY, "Reconciled", "Reconciled successfully")

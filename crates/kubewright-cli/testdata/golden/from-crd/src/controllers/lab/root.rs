@@ -25,7 +25,7 @@ impl Reconciler for RootReconciler {
             // The garbage collector deletes owned objects.
             return Ok(Outcome::done());
         }
-        info!(generation = object.metadata.generation, "reconciling");
+        info!(generation = object.metadata.generation, "Reconciling");
         // Create and update owned objects here: `cx.apply_owned(child).await?`.
         Ok(Outcome::done())
     }

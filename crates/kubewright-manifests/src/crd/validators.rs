@@ -9,7 +9,7 @@ const VALIDATORS: [&str; 7] =
     ["minLength", "maxLength", "minItems", "maxItems", "minimum", "maximum", "pattern"];
 
 /// Copies validators from the inlined schema to the CRD schema of the same type.
-pub(super) fn validators(from: &Value, to: &mut Value) {
+pub(super) fn copy(from: &Value, to: &mut Value) {
     let Value::Object(to) = to else { return };
     for key in VALIDATORS {
         // A validator on the field takes precedence over one on its type.
@@ -20,13 +20,13 @@ pub(super) fn validators(from: &Value, to: &mut Value) {
     if let Some(Value::Object(fields)) = to.get_mut("properties") {
         for (name, to) in fields {
             if let Some(from) = field(from, name) {
-                validators(from, to);
+                copy(from, to);
             }
         }
     }
     for key in ["items", "additionalProperties"] {
         if let (Some(from), Some(to)) = (find(from, key), to.get_mut(key)) {
-            validators(from, to);
+            copy(from, to);
         }
     }
 }

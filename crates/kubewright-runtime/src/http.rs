@@ -1,4 +1,4 @@
-//! Requests and responses as bytes, on kube's client.
+//! HTTP requests and responses as bytes, on kube's client.
 //!
 //! All requests of this crate to an API server go through [`send`] or [`open`]. Only errors are decoded here: the cache
 //! stores objects as the server sent them.
