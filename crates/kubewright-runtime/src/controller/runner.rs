@@ -4,7 +4,6 @@
 //! concurrently with itself; a key waits until the cache has seen the writes of its last reconcile; a panic or a
 //! timeout affects only one reconcile.
 
-use std::panic::AssertUnwindSafe;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -28,9 +27,9 @@ use super::{AddedSource, ControllerError, ControllerOptions, Predicate};
 use crate::cache::{Cache, Informer};
 use crate::client::write_tracker::{Pending, WriteTracker};
 use crate::client::{self, Client};
-use crate::error::panic_message;
 use crate::events::Recorder;
 use crate::journal::{self, Ending, Journal, Reconciles};
+use crate::panics::{self, Panic};
 use crate::queue::{Causes, QueueMetrics, SharedQueue, Taken, jittered};
 use crate::reconcile::{Context, ContextParts, Error, Next, Outcome, ReconcileId, client_error, is_terminal};
 use crate::{Clock, Key, Kind, traces};
@@ -253,7 +252,7 @@ struct Shared {
 enum End {
     Outcome(Outcome),
     Failed(Error),
-    Panicked(String),
+    Panicked(Panic),
     TimedOut,
 }
 
@@ -279,7 +278,7 @@ impl End {
             },
             Self::Failed(error) if is_terminal(error) => (Ending::Terminal, Some(format!("{error:#}"))),
             Self::Failed(error) => (Ending::Error, Some(format!("{error:#}"))),
-            Self::Panicked(message) => (Ending::Panic, Some(message.clone())),
+            Self::Panicked(panic) => (Ending::Panic, Some(panic.to_string())),
             Self::TimedOut => (Ending::Timeout, None),
         }
     }
@@ -415,7 +414,7 @@ impl Shared {
     /// Runs the reconciler with timeout and panic containment.
     async fn contained(&self, key: &Key, cx: &Context) -> End {
         // Creating and dropping the future may panic as well.
-        let run = AssertUnwindSafe(async {
+        let run = panics::contain_future(async {
             let run = self.reconciler.run(key, cx);
             let result = match self.timeout {
                 None => run.await,
@@ -426,7 +425,7 @@ impl Shared {
             };
             result.map_or_else(End::Failed, End::Outcome)
         });
-        run.catch_unwind().await.unwrap_or_else(|panic| End::Panicked(panic_message(&*panic)))
+        run.await.unwrap_or_else(End::Panicked)
     }
 
     /// Counts and logs the result, queues the next run if there is one, and returns its delay. The key is still
@@ -473,10 +472,10 @@ impl Shared {
                 error!(error = format!("{failure:#}"), retry_in = ?pause, "Reconciler error");
                 Some(pause)
             }
-            End::Panicked(message) => {
+            End::Panicked(Panic { message, at, times }) => {
                 counts.panics.inc();
                 let pause = self.retry(key, priority);
-                error!(panic = message, retry_in = ?pause, "Reconciler panicked");
+                error!(panic = message, at, times, retry_in = ?pause, "Reconciler panicked");
                 Some(pause)
             }
             End::TimedOut => {
