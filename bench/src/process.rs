@@ -22,9 +22,14 @@ pub(crate) fn own_cpu_time() -> Duration {
 pub(crate) fn cpu_time(pid: u32) -> Result<Duration> {
     let path = format!("/proc/{pid}/stat");
     let stat = fs::read_to_string(&path).with_context(|| format!("read {path}"))?;
-    let ticks = cpu_ticks(&stat).with_context(|| format!("unexpected format of {path}"))?;
-    let per_second = u32::try_from(rustix::param::clock_ticks_per_second()).context("ticks per second")?;
-    Ok(Duration::from_secs(ticks) / per_second)
+    duration(cpu_ticks(&stat).with_context(|| format!("unexpected format of {path}"))?)
+}
+
+/// CPU time of all processes that this one started and waited for, with theirs. The resolution is usually 10 ms.
+pub(crate) fn children_cpu_time() -> Result<Duration> {
+    let path = "/proc/self/stat";
+    let stat = fs::read_to_string(path).with_context(|| format!("read {path}"))?;
+    duration(children_cpu_ticks(&stat).with_context(|| format!("unexpected format of {path}"))?)
 }
 
 /// Resident memory of another process, in bytes.
@@ -41,11 +46,25 @@ pub(crate) fn peak_memory(pid: u32) -> Result<u64> {
     bytes_of(&status, "VmHWM:").with_context(|| format!("{path} has no VmHWM"))
 }
 
-/// User plus system time, fields 14 and 15 of `stat`. The process name before them may contain spaces and
-/// brackets.
+fn duration(ticks: u64) -> Result<Duration> {
+    let per_second = u32::try_from(rustix::param::clock_ticks_per_second()).context("ticks per second")?;
+    Ok(Duration::from_secs(ticks) / per_second)
+}
+
+/// User plus system time, fields 14 and 15 of `stat`.
 fn cpu_ticks(stat: &str) -> Option<u64> {
+    sum_of_two(stat, 14)
+}
+
+/// User plus system time of children that were waited for, fields 16 and 17.
+fn children_cpu_ticks(stat: &str) -> Option<u64> {
+    sum_of_two(stat, 16)
+}
+
+/// The sum of a field and the next one, counted from 1. The process name, field 2, may contain spaces and brackets.
+fn sum_of_two(stat: &str, first: usize) -> Option<u64> {
     let (_, after_name) = stat.rsplit_once(')')?;
-    let mut fields = after_name.split_whitespace().skip(11);
+    let mut fields = after_name.split_whitespace().skip(first - 3);
     let user: u64 = fields.next()?.parse().ok()?;
     let system: u64 = fields.next()?.parse().ok()?;
     Some(user + system)
@@ -63,8 +82,8 @@ mod tests {
 
     #[test]
     fn cpu_ticks_are_found_after_any_process_name() {
-        let stat = "42 (a) b (c)) S 1 42 42 0 -1 4194560 100 0 0 0 30 12 0 0 20 0 3 0 100 1 1 1";
-        assert_eq!(cpu_ticks(stat), Some(42));
+        let stat = "42 (a) b (c)) S 1 42 42 0 -1 4194560 100 0 0 0 30 12 5 2 20 0 3 0 100 1 1 1";
+        assert_eq!((cpu_ticks(stat), children_cpu_ticks(stat)), (Some(42), Some(7)));
     }
 
     #[test]
@@ -76,6 +95,6 @@ mod tests {
     fn our_own_process_can_be_read() {
         let pid = std::process::id();
         assert!(resident_memory(pid).unwrap() > 0 && peak_memory(pid).unwrap() > 0);
-        assert!(cpu_time(pid).is_ok());
+        assert!(cpu_time(pid).is_ok() && children_cpu_time().is_ok());
     }
 }

@@ -46,7 +46,7 @@ impl Unit {
     }
 }
 
-/// Another implementation that did the same work in the same run.
+/// Another implementation that did the same work in the same run, or a documented figure if the name says so.
 #[derive(Debug)]
 pub(crate) struct Peer {
     pub(crate) name: &'static str,

@@ -1,9 +1,12 @@
 //! Developing an operator: durations of scaffolding, builds and the development loop.
 //!
-//! Measured in wall time of the `kubewright` program and of cargo in a scaffolded project.
+//! Measured in wall time of the `kubewright` program and of cargo, in a scaffolded project and in a new clone of this
+//! repository.
 
+mod first;
 mod saves;
 pub(super) mod scaffold;
+mod session;
 
 use anyhow::Result;
 
@@ -19,5 +22,6 @@ fn run(bench: &Bench) -> Result<Vec<Row>> {
     let kubewright = binary::build("kubewright-cli", "kubewright", &[])?;
     let project = scaffold::run(bench, &kubewright, &mut rows)?;
     saves::run(bench, &kubewright, &project, &mut rows)?;
+    first::run(bench, &mut rows)?;
     Ok(rows.into_vec())
 }

@@ -11,6 +11,7 @@ pub(crate) mod chart;
 pub(crate) mod completion;
 pub(crate) mod create;
 pub(crate) mod delete;
+mod dependency;
 pub(crate) mod deploy;
 pub(crate) mod dev;
 pub(crate) mod edit;

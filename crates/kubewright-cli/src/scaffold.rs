@@ -23,7 +23,7 @@ mod update;
 mod versions;
 pub(crate) mod webhooks;
 
-pub(crate) use dependency::Dependency;
+pub(crate) use dependency::{Dependency, REPOSITORY};
 pub(crate) use foreign::{adopt, builtin};
 pub(crate) use manifests::watched;
 pub(crate) use plan::{Plan, Step, diff};

@@ -101,8 +101,9 @@ pub(crate) async fn shorten(
 
 /// The template of a revision.
 pub(crate) fn template(revision: &ControllerRevision) -> Result<PodTemplateSpec> {
-    let template = data(revision).map(|data| data["spec"]["template"].clone()).unwrap_or_default();
-    Ok(serde_json::from_value(template)?)
+    // As text, like all other objects: a deserializer of `Value` would be compiled for every type below.
+    let template = data(revision).map(|data| data["spec"]["template"].to_string()).unwrap_or_default();
+    Ok(serde_json::from_str(&template)?)
 }
 
 /// The name of a revision.

@@ -28,7 +28,6 @@ mod store;
 mod unstarted;
 
 use std::collections::BTreeMap;
-use std::panic::AssertUnwindSafe;
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 
 use futures_util::FutureExt as _;
@@ -52,7 +51,7 @@ pub use self::options::{
 use self::reflector::Selection;
 pub use self::store::{Change, Occasion, Removal};
 use crate::client::Error;
-use crate::error::panic_message;
+use crate::panics::{Panic, contain_future};
 use crate::{Gvk, Key, Kind, ListOptions, Object};
 
 /// The shared cache. Cheap to clone.
@@ -339,14 +338,13 @@ async fn follow(
     cancel: CancellationToken,
 ) {
     let stop = Stop(informer);
-    let run = AssertUnwindSafe(cancel.run_until_cancelled(stop.0.run(&client, rng)));
+    let run = contain_future(cancel.run_until_cancelled(stop.0.run(&client, rng)));
     let kind = stop.0.kind().gvk();
-    match run.catch_unwind().await {
+    match run.await {
         Ok(None) => {}
         Ok(Some(())) => error!(%kind, "Informer stopped; reads of this kind now fail"),
-        Err(panic) => {
-            let panic = panic_message(&*panic);
-            error!(%kind, panic, "Informer panicked; reads of this kind now fail");
+        Err(Panic { message, at, times }) => {
+            error!(%kind, panic = message, at, times, "Informer panicked; reads of this kind now fail");
         }
     }
 }

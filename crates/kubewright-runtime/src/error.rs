@@ -1,6 +1,5 @@
-//! Formats errors and panics.
+//! Formats errors.
 
-use std::any::Any;
 use std::error::Error;
 use std::fmt;
 
@@ -17,10 +16,4 @@ impl fmt::Display for Chain<'_> {
         }
         Ok(())
     }
-}
-
-/// The message of a panic.
-pub(crate) fn panic_message(panic: &(dyn Any + Send)) -> String {
-    let text = panic.downcast_ref::<&str>().map(|text| (*text).to_owned());
-    text.or_else(|| panic.downcast_ref::<String>().cloned()).unwrap_or_else(|| "no message".to_owned())
 }

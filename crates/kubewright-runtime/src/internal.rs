@@ -17,9 +17,19 @@ pub mod certs {
     pub use crate::certs::*;
 }
 
+/// Decoders that debug builds share.
+pub mod decode {
+    pub use crate::decode::COMMON;
+}
+
 /// The journal of reconciles.
 pub mod journal {
     pub use crate::journal::*;
+}
+
+/// The panic hook.
+pub mod panics {
+    pub use crate::panics::install;
 }
 
 /// The HTTP server.

@@ -93,6 +93,7 @@ mod manager;
 pub mod metrics;
 pub mod object;
 pub mod owner;
+mod panics;
 mod profiling;
 mod query;
 pub mod queue;

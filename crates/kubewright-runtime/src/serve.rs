@@ -15,7 +15,6 @@ mod address;
 use std::convert::Infallible;
 use std::io;
 use std::net::SocketAddr;
-use std::panic::AssertUnwindSafe;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -33,7 +32,7 @@ use tokio_rustls::TlsAcceptor;
 
 use crate::certs::Certificates;
 use crate::connect::stream::Io;
-use crate::error::panic_message;
+use crate::panics::{Panic, contain_future};
 
 pub use address::{AddressError, BindAddress};
 
@@ -77,9 +76,9 @@ impl Handler {
     pub async fn handle(&self, request: Request) -> Response {
         // Both the function and its future may panic.
         let uri = request.uri().clone();
-        let answering = AssertUnwindSafe(async { self.0(request).await });
-        answering.catch_unwind().await.unwrap_or_else(|panic| {
-            tracing::error!(path = uri.path(), panic = panic_message(&*panic), "HTTP handler panicked");
+        let answering = contain_future(async { self.0(request).await });
+        answering.await.unwrap_or_else(|Panic { message, at, times }| {
+            tracing::error!(path = uri.path(), panic = message, at, times, "HTTP handler panicked");
             text(StatusCode::INTERNAL_SERVER_ERROR, "internal server error\n")
         })
     }

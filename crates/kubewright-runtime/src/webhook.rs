@@ -22,7 +22,6 @@ mod typed;
 use std::collections::BTreeMap;
 use std::convert::Infallible;
 use std::fmt;
-use std::panic::AssertUnwindSafe;
 use std::pin::Pin;
 use std::sync::{Arc, OnceLock, PoisonError, RwLock};
 use std::task::{Context, Poll};
@@ -37,9 +36,9 @@ use kubewright_apimachinery::duration::parse_go_duration;
 use kubewright_apimachinery::webhook as declared;
 use prometheus_client::registry::Registry;
 
-use crate::error::panic_message;
 use crate::journal::Reviews;
 use crate::kind::{Gvk, Kind, Object, Scope};
+use crate::panics::{Panic, contain, contain_future};
 use crate::serve::{Response, not_found, text};
 use admission::{Review, ReviewError, encode_error};
 use conversion::Answer;
@@ -312,11 +311,10 @@ impl Webhooks {
         };
         let request = &review.request;
         let recording = self.0.journal.get().and_then(|reviews| reviews.admission(path, request));
-        let answering = AssertUnwindSafe(async { handler.handle(request).await });
-        let response = answering.catch_unwind().await.unwrap_or_else(|panic| {
+        let answering = contain_future(async { handler.handle(request).await });
+        let response = answering.await.unwrap_or_else(|Panic { message, at, times }| {
             self.0.metrics.panicked();
-            let message = panic_message(&*panic);
-            tracing::error!(webhook = path, panic = message, "Webhook panicked");
+            tracing::error!(webhook = path, panic = message, at, times, "Webhook panicked");
             AdmissionResponse::errored(500, format!("panic: {message} [recovered]"))
         });
         tracing::debug!(
@@ -338,8 +336,8 @@ impl Webhooks {
     fn convert(&self, conversions: &[Conversion], body: &[u8]) -> Bytes {
         let start = tokio::time::Instant::now();
         let reviews = self.0.journal.get().filter(|reviews| reviews.is_heard());
-        let converting = AssertUnwindSafe(|| conversion::answer(conversions, body, reviews.is_some()));
-        let (answer, review, error) = match std::panic::catch_unwind(converting) {
+        let converting = contain(|| conversion::answer(conversions, body, reviews.is_some()));
+        let (answer, review, error) = match converting {
             Ok(Answer { body, review, error, desired }) => {
                 if let Some(error) = &error {
                     tracing::warn!(
@@ -351,10 +349,9 @@ impl Webhooks {
                 }
                 (body, review, error)
             }
-            Err(panic) => {
+            Err(Panic { message, at, times }) => {
                 self.0.metrics.panicked();
-                let message = panic_message(&*panic);
-                tracing::error!(webhook = CONVERT_PATH, panic = message, "Conversion panicked");
+                tracing::error!(webhook = CONVERT_PATH, panic = message, at, times, "Conversion panicked");
                 let message = format!("panic: {message} [recovered]");
                 (conversion::failed(body, &message), None, Some(message))
             }

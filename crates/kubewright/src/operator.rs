@@ -10,7 +10,7 @@ use std::path::PathBuf;
 use std::process::ExitCode;
 
 use kubewright_runtime::connect::{self, ClientMetrics};
-use kubewright_runtime::internal::journal;
+use kubewright_runtime::internal::{journal, panics};
 use kubewright_runtime::webhook::CertificateMode;
 use kubewright_runtime::{
     LeaderElectionOptionsError, Manager, ManagerError, ManagerOptions, ReconcileError as Error, logs,
@@ -237,6 +237,7 @@ impl Operator {
         if settings.logs.format == logs::Format::Json {
             *format = ErrorFormat::Log;
         }
+        panics::install();
         let runtime =
             tokio::runtime::Builder::new_multi_thread().enable_all().build().map_err(StartError::Threads)?;
         let ended = runtime.block_on(async {

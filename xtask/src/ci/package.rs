@@ -105,9 +105,11 @@ fn install(packages: &Path, crates: &[&Crate], mut cargo: Command) -> Result<()>
     output(kubewright().args(["create", "api", "--group", "sales", "--version", "v1", "--kind", "Order"]))?;
     let manifest = std::fs::read_to_string(project.join("Cargo.toml")).context("read Cargo.toml")?;
     let dependency = manifest.lines().find(|line| line.starts_with("kubewright = ")).unwrap_or_default();
+    // The packages are those of a registry, which then has this version.
+    let expected = format!("kubewright = \"{}\"", cli.version);
     ensure!(
-        !dependency.contains("path"),
-        "`kubewright init` of the installed package wrote a path dependency: `{dependency}`"
+        dependency == expected,
+        "an installed `kubewright init` writes `{dependency}`, expected `{expected}`"
     );
     Ok(())
 }

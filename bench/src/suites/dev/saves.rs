@@ -4,19 +4,14 @@
 //! measurement ends when a watch delivers that status. cargo's reported build time is subtracted in a
 //! separate row.
 
-use std::io::{BufRead as _, BufReader, Read};
 use std::path::Path;
-use std::process::{Child, Command, Stdio};
-use std::sync::mpsc;
-use std::thread;
-use std::time::{Duration, Instant};
+use std::time::Instant;
 
-use anyhow::{Context as _, Result, bail};
-use futures_util::{StreamExt as _, TryStreamExt as _};
-use kube::api::{Api, ApiResource, DynamicObject, GroupVersionKind, WatchEvent, WatchParams};
-use kubewright_runtime::connect;
+use anyhow::{Context as _, Result};
+use kube::api::GroupVersionKind;
 
 use super::scaffold::Project;
+use super::session::{Dev, Sample};
 use crate::row::{Rows, Unit};
 use crate::suites::Bench;
 
@@ -24,26 +19,22 @@ const OWN_MS: f64 = 300.0;
 /// The status message of the scaffolded reconciler.
 const MESSAGE: &str = "Reconciled successfully";
 const SAMPLE: &str = "widget-sample";
-/// Timeout of each step.
-const PATIENCE: Duration = Duration::from_mins(10);
 
 pub(super) fn run(bench: &Bench, kubewright: &Path, project: &Project, rows: &mut Rows) -> Result<()> {
     bench.progress.say("dev: starting `kubewright dev`");
-    let mut dev = Dev::start(kubewright, project)?;
+    let mut command = project.command(kubewright);
+    command.args(["dev", "--color", "never"]);
+    let mut dev = Dev::start(command)?;
     dev.until(" ready the operator runs")?;
-    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
-    let kubeconfig = connect::Source { kubeconfig: Some(project.kept("kubeconfig")), context: None };
-    let client = runtime.block_on(async {
-        let config = connect::infer(&kubeconfig).await?;
-        anyhow::Ok(connect::client(config, connect::Options::default())?)
-    })?;
+    let kind = GroupVersionKind::gvk("bench.example.com", "v1", "Widget");
+    let sample = Sample::connect(project.kept("kubeconfig"), &kind, SAMPLE)?;
     let mut before = MESSAGE.to_owned();
     for round in 1..=bench.rounds {
         bench.progress.say(&format!("dev: save, round {round} of {}", bench.rounds));
-        let message = format!("{MESSAGE}, {round}");
+        let message = format!("{MESSAGE}, round {round}.");
         let saved = Instant::now();
         project.change_reconciler(&before, &message)?;
-        runtime.block_on(status(&client, &message))?;
+        sample.wait_for(&message)?;
         let total = saved.elapsed().as_secs_f64();
         let cargo = finished(&dev.until(" Finished ")?)?;
         dev.until(" rebuilt in ")?;
@@ -53,27 +44,6 @@ pub(super) fn run(bench: &Bench, kubewright: &Path, project: &Project, rows: &mu
         before = message;
     }
     dev.end()
-}
-
-/// Waits until the status of the sample contains `text`.
-async fn status(client: &kube::Client, text: &str) -> Result<()> {
-    let kind = ApiResource::from_gvk(&GroupVersionKind::gvk("bench.example.com", "v1", "Widget"));
-    let api: Api<DynamicObject> = Api::default_namespaced_with(client.clone(), &kind);
-    let params = WatchParams::default().fields(&format!("metadata.name={SAMPLE}"));
-    let wait = async {
-        let mut events = api.watch(&params, "0").await?.boxed();
-        while let Some(event) = events.try_next().await? {
-            if let WatchEvent::Added(object) | WatchEvent::Modified(object) = event
-                && object.data["status"]["conditions"][0]["message"] == text
-            {
-                return Ok(());
-            }
-        }
-        bail!("the watch ended before the status contained {text:?}")
-    };
-    tokio::time::timeout(PATIENCE, wait)
-        .await
-        .context("timed out waiting for the status of the new reconciler")?
 }
 
 /// The build time in seconds from ``Finished `dev` profile [...] target(s) in 2.10s``.
@@ -87,70 +57,6 @@ fn finished(line: &str) -> Result<f64> {
         seconds += if unit == "m" { number * 60.0 } else { number };
     }
     Ok(seconds)
-}
-
-/// A running `kubewright dev`. Terminated on drop.
-struct Dev {
-    child: Child,
-    lines: mpsc::Receiver<String>,
-}
-
-impl Dev {
-    fn start(kubewright: &Path, project: &Project) -> Result<Self> {
-        let mut command = project.command(kubewright);
-        command.args(["dev", "--color", "never"]).stdout(Stdio::piped()).stderr(Stdio::piped());
-        let mut child = command.spawn().context("start `kubewright dev`")?;
-        let (sender, lines) = mpsc::channel();
-        forward(child.stdout.take(), sender.clone());
-        forward(child.stderr.take(), sender);
-        Ok(Self { child, lines })
-    }
-
-    /// Returns the next line that contains `text`.
-    fn until(&mut self, text: &str) -> Result<String> {
-        let mut last = String::new();
-        let deadline = Instant::now() + PATIENCE;
-        loop {
-            let left = deadline.saturating_duration_since(Instant::now());
-            let Ok(line) = self.lines.recv_timeout(left) else {
-                bail!("`kubewright dev` ended without printing {text:?}; its last line was {last:?}");
-            };
-            if line.contains(text) {
-                return Ok(line);
-            }
-            last = line;
-        }
-    }
-
-    fn terminate(&mut self) -> Result<()> {
-        Command::new("kill").arg("-TERM").arg(self.child.id().to_string()).status().context("start kill")?;
-        self.child.wait().context("wait for `kubewright dev`")?;
-        Ok(())
-    }
-
-    fn end(mut self) -> Result<()> {
-        self.terminate()
-    }
-}
-
-impl Drop for Dev {
-    fn drop(&mut self) {
-        if matches!(self.child.try_wait(), Ok(None)) {
-            // SIGTERM also stops its child processes, unlike SIGKILL.
-            let _ = self.terminate();
-        }
-    }
-}
-
-fn forward(pipe: Option<impl Read + Send + 'static>, lines: mpsc::Sender<String>) {
-    let Some(pipe) = pipe else { return };
-    thread::spawn(move || {
-        for line in BufReader::new(pipe).lines().map_while(Result::ok) {
-            if lines.send(line).is_err() {
-                return;
-            }
-        }
-    });
 }
 
 #[cfg(test)]

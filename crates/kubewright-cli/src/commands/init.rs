@@ -9,11 +9,12 @@ use clap::ValueEnum;
 use serde_json::Value;
 
 use super::change::{How, required, start};
+use super::dependency::KubewrightArgs;
 use super::kubebuilder;
 use crate::cli::examples::examples;
 use crate::error::Hint as _;
 use crate::project::project_file::{self, ProjectFile};
-use crate::scaffold::{Dependency, Options, add, adopt, from_crd, names};
+use crate::scaffold::{Dependency, Options, REPOSITORY, add, adopt, from_crd, names};
 use crate::ui::Ui;
 
 const EXAMPLES: &[(&str, &str)] = &[
@@ -71,24 +72,6 @@ pub(crate) struct Args {
     how: How,
 }
 
-/// The kubewright dependency of the project. Defaults to the checkout that this binary was built in, or its
-/// version.
-#[derive(Debug, clap::Args)]
-#[group(multiple = false)]
-struct KubewrightArgs {
-    /// Depend on a local kubewright checkout
-    #[arg(long = "kubewright-path", id = "kubewright-path", value_name = "DIR")]
-    path: Option<PathBuf>,
-
-    /// Depend on a kubewright git repository
-    #[arg(long = "kubewright-git", id = "kubewright-git", value_name = "URL")]
-    git: Option<String>,
-
-    /// Depend on a kubewright release
-    #[arg(long = "kubewright-version", id = "kubewright-version", value_name = "VERSION")]
-    version: Option<String>,
-}
-
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 enum License {
     Apache2,
@@ -125,13 +108,22 @@ pub(crate) fn run(args: &Args, ui: &Ui) -> Result<()> {
         project.set("owner", owner.as_str().into());
     }
     add::check_project(&project)?;
+    let dependency = args.kubewright.dependency(&root)?;
     let options = Options {
-        dependency: args.kubewright.dependency()?,
+        dependency: dependency.unwrap_or_else(|| Dependency::of_this_build(&root)),
         standalone: root.ancestors().skip(1).any(|above| above.join("Cargo.toml").is_file()),
     };
     let done = start(&root, &project, &options, args.how, ui)?;
     for what in left {
         ui.warn(&format!("not imported: {what}"));
+    }
+    if let Dependency::Path(path) = &options.dependency
+        && done
+    {
+        ui.note(&format!(
+            "the project is not portable yet: Cargo.toml depends on the kubewright checkout at {path}. \
+             `kubewright update --kubewright-git {REPOSITORY}` changes it"
+        ));
     }
     if done && project.resources.is_empty() {
         ui.note("Next: add an API with `kubewright create api --group GROUP --version v1 --kind KIND`");
@@ -168,22 +160,4 @@ fn crds(folder: &Path) -> Result<Vec<Value>> {
         crds.extend(from_crd::definitions(&text).with_context(|| failed(path))?);
     }
     Ok(crds)
-}
-
-impl KubewrightArgs {
-    fn dependency(&self) -> Result<Dependency> {
-        Ok(match (&self.path, &self.git, &self.version) {
-            (Some(path), ..) => {
-                let root = std::path::absolute(path).context("cannot resolve the checkout")?;
-                if !root.join("crates/kubewright/Cargo.toml").is_file() {
-                    return Err(anyhow!("{} is not a kubewright checkout", path.display()))
-                        .hint("a checkout contains crates/kubewright");
-                }
-                Dependency::Path(root.display().to_string())
-            }
-            (_, Some(url), _) => Dependency::Git(url.clone()),
-            (.., Some(version)) => Dependency::Version(version.clone()),
-            _ => Dependency::of_this_build(),
-        })
-    }
 }

@@ -6,6 +6,7 @@ use std::path::PathBuf;
 use anyhow::{Result, anyhow};
 
 use super::change::{open, read, write};
+use super::dependency::KubewrightArgs;
 use crate::cli::examples::examples;
 use crate::error::Hint as _;
 use crate::project::project_file;
@@ -13,8 +14,14 @@ use crate::scaffold::base::{self, Base};
 use crate::scaffold::{Outcome, Update, diff, render};
 use crate::ui::Ui;
 
-const EXAMPLES: &[(&str, &str)] =
-    &[("Preview the changes", "kubewright update --dry-run"), ("Update the project", "kubewright update")];
+const EXAMPLES: &[(&str, &str)] = &[
+    ("Preview the changes", "kubewright update --dry-run"),
+    ("Update the project", "kubewright update"),
+    (
+        "Depend on git instead of a local checkout",
+        "kubewright update --kubewright-git https://github.com/kubewright/kubewright",
+    ),
+];
 
 /// Update the project to the current scaffold with a three-way merge
 #[derive(Debug, clap::Args)]
@@ -27,6 +34,9 @@ pub(crate) struct Args {
     /// Print the changes without writing them
     #[arg(long)]
     dry_run: bool,
+
+    #[command(flatten)]
+    kubewright: KubewrightArgs,
 }
 
 pub(crate) fn run(args: &Args, ui: &Ui) -> Result<()> {
@@ -53,7 +63,11 @@ pub(crate) fn run(args: &Args, ui: &Ui) -> Result<()> {
         ));
         return Ok(());
     };
-    let after = render(&project, &base.options());
+    let mut options = base.options();
+    if let Some(dependency) = args.kubewright.dependency(&root)? {
+        options.dependency = dependency;
+    }
+    let after = render(&project, &options);
     let mut update = Update::new(&base, &after, base::PATH, disk)?;
     if let Some(record) = after.get(project_file::PATH) {
         let there = disk(project_file::PATH)?;

@@ -4,6 +4,7 @@
 //! shows nothing else.
 
 use std::io::{IsTerminal as _, Write as _};
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 
 use tokio::io::{AsyncRead, AsyncReadExt as _};
@@ -16,6 +17,9 @@ use crate::ui::Ui;
 const ERROR_LINES: usize = 80;
 /// Width of a progress bar that is not shown.
 const HIDDEN_WIDTH: u16 = 200;
+const ANOTHER_CARGO: &str = "another cargo, such as that of rust-analyzer, builds in the same target directory, and \
+                             this build waits for it. To avoid this, set rust-analyzer's `cargo.targetDir` to true, or \
+                             run `dev` with its own CARGO_TARGET_DIR";
 /// Erases a line; cargo prints it before a line that replaces the bar.
 const ERASE: &str = "\x1b[K";
 
@@ -51,16 +55,39 @@ impl FirstError {
     }
 }
 
+/// Whether the user was advised about another cargo that holds the lock of the target directory.
+#[derive(Debug, Clone, Default)]
+pub(super) struct LockAdvice(Arc<AtomicBool>);
+
+impl LockAdvice {
+    /// Whether a line of cargo asks for the advice. True once.
+    fn is_due(&self, line: &str) -> bool {
+        let lock = line.trim_start().strip_prefix("Blocking waiting for file lock on ");
+        // Locks of the package cache are short, and shared by all target directories.
+        let is_target =
+            lock.is_some_and(|lock| !lock.starts_with("package cache") && !lock.contains("registry"));
+        is_target && !self.0.swap(true, Ordering::Relaxed)
+    }
+}
+
 /// How the output of cargo is forwarded.
 pub(super) struct Output {
     shows_bar: bool,
     first_error: FirstError,
+    lock_advice: LockAdvice,
+    ui: Ui,
     feed: Feed,
 }
 
 impl Output {
     /// Sets up cargo's output. The bar is shown if `alone` and standard error is a terminal.
-    pub(super) fn prepare(command: &mut Command, alone: bool, ui: &Ui, feed: Feed) -> Self {
+    pub(super) fn prepare(
+        command: &mut Command,
+        alone: bool,
+        lock_advice: LockAdvice,
+        ui: &Ui,
+        feed: Feed,
+    ) -> Self {
         let shows_bar = alone && !ui.is_quiet() && std::io::stderr().is_terminal();
         let width = if shows_bar { terminal_width() } else { HIDDEN_WIDTH };
         command
@@ -68,7 +95,7 @@ impl Output {
             .env("CARGO_TERM_PROGRESS_WHEN", "always")
             .env("CARGO_TERM_PROGRESS_WIDTH", width.to_string())
             .env("CARGO_TERM_COLOR", if ui.colors_errors() { "always" } else { "never" });
-        Self { shows_bar, first_error: FirstError::default(), feed }
+        Self { shows_bar, first_error: FirstError::default(), lock_advice, ui: ui.clone(), feed }
     }
 
     pub(super) fn first_error(&self) -> FirstError {
@@ -101,6 +128,9 @@ impl Output {
             return;
         }
         self.first_error.read(plain.trim_end());
+        if self.lock_advice.is_due(&plain) {
+            self.ui.note(ANOTHER_CARGO);
+        }
         if self.shows_bar {
             print(line);
         } else {
@@ -143,6 +173,16 @@ mod tests {
         );
         assert_eq!(progress("    Building [=======> ] 3/4\r"), Some((3, 4, "")));
         assert_eq!(progress("   Compiling kube v5.0.0"), None);
+    }
+
+    #[test]
+    fn the_advice_about_another_cargo_is_due_once() {
+        let advice = LockAdvice::default();
+        assert!(!advice.is_due("   Compiling kube v5.0.0\n"));
+        assert!(!advice.is_due("    Blocking waiting for file lock on package cache\n"));
+        assert!(advice.is_due("    Blocking waiting for file lock on build directory\n"));
+        // Later builds share it.
+        assert!(!advice.clone().is_due("    Blocking waiting for file lock on artifact directory\n"));
     }
 
     #[test]

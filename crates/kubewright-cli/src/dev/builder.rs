@@ -11,7 +11,7 @@ use tokio::io::{AsyncBufReadExt as _, BufReader, Lines};
 use tokio::process::{ChildStdout, Command};
 use tokio::task::JoinHandle;
 
-use super::build_output::{FirstError, Output};
+use super::build_output::{FirstError, LockAdvice, Output};
 use super::page::Feed;
 use super::process_group::Group;
 use crate::project::{Programs, Project, not_started};
@@ -26,10 +26,13 @@ const DRAIN: Duration = Duration::from_secs(2);
 #[derive(Debug)]
 pub(crate) struct Builder {
     pub(crate) project: Project,
+    /// The package of the operator.
+    pub(crate) package: String,
     pub(crate) bin: Option<String>,
     /// The arguments of `cargo build` that select the operator.
     pub(crate) selection: Vec<String>,
     pub(crate) arguments: Vec<String>,
+    pub(super) lock_advice: LockAdvice,
     pub(crate) ui: Ui,
     /// Gets the progress.
     pub(crate) feed: Feed,
@@ -40,7 +43,8 @@ impl Builder {
     pub(crate) fn start(&self, alone: bool) -> Result<Build> {
         let mut command =
             Command::from(self.project.build_command(&self.selection, &self.arguments, &self.ui));
-        let output = Output::prepare(&mut command, alone, &self.ui, self.feed.clone());
+        let output =
+            Output::prepare(&mut command, alone, self.lock_advice.clone(), &self.ui, self.feed.clone());
         let first_error = output.first_error();
         let mut group = Group::spawn(&mut command).map_err(not_started)?;
         let stdout = group.child().stdout.take().context("cargo has no standard output")?;

@@ -21,6 +21,9 @@ use crate::error::Hint as _;
 use crate::project::Metadata;
 use crate::ui::Ui;
 
+const SIMULATED: &str = "simulated: they become Running and Ready, but no image is pulled and no container runs; \
+                         `kubectl exec` and `kubectl port-forward` report that";
+
 /// Which cluster to use.
 #[derive(Debug)]
 pub(crate) enum Where {
@@ -88,6 +91,7 @@ impl Cluster {
         let which = if kept { "kept from the last run" } else { "new" };
         let took = shown(started.elapsed());
         report.step("cluster", &format!("{} in {took}, {which}", control_plane.url()))?;
+        report.step("pods", SIMULATED)?;
         Ok(Self {
             client: control_plane.client(),
             kubectl: format!("kubectl --kubeconfig {}", quoted(&kubeconfig)),

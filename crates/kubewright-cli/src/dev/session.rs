@@ -4,6 +4,7 @@
 
 mod deploy;
 mod role;
+mod role_changes;
 mod summary;
 
 use std::time::Duration;
@@ -14,9 +15,11 @@ use kubewright_runtime::internal::journal;
 use tokio::time::Instant;
 
 use super::Options;
+use super::build_output::LockAdvice;
 use super::builder::{Build, Builder, Built};
 use super::cluster::{Cluster, Where};
 use super::definitions::Definitions;
+use super::durations::{Durations, Reason};
 use super::operator::{self, Launch, Operator};
 use super::page::{Feed, Page};
 use super::permissions::Permissions;
@@ -53,6 +56,7 @@ pub(crate) struct Session {
     /// `None` if the cluster cannot reach this machine.
     webhooks: Option<Webhooks>,
     waiting: Waiting,
+    durations: Durations,
     /// The running build, and when it was requested.
     build: Option<Build>,
     since: Instant,
@@ -168,9 +172,11 @@ impl Session {
             started,
             builder: Builder {
                 project: project.clone(),
+                package: metadata.name,
                 bin: options.bin,
                 selection: metadata.selection,
                 arguments: options.cargo,
+                lock_advice: LockAdvice::default(),
                 ui: ui.clone(),
                 feed: feed.clone(),
             },
@@ -184,6 +190,7 @@ impl Session {
             permissions: (!options.as_admin).then_some(permissions),
             webhooks,
             waiting: Waiting::default(),
+            durations: Durations::read(&state, &metadata.target),
             build: None,
             since: started,
             repeat: Repeat::No,
@@ -279,12 +286,20 @@ impl Session {
         stopped.and(removed).and(closed).and(reported)
     }
 
-    /// Starts a build.
+    /// Starts a build, and announces it unless it is a repeated one.
     fn begin(&mut self) -> Result<()> {
+        if self.repeat != Repeat::Running {
+            let what = self.durations.announce(&self.builder.package, self.reason());
+            self.report.step("building", &what)?;
+        }
         let runs = self.operator.is_running();
         self.build = Some(self.builder.start(!runs)?);
         self.feed.compiling(runs);
         Ok(())
+    }
+
+    fn reason(&self) -> Reason {
+        if self.is_deployed { Reason::Save } else { Reason::Start }
     }
 
     /// Handles a save.
@@ -334,6 +349,7 @@ impl Session {
                 self.report.failed("build", &format!("failed in {}; {goes_on}", shown(built.took)))?;
             }
             Some(program) => {
+                self.durations.record(self.reason(), built.took);
                 self.feed.deploying();
                 if let Err(error) = self.deploy(&program, built.took).await {
                     self.feed.failed(&format!("{error:#}"), goes_on);
@@ -341,15 +357,17 @@ impl Session {
                 }
             }
         }
-        self.repeat = match self.repeat {
+        match self.repeat {
             Repeat::Wanted => {
                 self.since = Instant::now();
-                self.begin()?;
-                Repeat::Running
+                self.repeat = Repeat::Running;
+                self.begin()
             }
-            Repeat::No | Repeat::Running => Repeat::No,
-        };
-        Ok(())
+            Repeat::No | Repeat::Running => {
+                self.repeat = Repeat::No;
+                Ok(())
+            }
+        }
     }
 
     /// Prints an error that does not end the loop. With `--once` the error is returned.

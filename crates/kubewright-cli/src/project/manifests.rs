@@ -34,6 +34,8 @@ pub(crate) struct Manifests {
     /// CustomResourceDefinitions, each with its file.
     pub(crate) definitions: Vec<(String, Value)>,
     pub(crate) changes: Changes,
+    /// The roles on disk before the change; empty if there were none.
+    pub(crate) previous_roles: String,
     /// The inventory that they were generated from.
     pub(crate) declarations: Declarations,
     findings: Vec<Finding>,
@@ -43,7 +45,9 @@ impl Project {
     /// Generates the manifests for an inventory.
     pub(crate) fn manifests(&self, declarations: &Declarations, options: &Options<'_>) -> Result<Manifests> {
         let (definitions, mut findings) = definitions(declarations, options.max_description_length);
-        let changes = Plan::new(declarations, &definitions, options.header).against(&disk(self.root())?);
+        let mut disk = disk(self.root())?;
+        let changes = Plan::new(declarations, &definitions, options.header).against(&disk);
+        let previous_roles = disk.remove(files::ROLES).unwrap_or_default();
         findings.extend(lint::check(declarations, &definitions));
         for (file, source) in self.sources()? {
             // Compiled sources parse; files that do not parse are not part of the build.
@@ -53,7 +57,7 @@ impl Project {
             findings.extend(changes.findings(declarations));
         }
         lint::sort(&mut findings);
-        Ok(Manifests { definitions, changes, declarations: declarations.clone(), findings })
+        Ok(Manifests { definitions, changes, previous_roles, declarations: declarations.clone(), findings })
     }
 }
 

@@ -103,15 +103,8 @@ impl Base {
     /// The options of `init`, read from the rendered Cargo.toml. PROJECT does not record them.
     pub(crate) fn options(&self) -> Options {
         let manifest = self.files.get("Cargo.toml").map(|file| file.text.as_str()).unwrap_or_default();
-        let line = manifest.lines().find_map(|line| line.strip_prefix("kubewright = ")).unwrap_or_default();
-        let quoted = |key: &str| {
-            let value = line.strip_prefix(&format!("{{ {key} = "))?.split(" }").next()?;
-            serde_json::from_str::<String>(value).ok()
-        };
-        let path = quoted("path").and_then(|path| Some(path.strip_suffix("/crates/kubewright")?.to_owned()));
-        let dependency = path.map(Dependency::Path).or_else(|| quoted("git").map(Dependency::Git));
         Options {
-            dependency: dependency.unwrap_or_default(),
+            dependency: Dependency::of_manifest(manifest).unwrap_or_default(),
             standalone: manifest.lines().any(|line| line == "[workspace]"),
         }
     }

@@ -2,7 +2,6 @@
 //!
 //! Invariant: a failure for one object does not affect the others.
 
-use std::panic::AssertUnwindSafe;
 use std::sync::Arc;
 
 use kube::api::DynamicObject;
@@ -15,8 +14,8 @@ use super::runner::each_is_logged;
 use super::source::{ChannelSource, KindSource};
 use super::{Event, Predicate};
 use crate::cache::{Cache, Change, Informer};
-use crate::error::panic_message;
 use crate::journal::Journal;
+use crate::panics::{self, Panic};
 
 /// The maximum number of channel keys that are queued in one batch.
 const AT_ONCE: usize = 64;
@@ -90,18 +89,20 @@ impl EventForwarder {
     /// Handles one event. A panic of a predicate or map function drops only this event.
     fn handle(&self, change: &Change, record: RecordChanges) {
         let Self { controller, source, informer, cache, requests, filters, .. } = self;
-        let handled = AssertUnwindSafe(|| {
+        let handled = panics::contain(|| {
             let event = Event::<DynamicObject>::new(change, informer, controller);
             if filters.iter().all(|filter| filter.passes(&event)) {
                 source.handle(controller, change, informer, cache, requests, record);
             }
         });
-        if let Err(panic) = std::panic::catch_unwind(handled) {
+        if let Err(Panic { message, at, times }) = handled {
             error!(
                 controller = &**controller,
                 kind = %informer.kind().gvk(),
                 object = %change.latest().key(),
-                panic = panic_message(&*panic),
+                panic = message,
+                at,
+                times,
                 "Predicate or map function panicked; event dropped",
             );
         }

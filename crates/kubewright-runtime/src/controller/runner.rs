@@ -5,7 +5,6 @@
 //! timeout affects only one reconcile.
 
 use std::fmt;
-use std::panic::AssertUnwindSafe;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -29,9 +28,9 @@ use super::{AddedSource, ControllerError, ControllerOptions, Predicate};
 use crate::cache::{Cache, Informer};
 use crate::client::write_tracker::{Pending, WriteTracker};
 use crate::client::{self, Client};
-use crate::error::panic_message;
 use crate::events::Recorder;
 use crate::journal::{self, Ending, Journal, Reconciles};
+use crate::panics::{self, Panic};
 use crate::queue::{Causes, QueueMetrics, SharedQueue, Taken, jittered};
 use crate::reconcile::{Context, ContextParts, Error, Next, Outcome, ReconcileId, client_error, is_terminal};
 use crate::{Clock, Key, Kind, traces};
@@ -287,7 +286,7 @@ struct Shared {
 enum End {
     Outcome(Outcome),
     Failed(Error),
-    Panicked(String),
+    Panicked(Panic),
     TimedOut,
 }
 
@@ -313,7 +312,7 @@ impl End {
             },
             Self::Failed(error) if is_terminal(error) => (Ending::Terminal, Some(format!("{error:#}"))),
             Self::Failed(error) => (Ending::Error, Some(format!("{error:#}"))),
-            Self::Panicked(message) => (Ending::Panic, Some(message.clone())),
+            Self::Panicked(panic) => (Ending::Panic, Some(panic.to_string())),
             Self::TimedOut => (Ending::Timeout, None),
         }
     }
@@ -453,7 +452,7 @@ impl Shared {
     /// Runs the reconciler with timeout and panic containment.
     async fn contained(&self, key: &Key, cx: &Context) -> End {
         // Creating and dropping the future may panic as well.
-        let run = AssertUnwindSafe(async {
+        let run = panics::contain_future(async {
             let run = self.reconciler.run(key, cx);
             let result = match self.timeout {
                 None => run.await,
@@ -464,7 +463,7 @@ impl Shared {
             };
             result.map_or_else(End::Failed, End::Outcome)
         });
-        run.catch_unwind().await.unwrap_or_else(|panic| End::Panicked(panic_message(&*panic)))
+        run.await.unwrap_or_else(End::Panicked)
     }
 
     /// Counts and logs the result, queues the next run if there is one, and returns its delay. The key is still
@@ -515,10 +514,11 @@ impl Shared {
                 error!(error = format!("{failure:#}"), retry_in = ?pause, "Reconciler error");
                 Some(pause)
             }
-            End::Panicked(message) => {
+            End::Panicked(Panic { message, at, times }) => {
                 counts.panics.inc();
                 let pause = self.retry(key, priority);
-                error!(error = format!("panic: {message} [recovered]"), retry_in = ?pause, "Reconciler error");
+                let error = format!("panic: {message} [recovered]");
+                error!(error, at, times, retry_in = ?pause, "Reconciler error");
                 Some(pause)
             }
             End::TimedOut => {

@@ -2,14 +2,14 @@
 //!
 //! Invariant: an object that cannot be decoded, or a panic of the handler, affects only one event.
 
-use std::panic::AssertUnwindSafe;
 use std::sync::Arc;
 
 use tracing::{error, warn};
 
 use crate::Object;
 use crate::cache::{Change, Entry, Follower, Informer, Occasion};
-use crate::error::{Chain, panic_message};
+use crate::error::Chain;
+use crate::panics::{self, Panic};
 
 /// Handles the changes of a type. Methods that are not implemented ignore their events.
 ///
@@ -67,12 +67,14 @@ pub(super) async fn deliver<K: Object>(
 ) {
     while let Some(changes) = follower.next().await {
         for change in &changes {
-            let call = AssertUnwindSafe(|| handle::<K>(&informer, change, &handler));
-            if let Err(panic) = std::panic::catch_unwind(call) {
+            let call = panics::contain(|| handle::<K>(&informer, change, &handler));
+            if let Err(Panic { message, at, times }) = call {
                 error!(
                     kind = %informer.kind().gvk(),
                     object = %change.latest().key(),
-                    panic = panic_message(&*panic),
+                    panic = message,
+                    at,
+                    times,
                     "Event handler panicked; event dropped",
                 );
             }

@@ -179,6 +179,31 @@ async fn a_panic_affects_only_one_key() -> Result<()> {
     running.end().await
 }
 
+#[tokio::test(start_paused = true)]
+async fn a_panic_is_logged_in_one_line_with_its_place_and_count() -> Result<()> {
+    kubewright_runtime::internal::panics::install();
+    let world = World::new();
+    world.config_maps(&["a"]).await?;
+    let (manager, notes, log) = (manager(&world)?, Notes::new(), Log::keep()?);
+    // Another test may have cached the interest of the callsite before the subscriber was set.
+    tracing::callsite::rebuild_interest_cache();
+    scripted(&manager, &notes, |_, run| {
+        assert!(run > 2, "injected by the test");
+        Ok(Outcome::done())
+    })
+    .register()?;
+    let running = Running::start(&manager);
+    tokio::time::sleep(Duration::from_secs(10)).await;
+    running.end().await?;
+    let lines = log.saying("Reconciler panicked");
+    assert_eq!(lines.len(), 2, "{lines:?}");
+    for (line, times) in lines.iter().zip(1..) {
+        let at = format!("panic=\"injected by the test\" at={}:", file!());
+        assert!(line.contains(&at) && line.contains(&format!(" times={times} ")), "{line}");
+    }
+    Ok(())
+}
+
 /// Panics before it returns a future, and again when that is dropped.
 struct Careless(Notes);
 

@@ -273,6 +273,8 @@ async fn a_request_without_a_response_is_recorded_with_its_error() -> Result<()>
 
 #[tokio::test]
 async fn an_ended_record_has_the_result_and_the_requeue_delay() -> Result<()> {
+    const PLACE: &str = concat!(" at ", file!(), ":");
+    kubewright_runtime::internal::panics::install();
     let world = World::new();
     let listener = Listener::bind().await?;
     let (manager, (ask, asked)) = (listener.manager(&world)?, mpsc::channel(8));
@@ -307,7 +309,10 @@ async fn an_ended_record_has_the_result_and_the_requeue_delay() -> Result<()> {
         ask.send(Key::cluster(name)).await?;
         let (started, ended, _) = connection.reconcile().await?;
         assert_eq!((started.name.as_str(), started.attempt), (name, 0));
-        assert_eq!((ended.outcome, ended.after_s, ended.error.as_deref()), (outcome, after_s, error));
+        let (message, place) =
+            ended.error.as_deref().map(|it| it.split_once(PLACE).unwrap_or((it, ""))).unzip();
+        assert_eq!((ended.outcome, ended.after_s, message), (outcome, after_s, error));
+        assert_eq!(place.is_some_and(|line| line.parse::<u32>().is_ok()), outcome == Ending::Panic);
         if after_s.is_none() {
             continue;
         }

@@ -52,6 +52,7 @@ impl Session {
             };
             self.report.step("manifests", &format!("{written} in {took}"))?;
         }
+        self.report_role_changes(&manifests)?;
 
         let began = Instant::now();
         let changed = self.definitions.apply(self.cluster.client(), &manifests.definitions).await?;

@@ -3,10 +3,12 @@
 use anyhow::Result;
 use kubewright_apimachinery::permission::{Permission, attributes};
 use kubewright_manifests::declarations::Declarations;
+use kubewright_manifests::files;
 
-use super::Session;
+use super::{Session, role_changes};
 use crate::dev::permissions::{Permissions, as_launched};
 use crate::error::Hint as _;
+use crate::project::Manifests;
 
 impl Session {
     /// Applies the generated roles and lets the next operator impersonate its ServiceAccount. If an existing
@@ -51,6 +53,14 @@ impl Session {
                 Ok(false)
             }
         }
+    }
+
+    /// Reports the permissions that role.yaml gained or lost, also if the operator runs without them.
+    pub(super) fn report_role_changes(&self, manifests: &Manifests) -> Result<()> {
+        let Some(roles) = manifests.changes.write.get(files::ROLES) else { return Ok(()) };
+        let changes = role_changes::describe(&manifests.previous_roles, roles);
+        let what = if changes.is_empty() { "changed without effect".to_owned() } else { changes };
+        self.report.step("role", &format!("{}: {what}", files::ROLES))
     }
 
     /// Reports forbidden calls.

@@ -142,8 +142,9 @@ fn the_scaffold_record_follows_commands() {
 fn the_scaffold_record_has_the_kubewright_dependency() {
     for (dependency, standalone) in [
         (Dependency::default(), false),
-        (Dependency::Git("https://example.com/kubewright".into()), true),
-        (Dependency::Path("/src/kube\"wright".into()), false),
+        (Dependency::Git { url: "https://example.com/kubewright".into(), rev: None }, true),
+        (Dependency::Git { url: "https://example.com/it".into(), rev: Some("0123456".into()) }, false),
+        (Dependency::Path("../kube\"wright".into()), false),
     ] {
         let options = Options { dependency: dependency.clone(), standalone };
         let found = Base::of(&render(&project(&[]), &options), |_| true).options();

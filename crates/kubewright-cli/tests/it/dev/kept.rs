@@ -22,7 +22,10 @@ fn the_cluster_is_kept_and_locked_and_crashes_are_reported() {
     // The second run keeps the first one's cluster, and does not apply the samples.
     let mut second = Dev::start(&path, NAME, "");
     let cluster = second.says("kept from the last run");
+    let pods = second.says("pods simulated: ");
+    assert!(pods.contains("no image is pulled and no container runs"), "{pods}");
     let page = second.says("page http://127.0.0.1:");
+    second.says("building dev-kept; the first build of the last run took ");
     second.says("ready the operator is running");
     second.kubectl("get pages/page-sample");
     second.kubectl("create namespace kept");
@@ -35,7 +38,9 @@ fn the_cluster_is_kept_and_locked_and_crashes_are_reported() {
     let ended = second.end("TERM");
     assert_eq!(ended.status, Some(0), "{}{}", ended.stdout, ended.stderr);
     assert!(!ended.stdout.contains("samples "), "{}", ended.stdout);
-    assert!(ended.stdout.contains("stopped the cluster is kept in "), "{}", ended.stdout);
+    let kept = ended.stdout.lines().find(|line| line.contains("stopped the cluster is kept in "));
+    let resume = "dev-kept; `kubewright dev` continues with it, `--fresh` starts a new one";
+    assert!(kept.is_some_and(|line| line.ends_with(resume)), "{}", ended.stdout);
     assert_eq!(second.operators(), Vec::<String>::new());
 
     // A failing operator is restarted repeatedly, with the reason.

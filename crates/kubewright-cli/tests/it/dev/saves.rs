@@ -76,3 +76,27 @@ fn each_save_is_built_and_broken_code_keeps_the_old_operator() {
     assert!(ended.stderr.contains("operator | "), "{}", ended.stderr);
     assert!(!ended.stderr.contains("cluster | "), "{}", ended.stderr);
 }
+
+#[test]
+fn a_save_that_changes_the_role_reports_the_file_and_its_rules() {
+    let folder = project("dev-role");
+    let mut dev = Dev::start(&folder.path(), "dev-role", "--fresh --as-admin");
+    dev.says("ready the operator runs");
+    let edit = |from: &str, to: &str| {
+        let text = folder.read(CONTROLLER);
+        assert!(text.contains(from), "{CONTROLLER} has {from}");
+        folder.write(CONTROLLER, &text.replace(from, to));
+    };
+
+    let rule =
+        "#[rbac(groups = \"\", resources = \"secrets\", verbs = \"get, delete\")]\nimpl Reconciler for";
+    edit("impl Reconciler for", rule);
+    dev.says("building dev-role; ");
+    let told = dev.says("role config/rbac/role.yaml: ");
+    assert!(told.ends_with("role.yaml: added delete, get secrets"), "{told}");
+    dev.says("rebuilt in ");
+    edit("verbs = \"get, delete\"", "verbs = \"get\"");
+    let told = dev.says("role config/rbac/role.yaml: ");
+    assert!(told.ends_with("role.yaml: removed delete secrets"), "{told}");
+    assert_eq!(dev.end("INT").status, Some(0));
+}

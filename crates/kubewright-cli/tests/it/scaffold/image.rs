@@ -64,6 +64,43 @@ fn copy(from: &Path, to: &Path) {
     }
 }
 
+fn checkout() -> PathBuf {
+    fs::canonicalize(concat!(env!("CARGO_MANIFEST_DIR"), "/../..")).expect("it is there")
+}
+
+/// The path from a project to the checkout in its Cargo.toml.
+fn path_to_checkout(folder: &Folder) -> String {
+    let manifest = folder.read("Cargo.toml");
+    let path = manifest.lines().find_map(|line| line.strip_prefix("kubewright = { path = \""));
+    path.and_then(|path| path.strip_suffix("/crates/kubewright\" }")).expect("a path").to_owned()
+}
+
+#[test]
+fn generated_files_have_no_absolute_path_to_the_checkout() {
+    let folder = Folder::new("shop");
+    let run = folder.run("init --domain example.com");
+    let path = path_to_checkout(&folder);
+    assert!(path.starts_with("../"), "{path}");
+    assert_eq!(fs::canonicalize(folder.path().join(&path)).expect("it is there"), checkout());
+    let absolute = checkout().display().to_string();
+    for (name, text) in folder.files() {
+        // The relative path ends with the absolute one.
+        assert!(!text.replace(&path, "").contains(&absolute), "{name}");
+    }
+    let told =
+        format!("the project is not portable yet: Cargo.toml depends on the kubewright checkout at {path}. ");
+    assert!(run.stderr.contains(&told), "{run}");
+
+    // The advice of `init` makes it portable.
+    assert!(run.stderr.contains("`kubewright update --kubewright-git https://"), "{run}");
+    folder.done("update --kubewright-git https://example.com/kubewright");
+    let manifest = folder.read("Cargo.toml");
+    assert!(manifest.contains("\nkubewright = { git = \"https://example.com/kubewright\" }\n"), "{manifest}");
+    for (name, text) in folder.files() {
+        assert!(!text.contains(&path), "{name}");
+    }
+}
+
 /// cargo finds all packages with only the files of the build context. Other tests build the same packages.
 #[test]
 fn the_build_context_is_sufficient_for_cargo() {
@@ -71,15 +108,16 @@ fn the_build_context_is_sufficient_for_cargo() {
     folder.done("init --domain example.com");
     folder.done("create api --group sales --version v1 --kind Order");
     lock(&folder.path());
-    let checkout = fs::canonicalize(concat!(env!("CARGO_MANIFEST_DIR"), "/../..")).expect("it is there");
+    let checkout = checkout();
     let image = tempfile::tempdir().expect("a folder");
+    // In the image, `..` of the root directory is the root directory. Here, the project is as deep as its path to the
+    // checkout needs.
+    let up = path_to_checkout(&folder).split('/').filter(|name| *name == "..").count();
+    let operator = image.path().join("deep/".repeat(up - 1)).join("operator");
+    fs::create_dir_all(&operator).expect("a folder");
     for Copied { is_checkout, paths, to } in copied(&folder.read("Dockerfile")) {
         let from = if is_checkout { checkout.clone() } else { folder.path() };
-        let to: PathBuf = if is_checkout {
-            image.path().join(to.trim_start_matches('/'))
-        } else {
-            image.path().join("operator").join(to)
-        };
+        let to = operator.join(to);
         for path in &paths {
             let path = path.trim_end_matches('*');
             // COPY copies the content of a directory, and a file under its name.
@@ -87,12 +125,6 @@ fn the_build_context_is_sufficient_for_cargo() {
             copy(&from.join(path), &to);
         }
     }
-    // The checkout has the same path in the image.
-    let operator = image.path().join("operator");
-    let manifest = fs::read_to_string(operator.join("Cargo.toml")).expect("it was copied");
-    let inside = image.path().join(checkout.strip_prefix("/").expect("it is absolute"));
-    let manifest = manifest.replace(&checkout.display().to_string(), &inside.display().to_string());
-    fs::write(operator.join("Cargo.toml"), manifest).expect("a file");
     let output = Command::new("cargo")
         // Unlike `cargo metadata`, this reads only packages of this platform, which are available offline.
         .args(["tree", "--offline", "--edges", "normal,build"])
@@ -107,16 +139,15 @@ fn make_reports_a_missing_checkout() {
     let folder = Folder::new("shop");
     folder.done("init --domain example.com");
     let makefile = folder.read("Makefile");
-    let checkout = fs::canonicalize(concat!(env!("CARGO_MANIFEST_DIR"), "/../..")).expect("it is there");
-    let checkout = checkout.display().to_string();
-    assert!(makefile.contains(&format!("--build-context kubewright={checkout} ")), "{makefile}");
-    folder.write("Makefile", &makefile.replace(&checkout, "/gone/kubewright"));
+    let path = path_to_checkout(&folder);
+    assert!(makefile.contains(&format!("--build-context kubewright={path} ")), "{makefile}");
+    folder.write("Makefile", &makefile.replace(&path, "../gone/kubewright"));
     let output =
         Command::new("make").arg("docker-build").current_dir(folder.path()).output().expect("make starts");
     let said = String::from_utf8_lossy(&output.stderr);
     assert!(!output.status.success());
     assert!(
-        said.contains("Cargo.toml depends on kubewright at /gone/kubewright, which does not exist"),
+        said.contains("Cargo.toml depends on kubewright at ../gone/kubewright, which does not exist"),
         "{said}"
     );
 }

@@ -4,7 +4,6 @@
 //! object.
 
 use std::any::TypeId;
-use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::{Arc, MutexGuard, PoisonError};
 
 use tracing::{error, warn};
@@ -12,7 +11,7 @@ use tracing::{error, warn};
 use super::{Informer, Part};
 use crate::cache::entry::{Entry, Transform};
 use crate::cache::store::{Index, Indexed};
-use crate::error::panic_message;
+use crate::panics::{Panic, contain};
 use crate::reconcile::OWNER_INDEX;
 
 /// Computes the index values of an object.
@@ -68,13 +67,15 @@ impl Informer {
 
     /// Calls an index function. If it panics, the object has no values.
     fn values(&self, indexer: &Indexer, entry: &Entry) -> Vec<String> {
-        catch_unwind(AssertUnwindSafe(|| (indexer.values)(entry))).unwrap_or_else(|panic| {
+        contain(|| (indexer.values)(entry)).unwrap_or_else(|Panic { message, at, times }| {
             self.common.metrics.panicked(self.kind.gvk(), Some(&indexer.name));
             error!(
                 kind = %self.kind.gvk(),
                 object = %entry.key(),
                 index = &*indexer.name,
-                panic = panic_message(&*panic),
+                panic = message,
+                at,
+                times,
                 "Index function panicked; object not indexed",
             );
             Vec::new()
@@ -97,7 +98,7 @@ impl Informer {
     fn transformed(&self, transform: &Transform, object: &str) -> Option<String> {
         let object_key =
             || Entry::read(object, false).map(|entry| entry.key().to_string()).unwrap_or_default();
-        match catch_unwind(AssertUnwindSafe(|| transform(object))) {
+        match contain(|| transform(object)) {
             Ok(Ok(transformed)) => Some(transformed),
             Ok(Err(error)) => {
                 warn!(
@@ -108,12 +109,14 @@ impl Informer {
                 );
                 None
             }
-            Err(panic) => {
+            Err(Panic { message, at, times }) => {
                 self.common.metrics.panicked(self.kind.gvk(), None);
                 error!(
                     kind = %self.kind.gvk(),
                     object = object_key(),
-                    panic = panic_message(&*panic),
+                    panic = message,
+                    at,
+                    times,
                     "Transform panicked; caching the object untransformed",
                 );
                 None
