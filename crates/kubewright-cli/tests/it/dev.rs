@@ -6,6 +6,9 @@ mod builds;
 mod driver;
 mod example;
 mod kept;
+#[path = "../../src/dev/page/tests/layout.rs"]
+mod layout;
+mod page;
 mod refusals;
 mod running;
 mod saves;

@@ -1,8 +1,10 @@
-//! System objects, which exist in every cluster and are hidden by default.
+//! System objects, which exist in every cluster or let the operator run, and are hidden by default.
 //!
 //! Pure. In doubt an object is shown.
 
 use serde_json::Value;
+
+use crate::dev::samples::MANAGER;
 
 const NAMESPACES: &[&str] = &["kube-system", "kube-public", "kube-node-lease"];
 
@@ -48,6 +50,9 @@ pub(super) fn is_system_object(group: &str, kind: &str, object: &Value) -> bool 
     if NAMESPACES.contains(&namespace) {
         return true;
     }
+    if is_setup(group, kind) && is_applied_by_dev(metadata) {
+        return true;
+    }
     match (group, kind) {
         ("", "Namespace") => name == "default" || NAMESPACES.contains(&name),
         ("", "Service") => namespace == "default" && name == "kubernetes",
@@ -73,6 +78,21 @@ pub(super) fn is_system_object(group: &str, kind: &str, object: &Value) -> bool 
     }
 }
 
+/// Whether `kubewright dev` creates objects of this kind, so that the operator can run.
+fn is_setup(group: &str, kind: &str) -> bool {
+    matches!(
+        (group, kind),
+        ("", "Namespace" | "ServiceAccount")
+            | ("rbac.authorization.k8s.io", _)
+            | ("admissionregistration.k8s.io", "MutatingWebhookConfiguration" | "ValidatingWebhookConfiguration")
+    )
+}
+
+fn is_applied_by_dev(metadata: &Value) -> bool {
+    let managers = metadata["managedFields"].as_array().into_iter().flatten();
+    managers.filter_map(|entry| entry["manager"].as_str()).any(|manager| manager == MANAGER)
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -93,6 +113,23 @@ mod tests {
         assert!(hidden(rbac, "ClusterRole", &json!({ "name": "system:node" })));
         let label = json!({ "name": "edit", "labels": { "kubernetes.io/bootstrapping": "rbac-defaults" } });
         assert!(hidden(rbac, "ClusterRole", &label));
+    }
+
+    #[test]
+    fn permissions_and_webhooks_that_dev_applies_are_system_objects() {
+        let applied = |manager: &str| json!({ "name": "mine", "namespace": "default", "managedFields": [{ "manager": manager }] });
+        for (group, kind) in [
+            ("", "Namespace"),
+            ("", "ServiceAccount"),
+            ("rbac.authorization.k8s.io", "ClusterRole"),
+            ("admissionregistration.k8s.io", "ValidatingWebhookConfiguration"),
+        ] {
+            assert!(hidden(group, kind, &applied("kubewright-dev")), "{kind}");
+            assert!(!hidden(group, kind, &applied("kubectl")), "{kind}");
+        }
+        // Samples are applied with the same field manager.
+        assert!(!hidden("", "ConfigMap", &applied("kubewright-dev")));
+        assert!(!hidden("view.example.com", "MarkdownView", &applied("kubewright-dev")));
     }
 
     #[test]

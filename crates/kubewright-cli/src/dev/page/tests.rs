@@ -2,7 +2,11 @@
 
 mod activity;
 mod browser;
+mod chain;
+#[expect(dead_code, reason = "the integration tests take pictures")]
 mod driver;
+mod keyboard;
+mod layout;
 mod readable;
 mod story;
 mod world;

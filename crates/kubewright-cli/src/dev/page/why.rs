@@ -168,17 +168,31 @@ impl<'a> Search<'a> {
         if by != Role::Controller {
             return Next::Nothing;
         }
+        let mut last = self.related(write);
+        // Earlier writes of the same controller to the same object explain nothing.
+        while let Some(before) = last
+            && before.verb == Verb::Modified
+            && (&before.object, &before.manager) == (&write.object, &write.manager)
+        {
+            last = self.related(before);
+        }
+        last.map_or(Next::Nothing, |before| Next::Written(before, false))
+    }
+
+    /// The last write that a controller probably reacted to: to the spec of an owner, or the status of what it owns.
+    fn related(&self, write: &Write) -> Option<&'a Write> {
         let is_related = |before: &&Write| {
             let same = before.object == write.object;
-            if before.number >= write.number {
-                return false;
-            }
-            match write.verb {
-                Verb::Created => write.owners.contains(&before.object),
-                Verb::Modified | Verb::Deleted => same || before.owners.contains(&write.object),
-            }
+            let of_owner = write.owners.contains(&before.object) && !is_status(before);
+            let of_child = before.owners.contains(&write.object);
+            is_before(before, write)
+                && match write.verb {
+                    Verb::Created => of_owner,
+                    Verb::Modified if is_status(write) => same || of_child,
+                    Verb::Modified | Verb::Deleted => same || of_owner,
+                }
         };
-        self.history.newest().find(is_related).map_or(Next::Nothing, |before| Next::Written(before, false))
+        self.history.newest().filter(is_related).max_by_key(|before| (before.version, before.number))
     }
 
     /// The reconcile whose request has the resource version of the write. A later request that changes nothing gets the
@@ -219,6 +233,22 @@ impl<'a> Search<'a> {
         } else {
             Role::User
         }
+    }
+}
+
+/// Whether a write changed nothing but the status.
+fn is_status(write: &Write) -> bool {
+    let is_field = |field: &String| segments(field).next() == Some("status");
+    write.subresource == "status" || (!write.changed.is_empty() && write.changed.iter().all(is_field))
+}
+
+/// Whether a write came before another one. Kinds are watched separately, so the page may observe them in another
+/// order. Listed objects have no version.
+fn is_before(before: &Write, write: &Write) -> bool {
+    if before.version > 0 && write.version > 0 {
+        before.version < write.version
+    } else {
+        before.number < write.number
     }
 }
 
@@ -334,7 +364,7 @@ mod tests {
         }));
         let made = object("Deployment", "web", 2, "view-operator", "View-sample", ("spec.replicas", 2));
         story.write(None, &made);
-        let ready = object(
+        let mut ready = object(
             "Deployment",
             "web",
             4,
@@ -342,6 +372,7 @@ mod tests {
             "View-sample",
             ("status.readyReplicas", 1),
         );
+        ready["spec"] = made["spec"].clone();
         let pod = object(
             "ReplicaSet",
             "web-1",
@@ -356,7 +387,7 @@ mod tests {
         assert_eq!(
             story.steps("two"),
             [
-                "Controller kube-controller-manager Modified Deployment web spec,status",
+                "Controller kube-controller-manager Modified Deployment web status",
                 "Controller kube-controller-manager Created ReplicaSet web-1 (likely)",
                 "Operator view-operator Created Deployment web (likely)",
                 "reconcile 1:one",
@@ -413,6 +444,47 @@ mod tests {
         story.started("three", AT, &cause("modified", "View", "sample", &["spec.replicas"], 6));
         story.record(&patch("three", "6"));
         assert_eq!(story.steps("three"), ["User kubectl Modified View sample spec.replicas"]);
+    }
+
+    #[test]
+    fn a_change_of_a_spec_leads_to_the_owner_and_not_to_earlier_statuses() {
+        let mut story = Story::new();
+        let manager = "kube-controller-manager";
+        let view = object("View", "sample", 1, "kubectl-create", "", ("spec.replicas", 1));
+        let web = object("Deployment", "web", 2, "view-operator", "View-sample", ("spec.replicas", 1));
+        let set = object("ReplicaSet", "web-1", 3, manager, "Deployment-web", ("spec.replicas", 1));
+        let pod = object("Pod", "web-1-a", 4, manager, "ReplicaSet-web-1", ("spec.priority", 0));
+        let mut runs = object("Pod", "web-1-a", 5, manager, "ReplicaSet-web-1", ("status.ready", 1));
+        runs["spec"] = pod["spec"].clone();
+        for (old, new) in [(None, &view), (None, &web), (None, &set), (None, &pod), (Some(&pod), &runs)] {
+            story.write(old, new);
+        }
+        let wider = object("View", "sample", 6, "kubectl-patch", "", ("spec.replicas", 2));
+        story.write(Some(&view), &wider);
+        story.started("two", AT, &cause("modified", "View", "sample", &["spec.replicas"], 6));
+        story.record(&json!({
+            "type": "request", "at": AT, "id": "two", "method": "PATCH", "status": 200, "ms": 1.0, "resource_version": "7",
+            "path": "/apis/apps/v1/namespaces/default/deployments/web?fieldManager=view-operator",
+        }));
+        let larger = object("Deployment", "web", 7, "view-operator", "View-sample", ("spec.replicas", 2));
+        let scaled = object("ReplicaSet", "web-1", 8, manager, "Deployment-web", ("spec.replicas", 2));
+        let mut ready = object("Deployment", "web", 9, manager, "View-sample", ("status.replicas", 2));
+        ready["spec"] = larger["spec"].clone();
+        // The watches of two kinds deliver in another order than the writes.
+        story.write(Some(&set), &scaled);
+        story.write(Some(&web), &larger);
+        story.write(Some(&larger), &ready);
+        story.started("three", AT, &cause("modified", "Deployment", "web", &["status.replicas"], 9));
+        assert_eq!(
+            story.steps("three"),
+            [
+                "Controller kube-controller-manager Modified Deployment web status",
+                "Controller kube-controller-manager Modified ReplicaSet web-1 spec.replicas (likely)",
+                "Operator view-operator Modified Deployment web spec.replicas (likely)",
+                "reconcile 1:two",
+                "User kubectl-patch Modified View sample spec.replicas",
+            ]
+        );
     }
 
     #[test]

@@ -4,8 +4,9 @@ use std::path::Path;
 use std::process::Command;
 use std::time::{Duration, Instant};
 
+use super::page;
 use super::running::{Dev, kubectl};
-use crate::book::{commands, page};
+use crate::book::{self, commands};
 use crate::kubectl::process::Process;
 use crate::manifests::Project;
 use crate::run::{command, run};
@@ -34,9 +35,10 @@ fn the_example_becomes_available_on_both_clusters() {
     let url = ready.split_whitespace().nth(1).expect("the line has the address");
     let line = format!("--existing-cluster --webhook-host 127.0.0.1 --kubeconfig {}", kubeconfig.display());
     let mut existing = Dev::start(&folder, NAME, &line);
-    existing.says("page http://127.0.0.1:");
+    let page = page::address(&existing.says("page http://127.0.0.1:"));
     existing.says("sample MarkdownView default/markdownview-v2-sample: Available");
     pods_run(&kubeconfig);
+    page::shows_an_existing_cluster(&page, NAME, &kubeconfig);
     the_tutorial_works(&project, &kubeconfig);
     let ended = existing.end("INT");
     assert_eq!(ended.status, Some(0), "{}{}", ended.stdout, ended.stderr);
@@ -58,7 +60,7 @@ fn the_example_becomes_available_on_both_clusters() {
 fn the_tutorial_works(project: &Project, kubeconfig: &Path) {
     let mut ran = 0;
     for name in ["dev", "reconcile", "status", "watches", "webhooks", "versions"] {
-        for shown in commands(&page(&format!("tutorial/{name}.md"))) {
+        for shown in commands(&book::page(&format!("tutorial/{name}.md"))) {
             if !shown.line.starts_with("kubectl ") && !shown.line.starts_with("cat ") {
                 continue;
             }

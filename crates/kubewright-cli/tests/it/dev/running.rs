@@ -47,6 +47,11 @@ impl Dev {
         kubectl(&self.kubeconfig, line)
     }
 
+    /// The kubeconfig of the cluster.
+    pub(crate) fn kubeconfig(&self) -> &Path {
+        &self.kubeconfig
+    }
+
     /// The running operator processes.
     pub(crate) fn operators(&self) -> Vec<String> {
         processes(&self.program)

@@ -28,10 +28,8 @@ export function show() {
   label.hidden = !build;
   if (!build) return;
   const [level, word] = (words[build.phase] ?? words.starting)(build);
-  setState(label, level, word);
-  label.title = [build.current && `compiling ${build.current}`, build.note, build.old_runs && build.phase === "compiling" ? "the old operator keeps running" : ""]
-    .filter(Boolean)
-    .join("\n");
+  const old = build.old_runs && build.phase === "compiling" ? "the old operator keeps running" : "";
+  setState(label, level, word, [build.current && `compiling ${build.current}`, build.note, old].filter(Boolean).join("\n"));
   const bar = $("progress");
   const measured = build.phase === "compiling" && build.total > 0;
   bar.hidden = !measured;

@@ -92,7 +92,7 @@ export function update(itself) {
   const title = $("object-title");
   if (title.dataset.id !== id) {
     title.dataset.id = id;
-    title.replaceChildren(badge(object.kind, object.custom), el("span", { className: "ellipsis" }, object.name));
+    title.replaceChildren(badge(object.kind, object.custom), el("span", { className: "ellipsis", title: object.name }, object.name));
   }
   setState($("object-state"), object.readiness.level, object.readiness.word || "no status");
   drawPath(object);

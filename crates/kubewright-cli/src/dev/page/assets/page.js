@@ -66,20 +66,16 @@ function showStatus() {
   const { lost, discovered, listing, forbidden, unreadable, full, kinds, rejected } = model.cluster;
   const cluster = $("cluster");
   const problems = Object.keys(unreadable).length;
-  cluster.title = "";
   if (!model.connected && !model.ready) {
     setState(cluster, "waiting", "Connecting");
   } else if (!model.connected) {
-    setState(cluster, "bad", "kubewright dev stopped");
-    cluster.title = "Connection to kubewright dev lost. Showing the last known state; reconnecting.";
+    setState(cluster, "bad", "kubewright dev stopped", "Connection to kubewright dev lost. Showing the last known state; reconnecting.");
   } else if (lost) {
-    setState(cluster, "bad", "Disconnected");
-    cluster.title = lost;
+    setState(cluster, "bad", "Disconnected", lost);
   } else if (!discovered || listing) {
     setState(cluster, "waiting", discovered ? `Listing, ${listing} kinds left` : "Connecting");
   } else {
-    setState(cluster, "good", "Connected");
-    cluster.title = `watching ${kinds} kinds`;
+    setState(cluster, "good", "Connected", `watching ${kinds} kinds`);
   }
   const notes = [
     lost && model.connected ? lost : "",
@@ -90,7 +86,7 @@ function showStatus() {
   ].filter(Boolean);
   const note = $("notes");
   say(note, notes.join(" · "));
-  note.title = [...Object.entries(unreadable).map(([kind, why]) => `${kind}: ${why}`), ...forbidden].join("\n");
+  note.title = [...notes, ...Object.entries(unreadable).map(([kind, why]) => `${kind}: ${why}`), ...forbidden].join("\n");
 
   showOperator();
 }
@@ -100,14 +96,13 @@ function showOperator() {
   const operator = all.find((one) => one.connected) ?? all[0];
   const label = $("operator");
   const failing = failures.all();
-  label.title = operator?.connected ? `process ${operator.pid}` : "";
   if (!operator) setState(label, "unknown", "No operator");
   else if (!operator.connected) setState(label, "waiting", `${operator.name} stopped`);
-  else if (!failing.length) setState(label, "good", operator.name);
+  else if (!failing.length) setState(label, "good", operator.name, `process ${operator.pid}`);
   else {
     const next = failing.filter((one) => one.retry !== null).sort((a, b) => a.retry - b.retry)[0] ?? failing[0];
-    setState(label, "bad", `${operator.name}: ${failing.length} failing, ${failures.retryText(next)}`);
-    label.title = failing.slice(0, 20).map(failures.describe).join("\n");
+    const details = failing.slice(0, 20).map(failures.describe).join("\n");
+    setState(label, "bad", `${operator.name}: ${failing.length} failing, ${failures.retryText(next)}`, details);
   }
 }
 

@@ -33,11 +33,15 @@ export function causeText(cause, reconcile) {
   return `${subject} ${verb}${fields ? `: ${fields}` : ""}`;
 }
 
-/** The short form: the kind is a badge, and "changed" is omitted. */
+/** `status.conditions[Ready].reason` as `status.conditions[Ready]`. */
+const itemOf = (field) => field.replace(/^(.*?\]).*$/, "$1");
+
+/** The short form: the kind is a badge, "changed" is omitted, and fields of a list item are one. */
 function causeLine(cause, reconcile) {
   const text = causeText(cause, reconcile);
   if (!cause.kind) return [el("span", { className: "full" }, text)];
-  const short = text.slice(cause.kind.length).replace(/ changed: /, ": ").replace(/^: /, "");
+  const items = { ...cause, changed: [...new Set(cause.changed.map(itemOf))] };
+  const short = causeText(items, reconcile).slice(cause.kind.length).replace(/ changed: /, ": ").replace(/^: /, "");
   return [kindBadge(cause.kind, isCustom(cause)), el("span", { className: "full", title: text }, short.trim())];
 }
 
@@ -126,8 +130,9 @@ function inside(reconcile, actions) {
   const why = el("div", { className: "why-chain" });
   explain(reconcile, why, actions);
   const lines = logsOfReconcile(reconcile);
-  return el("div", { className: "inside" }, list,
+  return el("div", { className: "inside" },
     el("h3", {}, "Why it ran"), why,
+    el("h3", {}, "Details"), list,
     el("h3", {}, "API calls"), callsOf(reconcile),
     ...(lines.length ? [el("h3", {}, "Log"), logLines(lines)] : []));
 }

@@ -3,7 +3,7 @@
 import * as failures from "./failures.js";
 import { model } from "./model.js";
 import { shorten, widthOf } from "./names.js";
-import { $, ageOf, badge, conditionMark, el, fullName, matches, say, state } from "./view.js";
+import { $, ageOf, badge, conditionMark, el, fullName, matches, setState, state } from "./view.js";
 
 /** Row height, as in page.css. */
 const ROW = 28;
@@ -189,11 +189,12 @@ export function showFailures(keys) {
 export function tick() {
   for (const { element, object } of shownRows.values()) {
     const failure = failures.of(object);
-    if (failure) say(element.querySelector(".state .say"), failing(failure));
+    if (failure) setState(element.querySelector(".state"), ...failing(failure, object));
   }
 }
 
-const failing = (failure) => `Failing, ${failures.retryText(failure)}`;
+const failing = (failure, { readiness }) =>
+  ["bad", `Failing, ${failures.retryText(failure)}`, `${failure.reconcile.error ?? failure.reconcile.outcome}\n${readiness.word}`];
 
 /** Highlights visible objects that just changed. */
 export function flash(ids) {
@@ -252,8 +253,7 @@ function rowElement({ object, level, parent, open, dim }) {
     conditions.append(condition);
   }
   const failure = failures.of(object);
-  const status = failure ? state("bad", failing(failure)) : state(readiness.level, readiness.word);
-  status.title = failure ? `${failure.reconcile.error ?? failure.reconcile.outcome}\n${readiness.word}` : readiness.word;
+  const status = failure ? state(...failing(failure, object)) : state(readiness.level, readiness.word);
   if (!failure && !readiness.word) status.append(el("span", { className: "sr" }, "no status"));
   const name = el("span", { className: "name" },
     el("span", { className: "twist", "aria-hidden": "true" }, parent ? "›" : ""),

@@ -100,16 +100,18 @@ export function badge(kind, custom) {
   return element;
 }
 
-/** A dot and a word: the level is never shown by color alone. */
-export function state(level, word) {
-  const element = el("span", { className: "state" }, el("i", { className: "dot" }), el("span", { className: "say" }, word));
-  element.dataset.level = level;
+/** A dot and a word: the level is never shown by color alone. The tooltip has the word, which may be cut, and details. */
+export function state(level, word, details) {
+  const element = el("span", { className: "state" }, el("i", { className: "dot" }), el("span", { className: "say" }));
+  setState(element, level, word, details);
   return element;
 }
 
-export function setState(element, level, word) {
+export function setState(element, level, word, details = "") {
   if (element.dataset.level !== level) element.dataset.level = level;
   say(element.querySelector(".say"), word);
+  const title = [word, details].filter(Boolean).join("\n");
+  if (element.title !== title) element.title = title;
 }
 
 /** A name that wraps in narrow columns. */

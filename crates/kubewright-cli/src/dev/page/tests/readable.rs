@@ -3,41 +3,9 @@
 use serde_json::{Value, json};
 
 use super::driver::{Browser, browse};
+use super::layout::is_readable;
 use super::story;
 use super::world::World;
-
-/// Texts of which less than 12 characters are visible.
-const CUT: &str = "(() => {
-    const cut = [];
-    const texts = '#rows .named, #rows .kind, #rows .say, #rows .condition, .line .named, .line .full, .line .badge, .line .message, .line .say, .line .webhook, .line .action, .controller';
-    for (const element of document.querySelectorAll(texts)) {
-        const text = element.textContent.trim();
-        if (!text || !element.checkVisibility()) continue;
-        const range = document.createRange();
-        range.selectNodeContents(element);
-        const whole = range.getBoundingClientRect();
-        let [left, right] = [whole.left, whole.right];
-        for (let up = element; up && !up.matches('.panel'); up = up.parentElement) {
-            if (getComputedStyle(up).overflowX === 'visible') continue;
-            const box = up.getBoundingClientRect();
-            left = Math.max(left, box.left);
-            right = Math.min(right, box.right);
-        }
-        const visible = Math.round(text.length * Math.min(1, (right - left + 1) / whole.width));
-        if (visible < Math.min(12, text.length)) cut.push(`${element.className}: ${visible} characters of ${text}`);
-    }
-    return cut;
-})()";
-
-/// Names in the tree that are cut inside a word.
-const CUT_INSIDE: &str = "[...document.querySelectorAll('#rows .row')]
-    .map((row) => [row.querySelector('.named').textContent, row.querySelector('.name').title.split(/[ /]/).at(-1)])
-    .filter(([shown, name]) => shown !== name && !shown.split('-').every((part) => part === '…' || name.split('-').includes(part)))";
-
-/// Elements of a panel that extend beyond it.
-const OUTSIDE: &str = "[...document.querySelectorAll('.line, .row, .top > *')]
-    .filter((element) => element.checkVisibility() && element.scrollWidth > element.clientWidth + 1)
-    .map((element) => element.textContent)";
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn texts_are_readable_at_all_widths() {
@@ -50,28 +18,51 @@ async fn texts_are_readable_at_all_widths() {
         story::play(&world, &mut journal).await;
         browser.until("[...document.querySelectorAll('#rows .say')].filter((word) => word.textContent === 'Running').length === 2").await;
         browser.until("document.querySelectorAll('#reconcile-list > li').length === 7").await;
+        let sample = "[...document.querySelectorAll('#rows .name')].find((name) => name.title === 'MarkdownView default/markdownview-sample')";
         for width in [1280, 1440, 1920] {
             browser.resize(width, 900).await;
             for theme in ["light", "dark"] {
                 browser.prefer(theme).await;
-                for selected in [false, true] {
-                    if selected {
-                        browser.click("#rows .row").await;
-                        browser.until("document.querySelector('#overview-change').textContent !== ''").await;
-                    }
-                    settle(browser).await;
-                    let at = format!("{width} px, {theme}, object selected: {selected}");
-                    assert_eq!(browser.eval(CUT).await, json!([]), "{at}");
-                    assert_eq!(browser.eval(CUT_INSIDE).await, json!([]), "{at}");
-                    assert_eq!(browser.eval(OUTSIDE).await, json!([]), "{at}");
-                    keep(browser, &format!("page-{width}-{theme}{}", if selected { "-object" } else { "" })).await;
+                // Each tab with a text that it must show.
+                for (tab, text) in [
+                    ("events", "#event-list .message"),
+                    ("reviews", "#review-list .webhook"),
+                    ("reviews", "#review-list .action"),
+                    ("logs", "#log-list .message"),
+                ] {
+                    browser.click(&format!("#more-{tab}")).await;
+                    is_shown(browser, text).await;
+                    is_readable(browser, &format!("{width} px, {theme}, {tab}")).await;
                 }
+                browser.eval(&format!("{sample}.click()")).await;
+                browser.until("document.querySelector('#overview-change').textContent !== ''").await;
+                for (part, text) in [
+                    ("overview", "#overview-reviews .webhook"),
+                    ("yaml", "#object-yaml .code"),
+                    ("reconciles", "#object-reconciles .cause"),
+                    ("events", "#object-events .message"),
+                    ("reviews", "#object-reviews .webhook"),
+                    ("logs", "#object-logs .message"),
+                    ("graph", "#object-graph .named"),
+                ] {
+                    browser.click(&format!("#part-{part}")).await;
+                    is_shown(browser, text).await;
+                    is_readable(browser, &format!("{width} px, {theme}, {part} of the object")).await;
+                }
+                browser.click("#part-overview").await;
                 browser.press(&["Escape"]).await;
                 browser.until("document.querySelector('#object').hidden").await;
             }
         }
     })
     .await;
+}
+
+/// Waits until a text is visible.
+async fn is_shown(browser: &Browser, selector: &str) {
+    let shown =
+        format!("[...document.querySelectorAll('{selector}')].some((text) => text.checkVisibility())");
+    browser.until(&shown).await;
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
@@ -128,19 +119,4 @@ async fn reduced_motion_is_respected_and_nothing_is_loaded_from_other_hosts() {
         assert_eq!(browser.eval(unnamed).await, json!([]));
     })
     .await;
-}
-
-/// Rows are rendered for a new width with the next frames.
-async fn settle(browser: &Browser) {
-    for _ in 0..2 {
-        browser.eval("new Promise((done) => requestAnimationFrame(() => requestAnimationFrame(done)))").await;
-    }
-}
-
-/// With `KUBEWRIGHT_PICTURES` set to a directory, writes a screenshot there.
-async fn keep(browser: &Browser, name: &str) {
-    let Some(folder) = std::env::var_os("KUBEWRIGHT_PICTURES") else { return };
-    let path = std::path::Path::new(&folder).join(format!("{name}.png"));
-    std::fs::write(&path, browser.picture().await)
-        .unwrap_or_else(|error| panic!("{}: {error}", path.display()));
 }

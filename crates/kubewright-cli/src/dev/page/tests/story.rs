@@ -109,6 +109,9 @@ pub(super) async fn play(world: &World, journal: &mut Journal) {
         )
         .await;
 
+    reviews(journal).await;
+    logs(world);
+
     let condition = |name: &str, status: &str, reason: &str| json!({ "type": name, "status": status, "reason": reason, "message": "", "lastTransitionTime": format!("{}Z", &now()[..19]) });
     let status = |available: &str, reason: &str| json!({ "status": { "conditions": [condition("Available", available, reason), condition("Degraded", "False", "OK")] } });
     world.merge(&format!("{VIEWS}/markdownview-sample/status"), &status("False", "Unavailable")).await;
@@ -131,6 +134,46 @@ pub(super) async fn play(world: &World, journal: &mut Journal) {
         });
         world.create(events, &event).await;
     }
+}
+
+/// Admission reviews with a patch, a denial and a warning, and a conversion.
+async fn reviews(journal: &mut Journal) {
+    let review = |webhook: &str, operation: &str, more: &Value| {
+        let mut review = json!({
+            "type": "admission", "at": now(), "webhook": webhook, "path": "/", "operation": operation,
+            "kind": "MarkdownView", "namespace": "default", "name": "markdownview-sample", "user": "kubernetes-admin",
+            "allowed": true, "ms": 0.5,
+        });
+        for (field, value) in more.as_object().into_iter().flatten() {
+            review[field] = value.clone();
+        }
+        review
+    };
+    let patch = json!([{ "op": "replace", "path": "/spec/viewerImage", "value": "peaceiris/mdbook:latest", "before": "" }]);
+    let denial = "MarkdownView.example.com \"markdownview-sample\" is invalid: spec.replicas: Invalid value: 10: must be between 1 and 5";
+    for record in [
+        review("mmarkdownview-v1.kb.io", "CREATE", &json!({ "patch": patch, "warnings": ["viewerImage was empty; the default image changes with every release"] })),
+        review("vmarkdownview-v1.kb.io", "UPDATE", &json!({ "allowed": false, "code": 422, "message": denial })),
+        review("vmarkdownview-v1.kb.io", "UPDATE", &json!({ "subresource": "status", "dry_run": true })),
+        json!({
+            "type": "conversion", "at": now(), "kind": "MarkdownView", "from": ["example.com/v1"], "to": "example.com/v2",
+            "objects": 1, "names": ["default/markdownview-sample"], "ms": 0.1,
+        }),
+    ] {
+        journal.write(&record).await;
+    }
+}
+
+/// Log lines of the manager and of reconciles.
+fn logs(world: &World) {
+    let feed = world.page.feed();
+    let of = |reconcile: &str| format!("controller=markdownview controller_kind=MarkdownView object=default/markdownview-sample reconcile_id={reconcile}");
+    feed.log("12:00:00.123 INFO  Starting manager");
+    feed.log(&format!(
+        "12:00:00.124 ERROR Reconcile failed error=\"Service viewer-markdownview-sample: the server has asked for the client to slow down\" {}",
+        of("r0")
+    ));
+    feed.log(&format!("12:00:00.125 WARN  Applied with a conflict kind=Deployment {}", of("r3")));
 }
 
 async fn reconcile(
