@@ -108,7 +108,8 @@ where
 
     async fn reconcile(&self, object: &DynamicObject, _: &Context) -> Result<Outcome> {
         let decoded: Result<K, _> = serde_json::to_value(object).and_then(serde_json::from_value);
-        let object = Arc::new(decoded.map_err(|error| terminal(Error::new(error).context("decode the object")))?);
+        let object =
+            Arc::new(decoded.map_err(|error| terminal(Error::new(error).context("decode the object")))?);
         match (self.reconcile)(object.clone(), self.ctx.clone()).await {
             Ok(action) => Ok(action.into()),
             Err(error) => {

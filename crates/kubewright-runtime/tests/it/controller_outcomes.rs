@@ -536,7 +536,9 @@ async fn an_object_that_an_adapted_function_cannot_decode_is_a_terminal_error() 
     let manager = manager(&world)?;
     let reconcile = async |_: Arc<Widget>, _: Arc<()>| Ok::<_, std::fmt::Error>(Action::await_change());
     let error_policy = |_: Arc<Widget>, _: &std::fmt::Error, _: Arc<()>| Action::await_change();
-    manager.dynamic_controller(Kind::of::<ConfigMap>(), adapt(reconcile, error_policy, Arc::new(()))).register()?;
+    manager
+        .dynamic_controller(Kind::of::<ConfigMap>(), adapt(reconcile, error_policy, Arc::new(())))
+        .register()?;
     let running = Running::start(&manager);
     tokio::time::sleep(Duration::from_hours(1)).await;
     assert_eq!(counts(&manager), [0, 1, 0, 0, 1, 1, 0, 0]);

@@ -28,8 +28,7 @@ fn workspace() -> TempDir {
     let manifest = fs::read_to_string(root.join("Cargo.toml")).expect("the workspace has a manifest");
     let (_, rest) = manifest.split_once("\n[workspace.package]\n").expect("the manifest has the table");
     let rest = rest.replace("path = \"", &format!("path = \"{}/", root.display()));
-    let manifest =
-        format!("[workspace]\nresolver = \"3\"\nmembers = [\"*\"]\n\n[workspace.package]\n{rest}");
+    let manifest = format!("[workspace]\nresolver = \"3\"\nmembers = [\"*\"]\n\n[workspace.package]\n{rest}");
     fs::write(folder.path().join("Cargo.toml"), manifest).expect("a file can be written");
     for (name, _) in EXAMPLES {
         let place = folder.path().join(name);
@@ -37,10 +36,8 @@ fn workspace() -> TempDir {
         let path = place.join("Cargo.toml");
         let text = fs::read_to_string(&path).expect("the example has a manifest");
         let library = name.replace('-', "_");
-        let text = text.replace(
-            &format!("name = \"{name}\"\n"),
-            &format!("name = \"dev-{name}\"\nautobins = false\n"),
-        );
+        let text = text
+            .replace(&format!("name = \"{name}\"\n"), &format!("name = \"dev-{name}\"\nautobins = false\n"));
         let targets = format!(
             "\n[lib]\nname = \"{library}\"\n\n[[bin]]\nname = \"dev-{name}\"\npath = \"src/main.rs\"\n"
         );
