@@ -181,8 +181,7 @@ mod tests {
     fn dead_links_are_reported_with_file_and_line() {
         let readme =
             "[gone](docs/b.md)\n[no heading](docs/a.md#nothing)\n\n| a |\n|---|\n| [table](x.png) |\n";
-        let page =
-            "[out](../../secret.md)\n[root](/README.md)\n[own](#none)\n[undefined][x]\n\n[y]: gone.md\n[y]\n\n\
+        let page = "[out](../../secret.md)\n[root](/README.md)\n[own](#none)\n[undefined][x]\n\n[y]: gone.md\n[y]\n\n\
              [up](../README.md)\n";
         insta::assert_snapshot!(reported(&[("README.md", readme), ("docs/a.md", page)]), @"
         README.md:1: the link `docs/b.md` points to a missing file; fix it, or add the file

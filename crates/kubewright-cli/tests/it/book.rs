@@ -180,7 +180,7 @@ fn the_commands_of_the_tutorial_print_what_its_pages_show() {
 #[test]
 fn the_commands_of_the_other_pages_change_a_project() {
     for (path, count) in [
-        ("docs/scaffold.md", 15),
+        ("docs/scaffold.md", 16),
         ("docs/cronjob.md", 5),
         ("docs/sample-controller.md", 2),
         ("docs/collector.md", 2),
@@ -255,7 +255,7 @@ const OBJECT: &str =
 #[test]
 fn the_commands_of_the_page_about_the_api_server_work() {
     let files = [
-        ("objects.yaml", "{apiVersion: v1, kind: ConfigMap, metadata: {name: objects}}\n"),
+        ("objects.yaml", "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: objects}\n"),
         ("crd.yaml", CRD),
         ("object.yaml", OBJECT),
     ];

@@ -4,6 +4,7 @@
 //! file. Only the ports differ, because tests share a machine. The server audits every request, so that refused calls
 //! and unused permissions are known.
 
+mod examples;
 mod operator;
 mod roles;
 

@@ -120,7 +120,10 @@ mod every_key {
     #[derive(CustomResource, KubeSchema, Serialize, Deserialize, Clone, Debug)]
     #[kube(group = "example.com", version = "v1alpha1", kind = "Book", namespaced)]
     #[kube(status = "BookStatus", plural = "books", singular = "book", shortname = "bk", category = "all")]
-    #[kube(printcolumn(name = "Pages", type_ = "integer", json_path = ".spec.pages"), selectable = ".spec.pages")]
+    #[kube(
+        printcolumn(name = "Pages", type_ = "integer", json_path = ".spec.pages"),
+        selectable = ".spec.pages"
+    )]
     #[kube(scale(spec_replicas_path = ".spec.pages", status_replicas_path = ".status.pages"))]
     #[kube(validation = "self.spec.pages > 0", annotation("a", "b"), label("c", "d"))]
     #[kube(storage = false, served = false, deprecated = "use v1")]
@@ -253,4 +256,28 @@ fn the_reference_of_attributes_is_their_documentation() {
     }
     let written = std::fs::read_to_string(path).unwrap_or_default();
     assert_eq!(written, page, "run `UPDATE_DOCS=1 cargo test -p kubewright documentation`");
+}
+
+/// The numbers of a Markdown table cell or a text, such as `1,570` of `1,570 us`.
+fn numbers(text: &str) -> Vec<&str> {
+    let words = text.split(|character: char| !character.is_ascii_digit() && !matches!(character, ',' | '.'));
+    words.map(|word| word.trim_matches([',', '.'])).filter(|word| !word.is_empty()).collect()
+}
+
+#[test]
+fn every_figure_of_the_comparison_is_one_of_the_benchmarks() {
+    let page = include_str!("../../../../docs/comparison.md");
+    let measured = include_str!("../../../../bench/README.md");
+    let measured: Vec<&str> =
+        measured.lines().filter(|line| line.starts_with('|')).flat_map(numbers).collect();
+    let mut found = 0;
+    // The command that repeats the figure is the last cell of its row.
+    for row in page.lines().filter(|line| line.ends_with("` |") && line.contains("`cargo xtask bench ")) {
+        let cells: Vec<&str> = row.split(" | ").skip(1).collect();
+        for number in cells[..cells.len() - 1].iter().flat_map(|cell| numbers(cell)) {
+            assert!(measured.contains(&number), "bench/README.md has no {number}: {row}");
+            found += 1;
+        }
+    }
+    assert!(found >= 19, "{found} figures");
 }

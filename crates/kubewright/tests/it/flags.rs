@@ -130,9 +130,15 @@ fn the_reference_of_flags_is_the_definition_of_the_flags() {
         let help = flag.get_help().map(ToString::to_string).unwrap_or_default();
         writeln!(page, "| `--{name}{value}` | {default} | {} |", cell(&help)).unwrap();
     }
-    let other: Vec<_> = other.iter().filter_map(|flag| flag.get_long()).map(|name| format!("`--{name}`")).collect();
+    let other: Vec<_> =
+        other.iter().filter_map(|flag| flag.get_long()).map(|name| format!("`--{name}`")).collect();
     assert!(!other.is_empty() && listed.len() > 25, "{} flags, {other:?}", listed.len());
-    write!(page, "\n## Other names\n\nFor manifests of kubebuilder, an operator also accepts {}.\n", other.join(", ")).unwrap();
+    write!(
+        page,
+        "\n## Other names\n\nFor manifests of kubebuilder, an operator also accepts {}.\n",
+        other.join(", ")
+    )
+    .unwrap();
 
     let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/reference/flags.md");
     if std::env::var_os("UPDATE_DOCS").is_some() {
