@@ -14,6 +14,7 @@ use crate::repo_root;
 pub use files::Files;
 pub use workspace::Workspace;
 
+mod blocks;
 mod book;
 mod edges;
 mod files;
@@ -32,8 +33,9 @@ mod workspace;
 Checks that
   - dependencies between crates follow ARCHITECTURE.md
   - every Rust file opens with `//!`, has at most 600 lines, and skips no test and no lint
-  - links between Markdown files are valid
-  - the book shows current source lines, and lists every page and every variable that starts with KUBEWRIGHT_
+  - links between Markdown files are valid, and those of the book stay in it
+  - the book shows current source lines, and lists every page and every environment variable
+  - commands in the book start with `$ `, and its translations have the code blocks of the English pages
   - no file contains paths or package hosts of the machine that it was written on
   - Cargo.lock contains no crate that deny.toml bans
   - the API server and the runtime do not use channels that wake tasks in random order
@@ -92,6 +94,7 @@ pub fn check(root: &Path) -> Result<Vec<Violation>> {
     let workspace = Workspace::load(root, edges::GUARDED)?;
     let mut violations = Vec::new();
     edges::check(&workspace, &files, &mut violations);
+    blocks::check(&files, &mut violations);
     book::check(&files, &mut violations);
     manifests::check(&workspace, &files, &mut violations);
     packages::check(&workspace, &files, &mut violations);

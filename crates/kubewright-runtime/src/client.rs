@@ -42,6 +42,7 @@ use self::write_tracker::WriteTracker;
 use crate::cache::Cache;
 use crate::decode::decode;
 use crate::fence::Fence;
+pub use crate::fence::{FenceLayer, FenceService};
 use crate::journal::Trail;
 use crate::owner::{KindOf, Referable};
 use crate::query::{self, Query};
@@ -160,6 +161,13 @@ impl Client {
     #[must_use]
     pub(crate) fn fenced(&self, fence: Fence) -> Self {
         Self { fence: Some(fence), ..self.clone() }
+    }
+
+    /// A `tower` layer with the fence of this client, for a client of another version of kube or of another library.
+    ///
+    /// Requests through it are fenced, but not tracked: a key may run again before the cache has seen them.
+    pub fn fence_layer(&self) -> FenceLayer {
+        FenceLayer::new(self.fence())
     }
 
     /// The underlying kube client, for reads: it is neither fenced nor tracked.

@@ -23,6 +23,8 @@
 //!
 //! [`LeaderElectionOptions`]: crate::LeaderElectionOptions
 
+mod layer;
+
 use std::fmt;
 use std::future::poll_fn;
 use std::pin::pin;
@@ -35,6 +37,8 @@ use jiff::Timestamp;
 use tokio::sync::Notify;
 use tokio::time::{Instant, sleep_until};
 
+pub(crate) use self::layer::is_read;
+pub use self::layer::{FenceLayer, FenceService};
 use crate::Clock;
 
 /// Whether a write may be sent now. Cheap to clone; clones share one fence.

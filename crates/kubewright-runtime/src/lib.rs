@@ -65,6 +65,10 @@
 //! - A panic, a timeout or an error affects one reconcile only.
 //! - Runs are deterministic: the same seed gives the same run, because all randomness and all clocks are injected.
 
+/// Runs reconcile functions of kube-rs on the controllers of this crate.
+pub mod adapter {
+    pub use crate::reconcile::adapter::{Action, adapt};
+}
 pub mod apply;
 pub mod cache;
 mod certs;

@@ -3,6 +3,7 @@
 //! Owns the traits of reconcilers, [`Outcome`], and terminal errors. The work queue decides when a reconciler runs, and
 //! the controller handles its result.
 
+pub(crate) mod adapter;
 mod context;
 mod function;
 mod object;
@@ -17,6 +18,7 @@ use std::time::Duration;
 /// retried with backoff. Use [`terminal`] for errors that a retry cannot fix.
 pub use anyhow::Error;
 
+pub(crate) use self::adapter::policy_outcome;
 pub use self::context::Context;
 pub(crate) use self::context::{ContextParts, OWNER_INDEX};
 pub use self::function::{FunctionReconciler, ReconcileFunction, reconcile_fn};

@@ -394,6 +394,12 @@ pub use {anyhow, jiff, k8s_openapi, prometheus_client, schemars, serde, serde_js
 pub use self::flags::{Flags, FlagsError};
 pub use self::operator::Operator;
 
+/// Runs reconcile functions of kube-rs, `reconcile(Arc<K>, Arc<Ctx>) -> Result<Action, E>`, on controllers.
+pub mod adapter {
+    #[doc(inline)]
+    pub use kubewright_runtime::adapter::{Action, adapt};
+}
+
 /// Typed server-side apply: partial objects with only the fields that a field manager sets.
 pub mod apply {
     #[doc(inline)]
@@ -415,8 +421,8 @@ pub mod cache {
 pub mod client {
     #[doc(inline)]
     pub use kubewright_runtime::client::{
-        Client, Delete, Error, FieldValidation, Patch, Retry, Subresource, Upsert, WatchEvent, WatchStream,
-        ignore_not_found, retry_on_conflict,
+        Client, Delete, Error, FenceLayer, FenceService, FieldValidation, Patch, Retry, Subresource, Upsert,
+        WatchEvent, WatchStream, ignore_not_found, retry_on_conflict,
     };
 }
 

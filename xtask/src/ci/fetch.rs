@@ -15,10 +15,14 @@ pub const WORKSPACE: &str = "Cargo.toml";
 /// The manifest of the CRDs that the server's tests install.
 const VENDORS: &str = "crates/kubewright-apiserver/tests/vendors/Cargo.toml";
 
+/// The manifest of the dependencies of the operators in the adoption guides.
+const ADOPT: &str = "crates/kubewright-cli/testdata/adopt/dependencies/Cargo.toml";
+
 /// Downloads all packages.
 pub fn run(root: &Path) -> Result<()> {
     packages(root, WORKSPACE)?;
     packages(root, VENDORS)?;
+    packages(root, ADOPT)?;
     facts::definitions(&crate::target_dir(root).join("facts"))?;
     Ok(())
 }

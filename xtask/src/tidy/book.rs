@@ -1,5 +1,5 @@
 //! Checks the book: excerpts of source files are up to date, the summary lists every page, and the reference lists every
-//! environment variable of kubewright.
+//! environment variable that a program reads.
 //!
 //! An excerpt is a fenced block directly after a comment with the path of its file:
 //! `<!-- examples/markdown-view/src/main.rs -->`. Its lines are consecutive lines of that file.
@@ -10,6 +10,10 @@ use super::{Files, Violation};
 
 const SUMMARY: &str = "docs/SUMMARY.md";
 const VARIABLES: &str = "docs/reference/environment.md";
+/// Variables of the system and of the Rust toolchain, with their usual meaning.
+const STANDARD: [&str; 5] = ["COMPUTERNAME", "HOME", "OUT_DIR", "PATH", "RUSTC"];
+/// Variables of cargo, and those of OpenTelemetry, which the page describes as a group.
+const STANDARD_GROUPS: [&str; 2] = ["CARGO_", "OTEL_"];
 
 pub(super) fn check(files: &Files, violations: &mut Vec<Violation>) {
     check_excerpts(files, violations);
@@ -60,11 +64,7 @@ fn check_variables(files: &Files, violations: &mut Vec<Violation>) {
             continue;
         }
         for (index, line) in text.lines().enumerate() {
-            let is_name = |name: &&str| {
-                name.starts_with("KUBEWRIGHT_")
-                    && name.bytes().all(|byte| byte.is_ascii_uppercase() || byte == b'_')
-            };
-            for name in line.split('"').filter(is_name) {
+            for name in line.split('"').skip(1).step_by(2).filter(|name| is_variable(name, line, text)) {
                 if !page.contains(&format!("`{name}`")) {
                     violations.push(Violation {
                         path: path.to_owned(),
@@ -76,6 +76,19 @@ fn check_variables(files: &Files, violations: &mut Vec<Violation>) {
             }
         }
     }
+}
+
+/// Whether a literal is the name of an environment variable that the program reads and its user can set. A name that is
+/// passed to a function is recognized in files that read variables.
+fn is_variable(name: &str, line: &str, file: &str) -> bool {
+    let is_name = name.starts_with(|first: char| first.is_ascii_uppercase())
+        && name.bytes().all(|byte| byte.is_ascii_uppercase() || byte.is_ascii_digit() || byte == b'_');
+    let is_read = line.contains(&format!("env::var(\"{name}\")"))
+        || line.contains(&format!("env::var_os(\"{name}\")"))
+        || name.starts_with("KUBEWRIGHT_")
+        || (name.contains('_') && file.contains("env::var"));
+    let is_standard = STANDARD.contains(&name) || STANDARD_GROUPS.iter().any(|start| name.starts_with(start));
+    is_name && is_read && !is_standard
 }
 
 struct Excerpt<'a> {
@@ -133,6 +146,7 @@ mod tests {
             ("docs/reference/environment.md", "`KUBEWRIGHT_A`"),
             ("src/a.rs", "zero\none\n  two\nthree\n"),
             ("crates/a/src/lib.rs", "const A: &str = \"KUBEWRIGHT_A\";\nconst B: &str = \"KUBEWRIGHT_B\";\n"),
+            ("crates/a/src/b.rs", "env::var_os(\"PATH\"); env::var(\"HOST\"); text(\"MY_HOST\"); \"GET\";\n"),
             ("crates/a/tests/it.rs", "const C: &str = \"KUBEWRIGHT_C\";\n"),
         ];
         let mut violations = Vec::new();
@@ -143,6 +157,8 @@ mod tests {
         docs/page.md:11: src/a.rs has no line `four`; copy the current lines
         docs/page.md:15: the excerpt is of the missing file src/b.rs; fix the path
         docs/lost.md:1: docs/SUMMARY.md does not list the page; add it to the summary
+        crates/a/src/b.rs:1: docs/reference/environment.md does not describe HOST; describe it there
+        crates/a/src/b.rs:1: docs/reference/environment.md does not describe MY_HOST; describe it there
         crates/a/src/lib.rs:2: docs/reference/environment.md does not describe KUBEWRIGHT_B; describe it there
         ");
     }

@@ -1,6 +1,7 @@
 //! Checks that links between Markdown files point to tracked files and existing headings.
 //!
-//! Links to websites are not followed, so the check works offline.
+//! Links to websites are not followed, so the check works offline. Pages of the book link to no file outside of it, because
+//! the rendered book does not have it.
 
 use std::collections::BTreeMap;
 
@@ -49,6 +50,9 @@ fn follow(
         "" => from.to_owned(),
         path => resolve(from, path).ok_or(("leaves the repository", "link to a file in the repository"))?,
     };
+    if from.starts_with("docs/") && !path.starts_with("docs/") {
+        return Err(("leaves the book", "link to the repository on the web"));
+    }
     if !files.has(&path) {
         return Err(("points to a missing file", "fix it, or add the file"));
     }
@@ -167,7 +171,7 @@ mod tests {
         let readme = "# A `cargo` Command: what?\n\n[self](#a-cargo-command-what) [web](https://example.com/x)\n\
                       [adr](docs/adr/) ![logo](logo.svg) [page](docs/a.md#twice-1) [ref][r] [word]\n\n[r]: docs/a.md\n\
                       <a href=\"docs/a.md\">x</a>\n";
-        let page = "# Twice\n## Twice\n[up](../README.md) <a id=\"here\"></a> [here](#here) `[x](nowhere)`\n\n\
+        let page = "# Twice\n## Twice\n[up](adr/0001.md) <a id=\"here\"></a> [here](#here) `[x](nowhere)`\n\n\
                     ```\n[x](nowhere)\n```\n";
         let files = [("README.md", readme), ("docs/a.md", page), ("docs/adr/0001.md", ""), ("logo.svg", "")];
         assert_eq!(reported(&files), "");
@@ -177,8 +181,8 @@ mod tests {
     fn dead_links_are_reported_with_file_and_line() {
         let readme =
             "[gone](docs/b.md)\n[no heading](docs/a.md#nothing)\n\n| a |\n|---|\n| [table](x.png) |\n";
-        let page =
-            "[out](../../secret.md)\n[root](/README.md)\n[own](#none)\n[undefined][x]\n\n[y]: gone.md\n[y]\n";
+        let page = "[out](../../secret.md)\n[root](/README.md)\n[own](#none)\n[undefined][x]\n\n[y]: gone.md\n[y]\n\n\
+             [up](../README.md)\n";
         insta::assert_snapshot!(reported(&[("README.md", readme), ("docs/a.md", page)]), @"
         README.md:1: the link `docs/b.md` points to a missing file; fix it, or add the file
         README.md:2: the link `docs/a.md#nothing` points to a missing heading; write the heading in lower case with hyphens
@@ -188,6 +192,7 @@ mod tests {
         docs/a.md:3: the link `#none` points to a missing heading; write the heading in lower case with hyphens
         docs/a.md:4: the link `[x]` is not defined; define it at the end of the file
         docs/a.md:7: the link `gone.md` points to a missing file; fix it, or add the file
+        docs/a.md:9: the link `../README.md` leaves the book; link to the repository on the web
         ");
     }
 }

@@ -1,15 +1,12 @@
 //! The adoption guides in docs/adopt: each is a diff on the operator in testdata/adopt, which is applied, built and run.
 //!
-//! By default the operator is built on the workspace's release of kube, whose packages are downloaded already.
-//! `KUBEWRIGHT_KUBE=3` and `KUBEWRIGHT_KUBE=4` build it on these releases, which needs the network:
-//!
-//! ```text
-//! KUBEWRIGHT_KUBE=4 cargo test -p kubewright-cli --test it -- adopt::
-//! ```
+//! The operators are built on kube 4, one of them also on kube 3, in one workspace: their dependencies compile once.
+//! `cargo xtask ci --only fetch` downloads their packages, by the lock file in testdata/adopt/dependencies.
 
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
+use std::sync::LazyLock;
 use std::time::Duration;
 
 use anyhow::{Context as _, Result, ensure};
@@ -20,87 +17,95 @@ use kubewright_runtime::Key;
 use tempfile::TempDir;
 
 use crate::kubectl::process::Process;
-use crate::run::{Run, command, lock, run, share_dependencies, target};
+use crate::run::{Run, command, run, share_dependencies, target};
 
 const TESTDATA: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/testdata/adopt");
 const GUIDES: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/adopt");
 const ROOT: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../..");
 
-/// A release of kube, and what a project on it has in Cargo.toml.
-#[derive(Clone, Copy)]
-enum Kube {
-    Three,
-    Four,
-    Five,
+/// The operators: their packages, their guides, and the versions of kube and k8s-openapi.
+const GREETERS: [(&str, &str, &str, &str); 4] = [
+    ("greeter-envtest", "envtest", "4", "0.28"),
+    ("greeter-envtest-on-kube-3", "envtest", "3", "0.27"),
+    ("greeter-manager", "manager", "4", "0.28"),
+    ("greeter-adapter", "adapter", "4", "0.28"),
+];
+
+/// The workspace of all operators, built with their tests.
+static WORKSPACE: LazyLock<PathBuf> = LazyLock::new(|| {
+    let root = Path::new(env!("CARGO_TARGET_TMPDIR")).join("adopt");
+    let _ = fs::remove_dir_all(&root);
+    fs::create_dir_all(&root).expect("a folder can be made");
+    fs::write(
+        root.join("Cargo.toml"),
+        format!("[workspace]\nresolver = \"3\"\nmembers = [\"*\"]\n\n{PROFILE}"),
+    )
+    .expect("a file can be written");
+    for (package, guide, kube, openapi) in GREETERS {
+        let project = Project::new(guide, "greeter");
+        project.change_manifest("", |text| {
+            text.replace("name = \"greeter\"", &format!("name = \"{package}\""))
+                .replace("\n[workspace]\n", &format!("\n[lib]\nname = \"greeter\"\n\n[[bin]]\nname = \"{package}\"\npath = \"src/main.rs\"\n"))
+                .replace("version = \"0.28\"", &format!("version = \"{openapi}\""))
+                .replace("kube = { version = \"4\"", &format!("kube = {{ version = \"{kube}\""))
+                // The features with which this workspace has built it.
+                .replace("features = [\"v1_36\"]", "features = [\"schemars\", \"v1_36\"]")
+        });
+        project.use_workspace("");
+        fs::rename(project.path("Cargo.lock"), root.join("Cargo.lock")).expect("a file can be moved");
+        fs::create_dir(root.join(package)).expect("a folder can be made");
+        copy(project.folder.path(), &root.join(package));
+    }
+    let built = cargo(&root, "build --workspace --bins --tests");
+    assert_eq!(built.status, 0, "{built}");
+    root
+});
+
+const PROFILE: &str =
+    "[profile.dev]\ndebug = \"line-tables-only\"\n\n[profile.dev.package.\"*\"]\ndebug = false\n";
+
+/// Runs cargo offline, in the target directory of the tests.
+fn cargo(folder: &Path, arguments: &str) -> Run {
+    let mut cargo = Command::new(std::env::var("CARGO").unwrap_or_else(|_| "cargo".to_owned()));
+    cargo.args(arguments.split_whitespace()).current_dir(folder);
+    run(cargo.env("CARGO_TARGET_DIR", target()).env("CARGO_NET_OFFLINE", "true"))
 }
 
-impl Kube {
-    fn selected() -> Self {
-        match std::env::var("KUBEWRIGHT_KUBE").as_deref() {
-            Ok("3") => Self::Three,
-            Ok("4") => Self::Four,
-            Ok("5") | Err(_) => Self::Five,
-            Ok(other) => panic!("KUBEWRIGHT_KUBE={other:?}: use 3, 4 or 5, or unset the variable"),
-        }
-    }
-
-    /// The versions of kube and k8s-openapi, and the features of k8s-openapi.
-    fn versions(self) -> (&'static str, &'static str, &'static str) {
-        match self {
-            Self::Three => ("3", "0.27", r#""latest", "schemars""#),
-            Self::Four => ("4", "0.28", r#""latest", "schemars""#),
-            // The features with which the workspace has built it.
-            Self::Five => ("5", "0.29", r#""schemars", "v1_36""#),
-        }
-    }
-}
-
-/// The operator of testdata/adopt with a guide's changes.
+/// A project of testdata/adopt with a guide's changes.
 struct Project {
     folder: TempDir,
-    guide: &'static str,
 }
 
 impl Project {
-    fn new(guide: &'static str, base: &str) -> Self {
+    fn new(guide: &str, base: &str) -> Self {
         let folder = tempfile::tempdir().expect("a folder can be made");
         copy(&Path::new(TESTDATA).join(base), folder.path());
-        fs::write(folder.path().join("guide.diff"), diff(guide)).expect("a file can be written");
-        let project = Self { folder, guide };
+        let file = folder.path().join("guide.diff");
+        fs::write(&file, diff(guide)).expect("a file can be written");
+        let project = Self { folder };
         let applied = run(project.command("git").args(["apply", "--whitespace=error-all", "guide.diff"]));
         assert_eq!(
             applied.status, 0,
             "docs/adopt/{guide}.md does not apply to testdata/adopt/{base}: {applied}"
         );
+        fs::remove_file(file).expect("a file can be removed");
         project
     }
 
-    /// The operator on the selected release of kube, with the crates of this workspace.
-    fn greeter(guide: &'static str) -> Self {
-        let project = Self::new(guide, "greeter");
-        let manifest = project.path("Cargo.toml");
-        let text = fs::read_to_string(&manifest).expect("the manifest is there");
-        let program = format!("[[bin]]\nname = \"greeter-{guide}\"\npath = \"src/main.rs\"\n");
-        fs::write(&manifest, format!("{}\n{program}", on_kube(&text, Kube::selected())))
-            .expect("a file can be written");
-        project.use_workspace("");
-        project
-    }
-
-    /// Makes a package of the project use the crates and the lock file of this workspace.
+    /// Makes a package of the project use the crates, the dependencies and the lock file of this workspace.
     fn use_workspace(&self, package: &str) {
-        let folder = self.path(package);
-        let text = fs::read_to_string(folder.join("Cargo.toml")).expect("the manifest is there");
         let root = Path::new(ROOT).canonicalize().expect("the workspace is there");
-        let text: Vec<String> = text.lines().map(|line| from_workspace(line, &root)).collect();
-        let profile =
-            "[profile.dev]\ndebug = \"line-tables-only\"\n\n[profile.dev.package.\"*\"]\ndebug = false\n";
-        fs::write(folder.join("Cargo.toml"), format!("{}\n\n{profile}", text.join("\n")))
-            .expect("a file can be written");
-        match Kube::selected() {
-            Kube::Five => share_dependencies(&folder),
-            Kube::Three | Kube::Four => lock(&folder),
-        }
+        self.change_manifest(package, |text| {
+            let lines: Vec<String> = text.lines().map(|line| from_workspace(line, &root)).collect();
+            lines.join("\n") + "\n"
+        });
+        share_dependencies(&self.path(package));
+    }
+
+    fn change_manifest(&self, package: &str, change: impl FnOnce(String) -> String) {
+        let path = self.path(package).join("Cargo.toml");
+        let text = fs::read_to_string(&path).expect("the manifest is there");
+        fs::write(path, change(text)).expect("a file can be written");
     }
 
     fn path(&self, path: &str) -> PathBuf {
@@ -109,24 +114,8 @@ impl Project {
 
     fn command(&self, program: &str) -> Command {
         let mut command = Command::new(program);
-        command.current_dir(self.folder.path()).env("CARGO_TARGET_DIR", target());
-        if matches!(Kube::selected(), Kube::Five) {
-            command.env("CARGO_NET_OFFLINE", "true");
-        }
+        command.current_dir(self.folder.path());
         command
-    }
-
-    fn cargo(&self, arguments: &str) -> Run {
-        let cargo = std::env::var("CARGO").unwrap_or_else(|_| "cargo".to_owned());
-        run(self.command(&cargo).args(arguments.split_whitespace()))
-    }
-
-    /// Builds the operator and returns its program.
-    fn program(&self) -> PathBuf {
-        let name = format!("greeter-{}", self.guide);
-        let built = self.cargo(&format!("build --bin {name}"));
-        assert_eq!(built.status, 0, "{built}");
-        target().join("debug").join(name)
     }
 }
 
@@ -136,21 +125,6 @@ fn diff(guide: &str) -> String {
         fs::read_to_string(Path::new(GUIDES).join(format!("{guide}.md"))).expect("the guide can be read");
     let blocks = page.split("```diff\n").skip(1).map(|rest| rest.split("```").next().unwrap_or_default());
     blocks.collect()
-}
-
-/// Rewrites a manifest for a release of kube.
-fn on_kube(manifest: &str, kube: Kube) -> String {
-    let (version, openapi, features) = kube.versions();
-    let text = manifest
-        .replace(
-            r#"version = "0.28", features = ["latest", "schemars"]"#,
-            &format!(r#"version = "{openapi}", features = [{features}]"#),
-        )
-        .replace(r#"kube = { version = "4""#, &format!(r#"kube = {{ version = "{version}""#));
-    // The release of kubewright is the project's own here, as the guides say.
-    let is_shared = matches!(kube, Kube::Five);
-    let lines = text.lines().filter(|line| !(is_shared && line.starts_with("k8s-openapi-29 ")));
-    lines.flat_map(|line| [line, "\n"]).collect()
 }
 
 /// Replaces a released version of our crates by the path of this workspace.
@@ -177,14 +151,21 @@ fn copy(from: &Path, to: &Path) {
 }
 
 #[test]
-fn the_tests_of_the_envtest_guide_pass() {
-    let tested = Project::greeter("envtest").cargo("test --test greeting");
-    assert!(tested.status == 0 && tested.stdout.contains("test result: ok. 1 passed"), "{tested}");
+fn the_tests_of_the_envtest_guide_pass_on_kube_3_and_4() {
+    let tested = cargo(&WORKSPACE, "test --workspace --test greeting");
+    assert_eq!(tested.status, 0, "{tested}");
+    assert_eq!(tested.stdout.matches("test result: ok. 1 passed").count(), 2, "{tested}");
+    // Each package has its own version of kube.
+    for (package, _, kube, _) in GREETERS {
+        let tree = cargo(&WORKSPACE, &format!("tree -p {package} --depth 1 --prefix none --edges normal"));
+        assert!(tree.stdout.contains(&format!("kube v{kube}.")), "{package}: {tree}");
+    }
 }
 
 #[test]
 fn the_manifests_guide_writes_manifests_and_detects_stale_ones() {
     let project = Project::new("manifests", "greeter");
+    project.change_manifest("manifests", |text| format!("{text}\n{PROFILE}"));
     project.use_workspace("manifests");
     let manifests = |arguments: &str| {
         let mut command = command(&format!("manifests {arguments}"));
@@ -209,10 +190,10 @@ fn the_manifests_guide_writes_manifests_and_detects_stale_ones() {
 
 /// Runs the operator of a guide on an API server, and checks what it does as leader, its pages, and its shutdown.
 async fn runs(guide: &'static str, metric: &str) -> Result<()> {
-    let project = Project::greeter(guide);
-    let program = project.program();
-    let env = Environment::builder().https().crds_from(project.path("config/crd.yaml")).start().await?;
-    let mut command = Command::new(program);
+    let package = format!("greeter-{guide}");
+    let project = WORKSPACE.join(&package);
+    let env = Environment::builder().https().crds_from(project.join("config/crd.yaml")).start().await?;
+    let mut command = Command::new(target().join("debug").join(package));
     command.env("KUBECONFIG", env.kubeconfig().context("the API server does not listen")?);
     command.args(["--leader-elect", "--leader-election-namespace=default", "--log-format=json"]);
     command.args(["--health-probe-bind-address=127.0.0.1:0", "--metrics-bind-address=127.0.0.1:0"]);
@@ -220,7 +201,7 @@ async fn runs(guide: &'static str, metric: &str) -> Result<()> {
     let probes = address(&operator.line_with("Starting health probe server"))?;
     let metrics = address(&operator.line_with("Starting metrics server"))?;
 
-    env.apply_file(project.path("config/sample.yaml")).await?;
+    env.apply_file(project.join("config/sample.yaml")).await?;
     let client = env.runtime_client();
     eventually(Duration::from_mins(1), async || {
         let map = client.get::<ConfigMap>(&Key::namespaced("default", "hello")).await?;

@@ -4,6 +4,7 @@
 //! file. Only the ports differ, because tests share a machine. The server audits every request, so that forbidden
 //! calls and unused permissions can be checked.
 
+mod examples;
 mod operator;
 mod roles;
 

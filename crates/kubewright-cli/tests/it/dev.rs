@@ -5,6 +5,7 @@ mod builds;
 #[path = "../../src/dev/page/tests/driver.rs"]
 mod driver;
 mod example;
+mod examples;
 mod kept;
 #[path = "../../src/dev/page/tests/layout.rs"]
 mod layout;

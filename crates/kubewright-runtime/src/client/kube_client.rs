@@ -16,6 +16,7 @@ use super::write::{Answer, Identity};
 use super::{Client, Error};
 use crate::connect::retry::was_not_sent;
 use crate::error::Chain;
+use crate::fence::is_read;
 use crate::{Key, Kind, traces};
 
 impl Client {
@@ -174,12 +175,6 @@ impl Write {
 
 fn fenced() -> kube::Error {
     kube::Error::Service(Box::new(Error::Fenced))
-}
-
-/// Whether a request changes nothing. An upgraded connection can carry anything.
-fn is_read(request: &Request<Body>) -> bool {
-    matches!(*request.method(), Method::GET | Method::HEAD | Method::OPTIONS)
-        && !request.headers().contains_key(header::UPGRADE)
 }
 
 /// The URI with the parameter `dryRun`.

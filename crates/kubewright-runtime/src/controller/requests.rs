@@ -139,6 +139,20 @@ impl Requests {
     /// Ends a failed run: queues a retry with backoff, or earlier if another client caused an event.
     pub(super) fn retry(&self, key: &Key, priority: i32, cause: Cause) -> Duration {
         let mut attempts = self.lock();
+        self.end_failed(&mut attempts, key);
+        self.queue.add_rate_limited(key.clone(), priority, cause)
+    }
+
+    /// Like [`retry`](Self::retry), after a fixed time instead of the backoff.
+    pub(super) fn retry_after(&self, key: &Key, priority: i32, cause: Cause, time: Duration) {
+        let mut attempts = self.lock();
+        self.end_failed(&mut attempts, key);
+        self.queue.forget(key);
+        self.queue.add_after(key.clone(), priority, cause, time);
+    }
+
+    /// Ends a failed run whose retry is queued under the same lock.
+    fn end_failed(&self, attempts: &mut HashMap<Key, Attempt>, key: &Key) {
         if let Some(attempt) = attempts.get_mut(key) {
             if attempt.is_all_own() {
                 self.queue.retract(key);
@@ -149,7 +163,6 @@ impl Requests {
                 attempt.end(Phase::Retrying);
             }
         }
-        self.queue.add_rate_limited(key.clone(), priority, cause)
     }
 
     /// Ends a run with a terminal error: the key runs again only after a change. An own write does not count as a

@@ -32,7 +32,9 @@ use crate::events::Recorder;
 use crate::journal::{self, Ending, Journal, Reconciles};
 use crate::panics::{self, Panic};
 use crate::queue::{Causes, QueueMetrics, SharedQueue, Taken, jittered};
-use crate::reconcile::{Context, ContextParts, Error, Next, Outcome, ReconcileId, client_error, is_terminal};
+use crate::reconcile::{
+    Context, ContextParts, Error, Next, Outcome, ReconcileId, client_error, is_terminal, policy_outcome,
+};
 use crate::{Clock, Key, Kind, traces};
 
 /// How long a key waits for the cache to see its own writes. Then it is reconciled anyway.
@@ -470,6 +472,11 @@ impl Shared {
     /// running, so the queue holds it until it is done.
     fn follow_up(&self, key: &Key, priority: i32, end: &End, rng: &mut fastrand::Rng) -> Option<Duration> {
         let counts = &self.counts;
+        if let End::Failed(failure) = end
+            && let Some(outcome) = policy_outcome(failure)
+        {
+            return self.follow_policy(key, priority, failure, outcome);
+        }
         match end {
             End::Outcome(outcome) => {
                 let priority = outcome.priority.unwrap_or(priority);
@@ -528,6 +535,26 @@ impl Shared {
                 Some(pause)
             }
         }
+    }
+
+    /// Follows the error policy of an adapted function.
+    fn follow_policy(&self, key: &Key, priority: i32, failure: &Error, outcome: Outcome) -> Option<Duration> {
+        let priority = outcome.priority.unwrap_or(priority);
+        let pause = match outcome.next {
+            Next::Done | Next::Terminal => {
+                error!(error = format!("{failure:#}"), "Reconciler error; not retrying before a change");
+                return self.fail(key, priority);
+            }
+            Next::Backoff => self.retry(key, priority),
+            Next::After(time) => {
+                self.counts.error.inc();
+                self.counts.errors.inc();
+                self.requests.retry_after(key, priority, self.again(key, Trigger::Retried), time);
+                time
+            }
+        };
+        error!(error = format!("{failure:#}"), retry_in = ?pause, "Reconciler error");
+        Some(pause)
     }
 
     fn retry(&self, key: &Key, priority: i32) -> Duration {

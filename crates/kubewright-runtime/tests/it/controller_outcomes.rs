@@ -8,10 +8,11 @@ use anyhow::Result;
 use futures_util::future::BoxFuture;
 use k8s_openapi::api::core::v1::ConfigMap;
 use kube::api::{DeleteParams, PostParams};
+use kubewright_runtime::adapter::{Action, adapt};
 use kubewright_runtime::owner::set_controller_reference;
 use kubewright_runtime::queue::{Backoff, RateLimit};
 use kubewright_runtime::{
-    Context, KeyReconciler, Manager, Outcome, Patch, ReconcileError as Error, terminal,
+    Context, KeyReconciler, Kind, Manager, Outcome, Patch, ReconcileError as Error, terminal,
 };
 use serde_json::json;
 use tokio::sync::mpsc;
@@ -498,5 +499,73 @@ async fn requeue_after_resets_the_failures() -> Result<()> {
     let running = Running::start(&manager);
     tokio::time::sleep(Duration::from_secs(10)).await;
     assert_eq!(notes.pauses("a"), [5, 10, 20, 40, 1000, 5, 10, 20]);
+    running.end().await
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_adapted_function_is_retried_as_its_error_policy_says() -> Result<()> {
+    let world = World::new();
+    world.config_maps(&["a"]).await?;
+    let (manager, notes) = (manager(&world)?, Notes::new());
+    let reconcile = async |map: Arc<ConfigMap>, notes: Arc<Notes>| {
+        let name = map.metadata.name.clone().unwrap_or_default();
+        notes.push(&name);
+        match notes.times(&name).len() {
+            1 | 2 => Err(std::fmt::Error),
+            3 => Ok(Action::requeue(Duration::from_mins(1))),
+            _ => Ok(Action::await_change()),
+        }
+    };
+    let error_policy =
+        |_: Arc<ConfigMap>, _: &std::fmt::Error, _: Arc<Notes>| Action::requeue(Duration::from_secs(5));
+    let reconciler = adapt(reconcile, error_policy, Arc::new(notes.clone()));
+    manager.dynamic_controller(Kind::of::<ConfigMap>(), reconciler).register()?;
+    let running = Running::start(&manager);
+    tokio::time::sleep(Duration::from_hours(1)).await;
+    assert_eq!(notes.pauses("a"), [5_000, 5_000, 60_000]);
+    assert_eq!(counts(&manager), [1, 2, 0, 1, 2, 0, 0, 0]);
+    running.end().await
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_error_policy_without_a_requeue_waits_for_a_change() -> Result<()> {
+    let world = World::new();
+    world.config_maps(&["a"]).await?;
+    let (manager, notes) = (manager(&world)?, Notes::new());
+    let reconcile = async |_: Arc<ConfigMap>, notes: Arc<Notes>| {
+        notes.push("a");
+        Err::<Action, _>(std::fmt::Error)
+    };
+    let error_policy = |_: Arc<ConfigMap>, _: &std::fmt::Error, _: Arc<Notes>| Action::await_change();
+    let reconciler = adapt(reconcile, error_policy, Arc::new(notes.clone()));
+    manager.dynamic_controller(Kind::of::<ConfigMap>(), reconciler).register()?;
+    let running = Running::start(&manager);
+    tokio::time::sleep(Duration::from_hours(1)).await;
+    assert_eq!(notes.len(), 1);
+    touch::<ConfigMap>(&world, "a", "1").await?;
+    settle().await;
+    assert_eq!(notes.len(), 2);
+    running.end().await
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_object_that_an_adapted_function_cannot_decode_is_a_terminal_error() -> Result<()> {
+    #[derive(serde::Deserialize)]
+    struct Widget {
+        #[serde(rename = "spec")]
+        _spec: u8,
+    }
+
+    let world = World::new();
+    world.config_maps(&["a"]).await?;
+    let manager = manager(&world)?;
+    let reconcile = async |_: Arc<Widget>, _: Arc<()>| Ok::<_, std::fmt::Error>(Action::await_change());
+    let error_policy = |_: Arc<Widget>, _: &std::fmt::Error, _: Arc<()>| Action::await_change();
+    manager
+        .dynamic_controller(Kind::of::<ConfigMap>(), adapt(reconcile, error_policy, Arc::new(())))
+        .register()?;
+    let running = Running::start(&manager);
+    tokio::time::sleep(Duration::from_hours(1)).await;
+    assert_eq!(counts(&manager), [0, 1, 0, 0, 1, 1, 0, 0]);
     running.end().await
 }

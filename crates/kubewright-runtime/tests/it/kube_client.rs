@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use anyhow::{Result, ensure};
 use futures_util::future::BoxFuture;
+use k8s_openapi::api::coordination::v1::Lease;
 use k8s_openapi::api::core::v1::{ConfigMap, Pod};
 use k8s_openapi::api::policy::v1::Eviction;
 use kube::ResourceExt as _;
@@ -12,6 +13,7 @@ use kube::api::{Api, DeleteParams, EvictParams, ListParams, Patch, PatchParams, 
 use kubewright_runtime::{Client, ListOptions, Manager, ManagerError, Outcome, Result as Reconciled, client};
 use serde_json::json;
 use tokio::sync::{Notify, mpsc};
+use tower::Layer as _;
 
 use crate::manager::{is_lease, replica};
 use crate::operator::{Acts, Notes, Running, manager};
@@ -142,6 +144,76 @@ async fn no_write_of_any_kind_is_sent_after_the_deadline() -> Result<()> {
         }
         ensure!(world.faults.count(is_fenced_request) == 0, "{name}: sent after the deadline");
     }
+    Ok(())
+}
+
+/// A client of another library: only the layer connects it with the manager.
+fn layered(world: &World, client: &Client) -> kube::Client {
+    let kube = world.kube.clone();
+    let service = tower::service_fn(move |request: http::Request<kube::client::Body>| {
+        let kube = kube.clone();
+        async move { kube.send(request).await }
+    });
+    kube::Client::new(client.fence_layer().layer(service), "default")
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_client_with_the_layer_sends_no_write_after_the_lease_is_stolen() -> Result<()> {
+    for (name, write) in WRITES {
+        let world = world().await?;
+        let manager = Manager::new(world.kube.clone(), replica("one"))?;
+        let (sender, mut layers) = mpsc::unbounded_channel();
+        manager.task("writes", async move |cx| {
+            let _ = sender.send(cx.client().clone());
+            cx.stopped().await;
+            Ok(())
+        })?;
+        let (of_task, of_manager) = {
+            let before = layered(&world, manager.client());
+            let error = write(before.clone()).await.expect_err("the election has not started");
+            ensure!(is_fenced(&error), "{name}: {error:?}");
+            let leader = Running::start(&manager);
+            let of_task = layered(&world, &layers.recv().await.expect("the task runs on the leader"));
+
+            world.faults.forget();
+            let _ = write(of_task.clone()).await;
+            ensure!(world.faults.count(is_fenced_request) == 1, "{name}: not sent by the leader");
+
+            let thief = json!({"spec": {"holderIdentity": "thief"}});
+            let lease: Api<Lease> = world.api();
+            lease.patch("test.example.org", &PatchParams::default(), &Patch::Merge(thief)).await?;
+            let error = leader.failed().await?;
+            ensure!(matches!(error, ManagerError::LeadershipLost), "{error}");
+            (of_task, before)
+        };
+
+        world.faults.forget();
+        for kube in [of_task, of_manager] {
+            let error = write(kube.clone()).await.expect_err("the write is fenced");
+            ensure!(is_fenced(&error), "{name}: {error:?}");
+            // Reads are not affected.
+            Api::<ConfigMap>::default_namespaced(kube).get("a").await?;
+        }
+        ensure!(world.faults.count(is_fenced_request) == 0, "{name}: sent after the Lease was stolen");
+    }
+    Ok(())
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_write_through_the_layer_is_cancelled_at_the_deadline() -> Result<()> {
+    let world = world().await?;
+    let manager = Manager::new(world.kube.clone(), replica("one"))?;
+    let leader = Running::start(&manager);
+    manager.elected().await;
+    settle().await;
+    // The request would arrive minutes after the deadline.
+    world.faults.every(Effect::Delay(Duration::from_mins(3)), |request| !request.is_watch());
+    let write = tokio::spawn(WRITES[0].1(layered(&world, manager.client())));
+    leader.failed().await?;
+    let error = write.await?.expect_err("the write is cancelled");
+    assert!(is_fenced(&error), "{error:?}");
+    tokio::time::sleep(Duration::from_mins(5)).await;
+    assert!(world.api::<ConfigMap>().get_opt("new").await?.is_none(), "the request arrived later");
     Ok(())
 }
 

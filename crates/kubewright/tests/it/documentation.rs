@@ -91,6 +91,127 @@ fn links_to_items_become_names() {
     assert_eq!(of("no link: [\"get\"], `[`x"), "no link: [\"get\"], `[`x");
 }
 
+/// The keys of `#[kube(...)]` on a kind. [`every_key`] compiles each of them.
+const KUBE: [(&str, &str); 18] = [
+    ("group", "API group; required"),
+    ("version", "API version; required"),
+    ("kind", "kind; required. The macro derives a struct of this name from the spec"),
+    ("namespaced", "objects have a namespace; without it the kind is cluster-scoped"),
+    ("status", "the type of `status`, and the status subresource"),
+    ("plural", "name of the resource; defaults to the plural of the kind in lower case"),
+    ("singular", "singular name; defaults to the kind in lower case"),
+    ("shortname", "short name for kubectl; can be repeated"),
+    ("category", "group of resources, such as `all`; can be repeated"),
+    ("printcolumn", "column of `kubectl get`; can be repeated"),
+    ("selectable", "field that field selectors can use; can be repeated"),
+    ("scale", "the scale subresource: paths of the replicas and of the label selector"),
+    ("validation", "CEL rule for the whole object; can be repeated"),
+    ("annotation", "annotation of the CRD; can be repeated"),
+    ("label", "label of the CRD; can be repeated"),
+    ("storage", "`false` for the versions that are not stored"),
+    ("served", "`false` for a version that the API server does not serve"),
+    ("deprecated", "marks the version as deprecated, with a warning"),
+];
+
+mod every_key {
+    use kubewright::prelude::*;
+    use serde::{Deserialize, Serialize};
+
+    #[derive(CustomResource, KubeSchema, Serialize, Deserialize, Clone, Debug)]
+    #[kube(group = "example.com", version = "v1alpha1", kind = "Book", namespaced)]
+    #[kube(status = "BookStatus", plural = "books", singular = "book", shortname = "bk", category = "all")]
+    #[kube(
+        printcolumn(name = "Pages", type_ = "integer", json_path = ".spec.pages"),
+        selectable = ".spec.pages"
+    )]
+    #[kube(scale(spec_replicas_path = ".spec.pages", status_replicas_path = ".status.pages"))]
+    #[kube(validation = "self.spec.pages > 0", annotation("a", "b"), label("c", "d"))]
+    #[kube(storage = false, served = false, deprecated = "use v1")]
+    pub(super) struct BookSpec {
+        pages: i32,
+    }
+
+    #[derive(KubeSchema, Serialize, Deserialize, Clone, Debug)]
+    pub(super) struct BookStatus {
+        pages: i32,
+    }
+}
+
+/// The table of the keys, with the text that sets each of them in [`every_key`].
+fn kube_attributes() -> String {
+    use kubewright::prelude::*;
+
+    let crd = every_key::Book::crd();
+    assert_eq!((crd.name_any().as_str(), crd.spec.versions[0].deprecated), ("books.example.com", Some(true)));
+    let source = include_str!("documentation.rs");
+    let (_, source) = source.split_once("mod every_key {").expect("the module is in this file");
+    let attributes: String =
+        source.lines().filter_map(|line| line.trim().strip_prefix("#[kube(")?.strip_suffix(")]")).fold(
+            String::new(),
+            |all, line| if all.is_empty() { line.to_owned() } else { format!("{all}, {line}") },
+        );
+    let mut section = "\n## `#[kube]`\n\nThe keys of kube's `#[derive(CustomResource)]`, on the struct of the spec. \
+                       [kube's documentation](https://docs.rs/kube/latest/kube/derive.CustomResource.html) has the others. \
+                       `#[x_kube(validation = ..)]` and `#[x_kube(merge_strategy = ..)]` are for fields, with \
+                       `#[derive(KubeSchema)]`.\n\n| key | effect | example |\n|---|---|---|\n"
+        .to_owned();
+    for (key, effect) in KUBE {
+        let example = split_at_commas(&attributes).into_iter().find(|part| {
+            part.strip_prefix(key).is_some_and(|rest| rest.is_empty() || rest.starts_with([' ', '(']))
+        });
+        let example = example.unwrap_or_else(|| panic!("`every_key` does not use {key}"));
+        writeln!(section, "| `{key}` | {effect} | `{example}` |").unwrap();
+    }
+    section
+}
+
+/// Splits a list at its commas, but not in parentheses.
+fn split_at_commas(list: &str) -> Vec<&str> {
+    let (mut parts, mut depth, mut start) = (Vec::new(), 0, 0);
+    for (at, character) in list.char_indices() {
+        match character {
+            '(' => depth += 1,
+            ')' => depth -= 1,
+            ',' if depth == 0 => {
+                parts.push(list[start..at].trim());
+                start = at + 1;
+            }
+            _ => {}
+        }
+    }
+    parts.push(list[start..].trim());
+    parts
+}
+
+/// The table of the markers of `schema`, from their signatures and documentation.
+fn schema_markers() -> String {
+    let source = include_str!("../../../kubewright-manifests/src/schema.rs");
+    let mut section = "\n## Markers of `schema`\n\nA marker is an argument of `#[schemars(transform = ..)]` on a field or a type. \
+                       [Custom resources](../crds.md#from-kubebuilders-markers) has kubebuilder's names.\n\n\
+                       | marker | effect |\n|---|---|\n"
+        .to_owned();
+    let mut docs = String::new();
+    let mut found = 0;
+    for line in source.lines() {
+        if let Some(text) = line.strip_prefix("///") {
+            docs += text;
+        } else if let Some(signature) = line.strip_prefix("pub fn ") {
+            let (name, arguments) = signature.split_once('(').expect("a function has arguments");
+            let name = name.split('<').next().unwrap_or_default();
+            let arguments = arguments.split(") ->").next().unwrap_or_default();
+            let names = split_at_commas(arguments).into_iter().filter_map(|it| Some(it.split_once(": ")?.0));
+            let names: Vec<_> = names.collect();
+            let effect = without_links(docs.trim(), source).replace('|', "\\|");
+            writeln!(section, "| `schema::{name}({})` | {effect} |", names.join(", ")).unwrap();
+            found += 1;
+        } else if !line.starts_with("#[") {
+            docs.clear();
+        }
+    }
+    assert!(found > 30, "{found} markers");
+    section
+}
+
 #[test]
 fn the_reference_of_attributes_is_their_documentation() {
     let facade = include_str!("../../src/lib.rs");
@@ -122,10 +243,41 @@ fn the_reference_of_attributes_is_their_documentation() {
             docs_above(facade, &format!("pub use kubewright_macros::{name};")) + &docs_above(macros, item);
         write!(page, "\n## `{title}`\n\n{}\n", markdown(&docs)).unwrap();
     }
+    let crds = include_str!("../../../kubewright-manifests/src/crd/typed.rs");
+    let crds = docs_above(crds, "macro_rules! crds {").replace("kubewright_manifests::", "kubewright::");
+    write!(page, "\n## `crds!`\n\n{}\n", markdown(&crds)).unwrap();
+    let operator = docs_above(include_str!("../../src/operator.rs"), "macro_rules! operator {");
+    write!(page, "\n## `operator!`\n\n{}\n", markdown(&operator)).unwrap();
+    page += &kube_attributes();
+    page += &schema_markers();
     let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/reference/attributes.md");
     if std::env::var_os("UPDATE_DOCS").is_some() {
         std::fs::write(&path, &page).unwrap();
     }
     let written = std::fs::read_to_string(path).unwrap_or_default();
     assert_eq!(written, page, "run `UPDATE_DOCS=1 cargo test -p kubewright documentation`");
+}
+
+/// The numbers of a Markdown table cell or a text, such as `1,570` of `1,570 us`.
+fn numbers(text: &str) -> Vec<&str> {
+    let words = text.split(|character: char| !character.is_ascii_digit() && !matches!(character, ',' | '.'));
+    words.map(|word| word.trim_matches([',', '.'])).filter(|word| !word.is_empty()).collect()
+}
+
+#[test]
+fn every_figure_of_the_comparison_is_one_of_the_benchmarks() {
+    let page = include_str!("../../../../docs/comparison.md");
+    let measured = include_str!("../../../../bench/README.md");
+    let measured: Vec<&str> =
+        measured.lines().filter(|line| line.starts_with('|')).flat_map(numbers).collect();
+    let mut found = 0;
+    // The command that repeats the figure is the last cell of its row.
+    for row in page.lines().filter(|line| line.ends_with("` |") && line.contains("`cargo xtask bench ")) {
+        let cells: Vec<&str> = row.split(" | ").skip(1).collect();
+        for number in cells[..cells.len() - 1].iter().flat_map(|cell| numbers(cell)) {
+            assert!(measured.contains(&number), "bench/README.md has no {number}: {row}");
+            found += 1;
+        }
+    }
+    assert!(found >= 19, "{found} figures");
 }

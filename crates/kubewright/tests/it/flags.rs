@@ -1,4 +1,9 @@
-//! The command line of an operator.
+//! The command line of an operator, and its reference, docs/reference/flags.md.
+//!
+//! `UPDATE_DOCS=1 cargo test -p kubewright flags` writes the page.
+
+use std::fmt::Write as _;
+use std::path::Path;
 
 use kubewright::clap;
 use kubewright::{FlagsError, Operator};
@@ -96,4 +101,49 @@ fn a_program_with_its_own_flags_keeps_its_description() {
     let cli = <Cli as clap::Parser>::parse_from(["painter", "--leader-elect", "--colour=red"]);
     assert_eq!(cli.colour, "red");
     assert!(format!("{:?}", cli.flags).contains("leader_elect: true"));
+}
+
+/// A cell of a Markdown table.
+fn cell(text: &str) -> String {
+    text.replace('|', "\\|").replace('<', "&lt;")
+}
+
+#[test]
+fn the_reference_of_flags_is_the_definition_of_the_flags() {
+    let command = <kubewright::Flags as clap::Args>::augment_args(clap::Command::new("operator"));
+    let mut page = "# Flags of an operator\n\nEvery operator has these flags, from the definition in the code. Names and defaults are \
+                    those of kubebuilder's scaffold. [Flags of your own](../cookbook/flags.md) adds others.\n"
+        .to_owned();
+    let (other, listed): (Vec<_>, Vec<_>) = command.get_arguments().partition(|flag| flag.is_hide_set());
+    let mut heading = None;
+    for flag in &listed {
+        if heading != Some(flag.get_help_heading()) {
+            heading = Some(flag.get_help_heading());
+            let title = flag.get_help_heading().unwrap_or("Other");
+            write!(page, "\n## {title}\n\n| flag | default | |\n|---|---|---|\n").unwrap();
+        }
+        let name = flag.get_long().expect("every flag has a name");
+        let value = flag.get_value_names().unwrap_or_default().first();
+        let value = value.map(|value| format!("={value}")).unwrap_or_default();
+        let default: Vec<_> = flag.get_default_values().iter().map(|it| it.to_string_lossy()).collect();
+        let default = if default.is_empty() { String::new() } else { format!("`{}`", default.join(",")) };
+        let help = flag.get_help().map(ToString::to_string).unwrap_or_default();
+        writeln!(page, "| `--{name}{value}` | {default} | {} |", cell(&help)).unwrap();
+    }
+    let other: Vec<_> =
+        other.iter().filter_map(|flag| flag.get_long()).map(|name| format!("`--{name}`")).collect();
+    assert!(!other.is_empty() && listed.len() > 25, "{} flags, {other:?}", listed.len());
+    write!(
+        page,
+        "\n## Other names\n\nFor manifests of kubebuilder, an operator also accepts {}.\n",
+        other.join(", ")
+    )
+    .unwrap();
+
+    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/reference/flags.md");
+    if std::env::var_os("UPDATE_DOCS").is_some() {
+        std::fs::write(&path, &page).unwrap();
+    }
+    let written = std::fs::read_to_string(path).unwrap_or_default();
+    assert_eq!(written, page, "run `UPDATE_DOCS=1 cargo test -p kubewright flags`");
 }

@@ -1,6 +1,10 @@
 //! The dashboard, the alerts and the page about metrics name only metrics that an operator exports.
+//!
+//! `UPDATE_DOCS=1 cargo test -p kubewright monitoring` writes the reference, docs/reference/metrics.md.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
+use std::fmt::Write as _;
+use std::path::Path;
 use std::time::Duration;
 
 use anyhow::{Result, anyhow, bail, ensure};
@@ -53,8 +57,8 @@ fn unused_address() -> Result<std::net::SocketAddr> {
     Ok(std::net::TcpListener::bind("127.0.0.1:0")?.local_addr()?)
 }
 
-/// Runs an operator and returns the names of its metrics and of their samples.
-async fn exported() -> Result<BTreeSet<String>> {
+/// Runs an operator and returns its metrics as text.
+async fn exported() -> Result<String> {
     let env = Environment::builder().mode(Mode::Embedded).https().as_admin().start().await?;
     let election = LeaderElectionOptions {
         namespace: Some("default".into()),
@@ -106,9 +110,54 @@ async fn exported() -> Result<BTreeSet<String>> {
     .await?;
     let text = running.metrics().text().to_owned();
     running.stop().await?;
+    Ok(text)
+}
+
+/// The names of metrics and of their samples.
+fn names(text: &str) -> BTreeSet<String> {
     let lines = text.lines().map(|line| line.strip_prefix("# TYPE ").unwrap_or(line));
     let names = lines.filter(|line| !line.starts_with('#')).filter_map(|line| line.split(['{', ' ']).next());
-    Ok(names.map(str::to_owned).collect())
+    names.map(str::to_owned).collect()
+}
+
+/// The metric of a sample: buckets, sums and counts are samples of a histogram.
+fn family(sample: &str) -> &str {
+    let stem = ["_bucket", "_sum", "_count"].iter().find_map(|suffix| sample.strip_suffix(suffix));
+    stem.unwrap_or(sample)
+}
+
+/// The labels of each metric, without those of buckets.
+fn labels(text: &str) -> BTreeMap<&str, BTreeSet<&str>> {
+    let mut found: BTreeMap<&str, BTreeSet<&str>> = BTreeMap::new();
+    for line in text.lines().filter(|line| !line.starts_with('#')) {
+        let Some((name, rest)) = line.split_once('{') else { continue };
+        let of_metric = found.entry(family(name)).or_default();
+        // The name of a label is what precedes `="`.
+        let parts = rest.split("=\"").map(|part| part.rsplit(['{', ',']).next().unwrap_or_default());
+        let parts: Vec<_> = parts.collect();
+        of_metric.extend(parts[..parts.len() - 1].iter().filter(|label| **label != "le"));
+    }
+    found
+}
+
+/// The reference: every metric with its type, its labels and its help, as an operator exports them.
+fn reference(text: &str) -> String {
+    let value = |start: &str| -> BTreeMap<&str, &str> {
+        text.lines().filter_map(|line| line.strip_prefix(start)?.split_once(' ')).collect()
+    };
+    let (types, help, labels) = (value("# TYPE "), value("# HELP "), labels(text));
+    let mut page = "# List of metrics\n\nEvery metric of an operator, as it is exported: names, types, labels and help. \
+                    [Metrics](../metrics.md) explains them, and has a dashboard and alerts.\n\n\
+                    | metric | type | labels | help |\n|---|---|---|---|\n"
+        .to_owned();
+    for (name, kind) in types {
+        let labels: Vec<_> =
+            labels.get(name).into_iter().flatten().map(|label| format!("`{label}`")).collect();
+        let help = help.get(name).copied().unwrap_or_default().trim_end_matches('.');
+        let help = help.replace('<', "&lt;").replace('|', "\\|");
+        writeln!(page, "| `{name}` | {kind} | {} | {help} |", labels.join(", ")).unwrap();
+    }
+    page
 }
 
 /// The metrics of a PromQL expression, or of a query of a dashboard variable.
@@ -180,7 +229,8 @@ fn metrics_are_found_in_expressions() {
 
 #[tokio::test]
 async fn every_metric_of_dashboard_alerts_and_page_is_exported() -> Result<()> {
-    let exported = exported().await?;
+    let text = exported().await?;
+    let exported = names(&text);
     let mut used = Vec::new();
     let dashboard: Value = serde_json::from_str(DASHBOARD)?;
     strings(&dashboard, "expr", &mut used);
@@ -199,12 +249,16 @@ async fn every_metric_of_dashboard_alerts_and_page_is_exported() -> Result<()> {
     }
 
     let documented = documented();
-    let family = |name: &String| {
-        let stem = ["_bucket", "_sum", "_count"].iter().find_map(|suffix| name.strip_suffix(suffix));
-        stem.unwrap_or(name).to_owned()
-    };
-    let exported: BTreeSet<String> = exported.iter().map(family).collect();
+    let exported: BTreeSet<String> = exported.iter().map(|name| family(name).to_owned()).collect();
     let difference: Vec<_> = documented.symmetric_difference(&exported).collect();
     assert!(difference.is_empty(), "in docs/metrics.md or exported, but not both: {difference:?}");
+
+    let page = reference(&text);
+    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/reference/metrics.md");
+    if std::env::var_os("UPDATE_DOCS").is_some() {
+        std::fs::write(&path, &page)?;
+    }
+    let written = std::fs::read_to_string(path).unwrap_or_default();
+    assert_eq!(written, page, "run `UPDATE_DOCS=1 cargo test -p kubewright monitoring`");
     Ok(())
 }

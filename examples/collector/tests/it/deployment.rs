@@ -103,3 +103,52 @@ async fn every_change_triggers_a_known_number_of_reconciles() -> Result<()> {
     assert_eq!(operator.env.unused_permissions(), []);
     operator.stop().await
 }
+
+/// The changes of the notes, and the events that they count with two and with four containers; `-` was not counted.
+const NOTES: [(&str, &str, &str); 7] = [
+    ("delete a Pod", "2", "2"),
+    ("delete two Pods", "2", "2"),
+    ("replicas 3 to 1", "5", "4"),
+    ("replicas 1 to 3", "5", "4"),
+    ("replicas 3 to 4", "4", "-"),
+    ("replicas 4 to 0", "5", "4"),
+    ("2 replicas: strategy to Recreate", "2", "2"),
+];
+
+/// The events of the Deployment and the reconciles of each change of [`NOTES`].
+async fn with_containers(containers: usize) -> Result<Vec<(u32, u32)>> {
+    let operator = Operator::start().await?;
+    operator.create_with(containers).await?;
+    let modified = |counts: &Counts| (counts.0[3], counts.0[0]);
+    let mut found = Vec::new();
+    for (change, ..) in NOTES {
+        if change.starts_with('2') {
+            operator.scale(2).await?;
+        }
+        let before = modified(&Counts::read(&operator));
+        match change {
+            "delete a Pod" => operator.delete_pods(1).await?,
+            "delete two Pods" => operator.delete_pods(2).await?,
+            "2 replicas: strategy to Recreate" => operator.set_strategy("Recreate").await?,
+            scale => operator.scale(scale.rsplit(' ').next().unwrap_or_default().parse()?).await?,
+        }
+        let after = modified(&Counts::read(&operator));
+        found.push((after.0 - before.0, after.1 - before.1));
+    }
+    operator.stop().await?;
+    Ok(found)
+}
+
+#[tokio::test(start_paused = true)]
+async fn the_number_of_containers_does_not_change_the_counts() -> Result<()> {
+    let counts = [with_containers(2).await?, with_containers(4).await?];
+    assert_eq!(counts[0], counts[1]);
+    let mut table = "| change | Deployment modified | reconciles | notes, 2 containers | notes, 4 containers |\n|---|---:|---:|---:|---:|"
+        .to_owned();
+    for ((change, two, four), (modified, reconciles)) in NOTES.iter().zip(&counts[0]) {
+        let _ = write!(table, "\n| {change} | {modified} | {reconciles} | {two} | {four} |");
+    }
+    println!("{table}");
+    assert!(CHAPTER.contains(&table), "docs/collector.md has another table than this one:\n{table}");
+    Ok(())
+}

@@ -1,6 +1,7 @@
 //! Starts the operator on a simulated cluster with a paused clock.
 
 use std::collections::BTreeMap;
+use std::fmt::Write as _;
 use std::time::Duration;
 
 use anyhow::Result;
@@ -14,7 +15,9 @@ use kubewright_envtest::{Environment, Mode, Running};
 /// Long enough for every rollout. The clock is paused, so it takes no real time, and everything is idle afterwards.
 const SETTLED: Duration = Duration::from_mins(5);
 
-const WEB: &str = "
+/// A Deployment whose Pods have a number of containers.
+fn web(containers: usize) -> String {
+    let mut text = "
 apiVersion: apps/v1
 kind: Deployment
 metadata: {name: web}
@@ -23,8 +26,16 @@ spec:
   selector: {matchLabels: {app: web}}
   template:
     metadata: {labels: {app: web}}
-    spec: {containers: [{name: web, image: 'web:1'}]}
-";
+    spec:
+      containers:
+      - {name: web, image: 'web:1'}
+"
+    .to_owned();
+    for number in 2..=containers {
+        let _ = writeln!(text, "      - {{name: web-{number}, image: 'web:1'}}");
+    }
+    text
+}
 
 /// The running operator, and a Deployment `web` with three Pods.
 pub(crate) struct Operator {
@@ -48,7 +59,11 @@ impl Operator {
     }
 
     pub(crate) async fn create(&self) -> Result<()> {
-        self.env.apply_yaml(&self.namespace, WEB).await?;
+        self.create_with(1).await
+    }
+
+    pub(crate) async fn create_with(&self, containers: usize) -> Result<()> {
+        self.env.apply_yaml(&self.namespace, &web(containers)).await?;
         self.settle().await;
         Ok(())
     }

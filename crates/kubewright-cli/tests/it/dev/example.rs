@@ -6,10 +6,10 @@ use std::time::{Duration, Instant};
 
 use super::page;
 use super::running::{Dev, kubectl};
-use crate::book::{self, commands};
+use crate::book::{Page, Test, run_by};
 use crate::kubectl::process::Process;
 use crate::manifests::Project;
-use crate::run::{command, run};
+use crate::run::{command, run, target};
 
 #[test]
 fn the_example_becomes_available_on_both_clusters() {
@@ -33,6 +33,7 @@ fn the_example_becomes_available_on_both_clusters() {
     );
     let ready = server.line_with("ready https://");
     let url = ready.split_whitespace().nth(1).expect("the line has the address");
+    the_manifests_are_installed(&project, &kubeconfig);
     let line = format!("--existing-cluster --webhook-host 127.0.0.1 --kubeconfig {}", kubeconfig.display());
     let mut existing = Dev::start(&folder, NAME, &line);
     let page = page::address(&existing.says("page http://127.0.0.1:"));
@@ -54,16 +55,31 @@ fn the_example_becomes_available_on_both_clusters() {
     kubectl(&kubeconfig, "get markdownviews.v2.view.example.com");
 }
 
+/// Runs the chapter about manifests: the CRD is installed, and no operator runs.
+#[track_caller]
+fn the_manifests_are_installed(project: &Project, kubeconfig: &Path) {
+    let page = Page::read("docs/tutorial/manifests.md");
+    let mut ran = 0;
+    let undo = "kubectl delete -k config/samples && kubectl delete crd markdownviews.view.example.com";
+    for line in run_by(Test::Manifests, &page).map(|shown| shown.line.as_str()).chain([undo]) {
+        let mut shell = Command::new("sh");
+        shell.env("KUBEWRIGHT", env!("CARGO_BIN_EXE_kubewright")).env("KUBECONFIG", kubeconfig);
+        shell.env("CARGO_TARGET_DIR", target()).env("CARGO_NET_OFFLINE", "true").env_remove("MAKEFLAGS");
+        let result = run(shell.args(["-c", line]).current_dir(project.path("")));
+        assert_eq!(result.status, 0, "{}: {line}: {result}", page.path);
+        ran += 1;
+    }
+    assert_eq!(ran, 7, "`make manifests` and `make install` are on the page");
+}
+
 /// Runs the tutorial's commands for kubectl, which print what its pages show: an invalid object is rejected with all
 /// its errors, and each version shows an object that was written in the other.
 #[track_caller]
 fn the_tutorial_works(project: &Project, kubeconfig: &Path) {
     let mut ran = 0;
     for name in ["dev", "reconcile", "status", "watches", "webhooks", "versions"] {
-        for shown in commands(&book::page(&format!("tutorial/{name}.md"))) {
-            if !shown.line.starts_with("kubectl ") && !shown.line.starts_with("cat ") {
-                continue;
-            }
+        let page = Page::read(&format!("docs/tutorial/{name}.md"));
+        for shown in run_by(Test::Tutorial, &page) {
             // A command may run before the operator has reacted to the previous one.
             let deadline = Instant::now() + Duration::from_secs(30);
             loop {
@@ -75,7 +91,7 @@ fn the_tutorial_works(project: &Project, kubeconfig: &Path) {
                 if is_as_shown {
                     break;
                 }
-                assert!(Instant::now() < deadline, "docs/tutorial/{name}.md: {}: {result}", shown.line);
+                assert!(Instant::now() < deadline, "{}: {}: {result}", page.path, shown.line);
             }
             ran += 1;
         }

@@ -1,0 +1,1 @@
+//! Empty: only the lock file of this package is used.
