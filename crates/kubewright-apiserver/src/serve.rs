@@ -29,7 +29,7 @@ use crate::authn::{MASTERS, User};
 use crate::certs::{Authority, CertificateError, Identity};
 use crate::encoding::body::Body;
 use crate::encoding::response;
-use crate::request::OverSocket;
+use crate::request::{OverSocket, is_long_running};
 use crate::server::ApiServer;
 use tls_writer::TlsWriter;
 
@@ -389,7 +389,7 @@ async fn within_deadline(
     mut server: ApiServer,
     request: http::Request<hyper::body::Incoming>,
 ) -> Result<http::Response<Body>, Infallible> {
-    if is_long_running(request.uri()) {
+    if is_long_running(request.method(), request.uri()) {
         return server.call(request).await;
     }
     if let Ok(response) = tokio::time::timeout(REQUEST, server.call(request)).await {
@@ -398,17 +398,6 @@ async fn within_deadline(
         let why = "Timeout: request did not complete within the allotted timeout";
         Ok(response::failure(&ApiError::new(504, "Timeout", why)))
     }
-}
-
-/// Whether a path may be a long-running request. The router decides exactly, later.
-fn is_long_running(uri: &http::Uri) -> bool {
-    let (path, query) = (uri.path(), uri.query().unwrap_or_default());
-    let last = path.rsplit('/').next().unwrap_or_default();
-    query.contains("watch=")
-        || query.split('&').any(|pair| pair == "watch")
-        || path.contains("/watch/")
-        || path.contains("/proxy")
-        || matches!(last, "attach" | "exec" | "log" | "portforward")
 }
 
 /// The user of a client certificate: the common name, and the organizations as groups.

@@ -137,11 +137,12 @@ fn kind_prefix(served: &Resource) -> String {
 }
 
 /// Stored versions as list items: without `apiVersion` and `kind`, except for custom resources.
-pub(crate) fn items(served: &Resource, versions: Vec<Arc<StoredObject>>) -> Items {
+pub(crate) fn items(served: &Arc<Resource>, versions: Vec<Arc<StoredObject>>) -> Items {
     if served.is_storage_form() {
         return Items::Stored(versions);
     }
-    Items::Encoded(versions.iter().map(|version| item(served, version)).collect())
+    let served = served.clone();
+    Items::Rendered(versions, Box::new(move |version| item(&served, version)))
 }
 
 /// Stored versions as list items in protobuf.

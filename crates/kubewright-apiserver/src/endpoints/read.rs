@@ -102,8 +102,20 @@ impl Inner {
         Ok(response::answer_one(StatusCode::OK, served, format, &Shown::Version(&version), self.clock.now()))
     }
 
-    /// The stored version of an object, or a NotFound error.
+    /// The stored version of an object for a read, or a NotFound error.
     pub(crate) fn find(
+        &self,
+        served: &Resource,
+        namespace: &str,
+        name: &str,
+    ) -> Result<Arc<StoredObject>, ApiError> {
+        self.store
+            .get_readable(&served.storage, &served.key(namespace, name))
+            .ok_or_else(|| ApiError::not_found(served.qualified(), name))
+    }
+
+    /// The latest version of an object for a write, or a NotFound error.
+    pub(crate) fn find_latest(
         &self,
         served: &Resource,
         namespace: &str,
@@ -210,7 +222,8 @@ impl Inner {
         if exact.is_some_and(|revision| self.compaction.is_compacted(revision)) {
             return Err(expired());
         }
-        let listing = self.store.list(&served.storage, &filter.prefix, exact).map_err(|_| expired())?;
+        let at = exact.or_else(|| self.store.readable());
+        let listing = self.store.list(&served.storage, &filter.prefix, at).map_err(|_| expired())?;
         let mut items: Vec<Arc<StoredObject>> = listing
             .items
             .into_iter()

@@ -12,6 +12,7 @@ use std::task::{Context, Poll};
 use http::request::Parts;
 use http::{HeaderValue, Method, Response, StatusCode, Version, header};
 use kubewright_apimachinery::status::ApiError;
+use kubewright_apis::table;
 
 use super::limits::TooManyRequests;
 use super::{ApiServer, Inner};
@@ -115,23 +116,41 @@ impl ApiServer {
                         request_body::read(body, &self.inner.request_limits).await?
                     }
                 };
-                let response = self.inner.resource(request, path, &bytes).await;
-                // No response shows a state that a crash could still undo. An error such as 404 shows one too. Watches
-                // wait per event.
-                if !request.is_watch() {
-                    let synced = self.inner.store.synced(self.inner.store.revision()).await;
-                    // After a permanent failure of the log, reads are still served.
-                    if !matches!(request.method, Method::GET | Method::HEAD) {
-                        synced.map_err(|error| not_durable(&error))?;
-                    }
-                }
-                response
+                self.durable_answer(request, path, &bytes).await
             }
         }?;
         if head {
             *response.body_mut() = Body::empty();
         }
         Ok(response)
+    }
+}
+
+impl ApiServer {
+    /// Handles a request for a resource. No response shows a state that a crash could still undo. An error such as 404
+    /// shows one, too. Watches wait per event.
+    async fn durable_answer(
+        &self,
+        request: &Request,
+        path: &ResourcePath,
+        body: &bytes::Bytes,
+    ) -> Result<Response<Body>, ApiError> {
+        let store = &self.inner.store;
+        loop {
+            let only_durable = store.readable().is_some();
+            let response = self.inner.resource(request, path, body).await;
+            if request.is_watch() {
+                return response;
+            }
+            let reads = matches!(request.method, Method::GET | Method::HEAD);
+            match store.synced(store.revision()).await {
+                Ok(()) => return response,
+                Err(error) if !reads => return Err(not_durable(&error)),
+                Err(_) if only_durable => return response,
+                // The log failed after the object was read: read what is durable.
+                Err(_) => {}
+            }
+        }
     }
 }
 
@@ -236,7 +255,8 @@ fn is_expensive(request: &Request, served: &Resource, body: &bytes::Bytes) -> bo
     match request.method {
         Method::GET | Method::HEAD => {
             let accept = request.header(header::ACCEPT);
-            request.verb() == "list" && (accept.contains("yaml") || accept.contains("protobuf"))
+            let whole = || accept.contains("Table") && table::sorts_rows(served.gvk());
+            request.verb() == "list" && (accept.contains("yaml") || accept.contains("protobuf") || whole())
         }
         Method::DELETE => true,
         _ => {

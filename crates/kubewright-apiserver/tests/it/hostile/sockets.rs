@@ -82,12 +82,21 @@ async fn a_connection_without_a_request_is_closed() -> Result<()> {
 #[tokio::test(start_paused = true)]
 async fn a_request_whose_body_does_not_arrive_times_out() -> Result<()> {
     let listening = listening().await?;
-    let mut stream = tls(&listening, Some(listening.admin())).await?;
-    let head = format!("POST {MAPS} HTTP/1.1\r\nHost: a\r\nContent-Length: 1000\r\n\r\n{{");
-    stream.write_all(head.as_bytes()).await?;
-    let answer = read_to_close(&mut stream).await;
-    assert!(answer.starts_with("HTTP/1.1 504"), "{answer}");
-    assert!(answer.contains("request did not complete within the allotted timeout"), "{answer}");
+    let admin = listening.admin();
+    // A write is no watch, and an object may be named like a subresource.
+    for target in [
+        format!("POST {MAPS}"),
+        format!("POST {MAPS}?watch=1"),
+        format!("PUT {MAPS}/log"),
+        format!("PUT {MAPS}/exec"),
+    ] {
+        let mut stream = tls(&listening, Some(admin)).await?;
+        let head = format!("{target} HTTP/1.1\r\nHost: a\r\nContent-Length: 1000\r\n\r\n{{");
+        stream.write_all(head.as_bytes()).await?;
+        let answer = read_to_close(&mut stream).await;
+        assert!(answer.starts_with("HTTP/1.1 504"), "{target}: {answer}");
+        assert!(answer.contains("request did not complete within the allotted timeout"), "{target}: {answer}");
+    }
     Ok(())
 }
 

@@ -172,6 +172,45 @@ async fn a_watch_shows_converted_objects() {
     assert_eq!(next().await, (json!("DELETED"), json!("y")));
 }
 
+/// One review of all objects would exceed the limit of a response body, 8 MiB.
+#[tokio::test]
+async fn a_long_list_is_converted_with_several_reviews() {
+    use http_body_util::BodyExt as _;
+    let hook = Hook::start(convert).await;
+    let server = server();
+    define(&server, &hook, "/convert").await;
+    let count = 5_000;
+    let host = "x".repeat(2_000);
+    for at in 0..count {
+        assert_eq!(create(&server, V1, &format!("w{at:04}"), json!({"host": host})).await.0, 201);
+    }
+    let (status, _, list) = send(&server, "GET", V2, &Value::Null).await;
+    assert_eq!(status, 200, "{}", list["message"]);
+    let items = list["items"].as_array().unwrap();
+    assert_eq!(items.len(), count);
+    assert!(items.iter().all(|item| item["spec"]["hostname"] == host.as_str()));
+    let sizes: Vec<usize> =
+        hook.take().iter().map(|review| review["request"]["objects"].as_array().unwrap().len()).collect();
+    assert_eq!(sizes.iter().sum::<usize>(), count);
+    assert!(sizes.iter().all(|size| *size <= 500), "{sizes:?}");
+
+    // Another webhook converts the objects again, for a watch.
+    let crd = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions/widgets.example.com";
+    let change = json!({"spec": {"conversion": {"webhook": {"clientConfig": hook.client("/again")}}}});
+    assert_eq!(send(&server, "PATCH", crd, &change).await.0, 200);
+    let request = http::Request::builder()
+        .uri(format!("{V2}?watch=true"))
+        .body(http_body_util::Empty::<bytes::Bytes>::new())
+        .unwrap();
+    let mut body = server.handle(request).await.into_body();
+    for _ in 0..count {
+        let frame = body.frame().await.unwrap().unwrap().into_data().unwrap();
+        let event: Value = serde_json::from_slice(&frame).unwrap();
+        assert_eq!((&event["type"], &event["object"]["spec"]["hostname"]), (&json!("ADDED"), &json!(host)));
+    }
+    assert!(hook.take().len() >= count / 500);
+}
+
 #[tokio::test]
 async fn an_invalid_conversion_response_is_rejected() {
     let hook = Hook::start(convert).await;
