@@ -4,9 +4,12 @@
 
 pub(crate) mod options;
 
+use std::net::IpAddr;
+
 use http::request::Parts;
 use http::{Method, Uri};
 
+use crate::audit::Annotations;
 use crate::authn::User;
 
 /// A parsed request.
@@ -21,11 +24,16 @@ pub(crate) struct Request {
     pub(crate) target: Target,
     /// Whether the request came over a socket, so that it shares its thread with other clients.
     pub(crate) over_socket: bool,
+    /// Annotations for the audit event.
+    pub(crate) audit_annotations: Annotations,
 }
 
 /// Marks requests that came over a socket, in their extensions.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct OverSocket;
+pub(crate) struct OverSocket {
+    /// The address of the client.
+    pub(crate) peer: Option<IpAddr>,
+}
 
 /// The target of a path.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -63,6 +71,7 @@ impl Request {
             user,
             target,
             over_socket: parts.extensions.get::<OverSocket>().is_some(),
+            audit_annotations: Annotations::default(),
         }
     }
 

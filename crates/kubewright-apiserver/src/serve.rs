@@ -327,6 +327,7 @@ async fn connection(
     server: ApiServer,
     watcher: hyper_util::server::graceful::Watcher,
 ) {
+    let peer = stream.peer_addr().ok().map(|address| address.ip());
     // Otherwise Nagle's algorithm delays small responses.
     if let Err(error) = stream.set_nodelay(true) {
         tracing::debug!(%error, "failed to set TCP_NODELAY");
@@ -354,7 +355,7 @@ async fn connection(
     let service = hyper::service::service_fn(move |mut request: http::Request<hyper::body::Incoming>| {
         seen.store(true, Ordering::Relaxed);
         request.extensions_mut().insert(user.clone());
-        request.extensions_mut().insert(OverSocket);
+        request.extensions_mut().insert(OverSocket { peer });
         within_deadline(server.clone(), request)
     });
     let mut builder = auto::Builder::new(TokioExecutor::new());

@@ -64,7 +64,7 @@ impl Inner {
     ) -> Result<Response<Body>, ApiError> {
         let format = negotiate(request, served)?;
         let options = delete_options(request, body)?;
-        let mut notes = Notes::default();
+        let mut notes = Notes::of(request);
         let deletion = Deletion { served, namespace, name, user: &request.user, options: &options };
         let deleted = match self.delete_admitted(&deletion, name, &mut notes).await {
             Ok(deleted) => deleted,
@@ -116,7 +116,7 @@ impl Inner {
         self.convert_for(served, &filter).await?;
         let page = self.page(served, &filter, &list, "")?;
         self.convert_versions(served, &page.items).await?;
-        let mut notes = Notes::default();
+        let mut notes = Notes::of(request);
         for version in &page.items {
             let (namespace, name) = version.namespace_and_name();
             // As upstream, admission gets no name.

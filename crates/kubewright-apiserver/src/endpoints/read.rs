@@ -15,6 +15,7 @@ use serde_json::{Map, Value, json};
 use crate::encoding::body::{Body, Items};
 use crate::encoding::negotiate::{negotiate, wrong_number};
 use crate::encoding::response::{self, Encoding, Format, Shown, View};
+use crate::encoding::row;
 use crate::registry::resource::Resource;
 use crate::request::Request;
 use crate::request::options::{At, ListOptions, parse_revision};
@@ -181,7 +182,7 @@ impl Inner {
             }
             (view, Encoding::Json) if response::is_rendered_one_by_one(served, view, page.items.len()) => {
                 let (head, tail) = response::list_ends(served, view, &meta);
-                let render = response::render(served.clone(), view, self.clock.now());
+                let render = row::render(served.clone(), view, self.clock.now());
                 let body = Body::list(head, Items::Rendered(page.items, render), b",", tail);
                 return response::respond(StatusCode::OK, "application/json", body);
             }

@@ -44,7 +44,8 @@ impl ApiServer {
         let accept = request.headers().get(header::ACCEPT).and_then(|accept| accept.to_str().ok());
         let encoding = accept.map_or(Encoding::Json, error_encoding);
         let (parts, mut body) = request.into_parts();
-        let mut response = match self.answer(&parts, &mut body).await {
+        let audit_id = self.inner.ids.uid();
+        let mut response = match self.answer(&parts, &mut body, &audit_id).await {
             Ok(response) => response,
             Err(error) => response::failure(&error),
         };
@@ -59,13 +60,18 @@ impl ApiServer {
         if !headers.contains_key(header::CACHE_CONTROL) {
             headers.insert(header::CACHE_CONTROL, HeaderValue::from_static("no-cache, private"));
         }
-        if let Ok(id) = HeaderValue::from_str(&self.inner.ids.uid()) {
+        if let Ok(id) = HeaderValue::from_str(&audit_id) {
             headers.insert("audit-id", id);
         }
         response
     }
 
-    async fn answer<B>(&self, parts: &Parts, body: &mut B) -> Result<Response<Body>, ApiError>
+    async fn answer<B>(
+        &self,
+        parts: &Parts,
+        body: &mut B,
+        audit_id: &str,
+    ) -> Result<Response<Body>, ApiError>
     where
         B: http_body::Body + Unpin,
         B::Error: std::fmt::Display,
@@ -81,7 +87,9 @@ impl ApiServer {
             Ok(permit) => permit,
             Err(TooManyRequests) => return Ok(TooManyRequests::response()),
         };
-        request.user = self.inner.authn.acting_user(&request)?;
+        let received = self.inner.clock.now_micros();
+        let user = self.inner.authn.acting_user(&request)?;
+        let sender = std::mem::replace(&mut request.user, user);
         let mut answer = self.answer_as(&request, body).await;
         if bearer == Some(Bearer::ExtraSpace) {
             let mut response = answer.unwrap_or_else(|error| response::failure(&error));
@@ -89,8 +97,8 @@ impl ApiServer {
             answer = Ok(response);
         }
         if let Some(audit) = &self.inner.audit {
-            let code = answer.as_ref().map_or_else(|error| error.code, |response| response.status().as_u16());
-            audit.record(Audited::new(&request, code));
+            let times = (received, self.inner.clock.now_micros());
+            audit.record(Audited::new(&request, parts, &sender, audit_id, answer.as_ref(), times));
         }
         answer
     }
@@ -101,7 +109,11 @@ impl ApiServer {
         B: http_body::Body + Unpin,
         B::Error: std::fmt::Display,
     {
-        self.inner.authz.authorize(request)?;
+        let authorized = self.inner.authz.authorize(request);
+        if self.inner.audit.is_some() {
+            request.audit_annotations.decided(authorized.as_ref().err());
+        }
+        authorized?;
         let head = request.method == Method::HEAD;
         let mut response = match &request.target {
             Target::Other => self.inner.other(request),

@@ -5,6 +5,7 @@
 
 mod bodies;
 mod custom;
+mod isolation;
 mod lists;
 mod numbers;
 mod patches;

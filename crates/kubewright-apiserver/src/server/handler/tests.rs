@@ -178,3 +178,57 @@ async fn a_full_disk_refuses_writes_and_serves_what_is_durable() {
     assert_eq!(send(&server, "POST", MAPS, body).await, StatusCode::CREATED);
     assert_eq!(send(&server, "GET", "/readyz", "").await, StatusCode::OK);
 }
+
+/// Reads wait for the log, so that they stay in flight.
+#[tokio::test]
+async fn read_only_requests_in_flight_are_limited() {
+    const MAPS: &str = "/api/v1/namespaces/default/configmaps";
+    let durable = ordered_watch::Sender::new(Revision::MAX);
+    let store = Store::with(Memory::new(Limits::default()), Some(Arc::new(Slow(durable.subscribe()))));
+    let authorization = crate::authz::Authorization::AlwaysAllow;
+    let server = ApiServer::on(store, Options { authorization, ..Options::default() });
+    server.inner.bootstrap();
+    durable.send_replace(0);
+    let read = |path: &str| {
+        let user = crate::authn::User::authenticated("a", []);
+        let request = http::Request::builder().uri(path).extension(user);
+        server.handle(request.body(Full::new(Bytes::new())).unwrap())
+    };
+    let held: Vec<_> = (0..400).map(|_| read(MAPS)).collect();
+    let mut held = Box::pin(futures_util::future::join_all(held));
+    assert!(futures_util::poll!(held.as_mut()).is_pending(), "all 400 wait for the log");
+    let refused = read(MAPS).await;
+    assert_eq!(refused.status(), StatusCode::TOO_MANY_REQUESTS);
+    assert_eq!(refused.headers()["retry-after"], "1");
+    let watch = read(&format!("{MAPS}?watch=true&resourceVersion={}", server.revision())).await;
+    assert_eq!(watch.status(), StatusCode::OK, "watches are not limited");
+    durable.send_replace(Revision::MAX);
+    for answered in held.await {
+        assert_eq!(answered.status(), StatusCode::OK);
+    }
+    assert_eq!(read(MAPS).await.status(), StatusCode::OK, "the permits are returned");
+}
+
+/// The connection cannot be reused, because the rest of the body is not read.
+#[tokio::test(start_paused = true)]
+async fn an_early_refusal_over_http_1_closes_the_connection() {
+    const MAPS: &str = "/api/v1/namespaces/default/configmaps";
+    let full = ordered_watch::Sender::new(None);
+    let store = Store::with(Memory::new(Limits::default()), Some(Arc::new(Disk(full.subscribe()))));
+    let server = ApiServer::on(store, Options::default());
+    server.inner.bootstrap();
+    let refused = async |user: crate::authn::User, version: Version| {
+        let chunk = || Ok::<_, io::Error>(http_body::Frame::data(Bytes::from(vec![b' '; 1 << 20])));
+        let endless = http_body_util::StreamBody::new(futures_util::stream::iter(std::iter::repeat_with(chunk)));
+        let request = http::Request::post(MAPS).version(version).extension(user);
+        let request = request.extension(OverSocket { peer: None }).header("content-type", "application/json");
+        let response = server.handle(request.body(endless).unwrap()).await;
+        (response.status().as_u16(), response.headers().contains_key(header::CONNECTION))
+    };
+    let admin = crate::authn::User::admin;
+    assert_eq!(refused(crate::authn::User::anonymous(), Version::HTTP_11).await, (403, true));
+    assert_eq!(refused(admin(), Version::HTTP_11).await, (413, true));
+    assert_eq!(refused(admin(), Version::HTTP_2).await, (413, false), "a stream of its own");
+    full.send_replace(Some(server.revision()));
+    assert_eq!(refused(admin(), Version::HTTP_11).await, (500, true));
+}
