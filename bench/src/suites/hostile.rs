@@ -26,6 +26,8 @@ pub(crate) const SUITE: Suite = Suite { name: "hostile", run };
 
 /// The target for the 99th percentile of the well-behaved client.
 const P99_MS: f64 = 50.0;
+/// The target for the CPU time of many CRDs, with the reads beside them.
+const CRDS_CPU_SECONDS: f64 = 10.0;
 /// Pause between two reads of the well-behaved client.
 const PAUSE: Duration = Duration::from_millis(5);
 /// Requests are repeated for this time, so that the percentile is of enough reads.
@@ -41,10 +43,16 @@ fn run(bench: &Bench) -> Result<Vec<Row>> {
             let name = attack.name;
             bench.progress.say(&format!("hostile: {name}, round {round} of {}", bench.rounds));
             let program = Program::start(&binary)?;
+            let (peak, counts_cpu) = (attack.peak, name.contains("CRDs"));
             let latencies = runtime.block_on(measure(&program, attack)).with_context(|| name.to_owned())?;
             let p99 = rows.sample(&format!("{name}, p99 of others"), Unit::Millis, latencies.quantile(0.99));
             p99.target = Some(P99_MS);
-            rows.sample(&format!("{name}, peak RSS"), Unit::Megabytes, program.peak_memory()?);
+            let memory = rows.sample(&format!("{name}, peak RSS"), Unit::Megabytes, program.peak_memory()?);
+            memory.target = Some(peak);
+            if counts_cpu {
+                let cpu = program.cpu_time()?.as_secs_f64();
+                rows.sample(&format!("{name}, CPU"), Unit::Seconds, cpu).target = Some(CRDS_CPU_SECONDS);
+            }
         }
     }
     Ok(rows.into_vec())
@@ -63,12 +71,21 @@ async fn measure(program: &Program, attack: Attack) -> Result<Samples> {
     }
     let attacker = async {
         let began = Instant::now();
+        let mut unread = Vec::new();
         loop {
             let calls = (attack.calls)(hostile.url());
             for call in calls {
                 // An expensive request may be rejected. The server must stay responsive either way.
                 let response = hostile.send(call).await?;
-                let _ = response.into_body().collect().await;
+                if attack.is_unread {
+                    unread.push(response);
+                } else {
+                    let _ = response.into_body().collect().await;
+                }
+            }
+            if attack.is_unread {
+                // The responses stay open beside the reads of the well-behaved client.
+                tokio::time::sleep(AT_LEAST).await;
             }
             if attack.is_single || began.elapsed() > AT_LEAST {
                 return anyhow::Ok(());

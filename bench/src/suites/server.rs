@@ -33,6 +33,8 @@ const OBJECTS: usize = 10_000;
 const DEPLOYMENTS: usize = 2_000;
 /// Concurrent requests of the TLS client.
 const IN_FLIGHT: usize = 16;
+/// Writes with a data directory.
+const DURABLE: usize = 1_000;
 /// Starts and lists per round.
 const REPEATS: usize = 5;
 /// Name, number of watchers, and events per watcher in a round.
@@ -47,6 +49,7 @@ const READY_IN_PROCESS_MS: f64 = 1.0;
 const IDLE_MB: f64 = 15.0;
 const WRITE_CPU_US: f64 = 150.0;
 const LIST_MS: f64 = 10.0;
+const TABLE_CPU_MS: f64 = 50.0;
 
 fn run(bench: &Bench) -> Result<Vec<Row>> {
     bench.progress.say("server: building kubewright");
@@ -64,6 +67,8 @@ fn run(bench: &Bench) -> Result<Vec<Row>> {
         starts(&runtime, &binary, &mut rows)?;
         say("program over TLS");
         over_tls(&runtime, &binary, &mut rows)?;
+        say("data directory");
+        durable(&runtime, &binary, &mut rows)?;
         say("in-process");
         in_process(&runtime, &mut rows)?;
         say("watchers");
@@ -100,6 +105,28 @@ fn over_tls(runtime: &Runtime, binary: &Binary, rows: &mut Rows) -> Result<()> {
         rows.sample("RSS after 24,000 writes, program", Unit::Megabytes, loaded);
         let cpu = cost::of_create(&program, &endpoint, DEPLOYMENTS).await?;
         rows.sample("CPU per Deployment create, program", Unit::Micros, cpu).target = Some(WRITE_CPU_US);
+        let cpu = cost::of_table(&program, &endpoint).await?;
+        rows.sample("CPU per Table of 10,000 ConfigMaps, program", Unit::Millis, cpu).target =
+            Some(TABLE_CPU_MS);
+        Ok(())
+    })
+}
+
+/// Writes with a data directory. A write is answered after a sync of the log, so the rate of one client is at most that
+/// of the disk's syncs: the row of bare syncs is the floor. Concurrent writes share a sync.
+fn durable(runtime: &Runtime, binary: &Binary, rows: &mut Rows) -> Result<()> {
+    let program = Program::start_durable(binary)?;
+    let syncs = program.syncs_per_second()?;
+    rows.sample("syncs of 1 KB on this disk (floor of the next row)", Unit::PerSecond, syncs);
+    runtime.block_on(async {
+        let endpoint = Endpoint::Tls(program.connect().await?);
+        for (in_flight, name) in [(1, "1 client"), (IN_FLIGHT, "16 concurrent requests")] {
+            let names = (0..DURABLE).map(|at| format!("durable-{in_flight}-{at:05}"));
+            let calls = names.map(|name| objects::create(endpoint.base(), Kind::ConfigMap, &name)).collect();
+            let seconds = traffic::send(&endpoint, calls, in_flight).await?.as_secs_f64();
+            let name = format!("creates of ConfigMaps with --data-dir, {name}");
+            rows.sample(&name, Unit::PerSecond, per_second(DURABLE, seconds));
+        }
         Ok(())
     })
 }

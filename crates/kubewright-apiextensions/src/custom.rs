@@ -8,6 +8,7 @@
 //!
 //! CRDs themselves are validated in [`crd`](crate::crd). CEL rules are evaluated by `kubewright-cel`.
 
+mod allowed;
 mod crd_validation;
 mod decode;
 mod defaults;
@@ -22,6 +23,7 @@ mod schema;
 mod strategy;
 mod validate;
 
+pub use allowed::Allowed;
 pub use crd_validation::{CrdValidation, Version};
 pub use decode::{
     DecodeError, ReadError, ShapeError, check_version, coerce, complete, convert, decode, decode_parsed,
@@ -31,7 +33,7 @@ pub use defaults::apply_defaults;
 pub use format::{Format, FormatKind};
 pub use lists::validate_lists;
 pub use metadata::{Malformed, coerce_metadata, validate_metadata};
-pub use pattern::{Pattern, PatternError, compile as compile_pattern};
+pub use pattern::{Matcher, Pattern, PatternError, TooCostly, compile as compile_pattern};
 pub use prune::{prune, prune_nulls, prune_paths};
 pub use scale::ScalePaths;
 pub use schema::{

@@ -9,6 +9,7 @@
 pub(crate) mod certificate_signing;
 pub(crate) mod cluster_roles;
 pub(crate) mod crd_controller;
+pub(crate) mod crd_names;
 pub(crate) mod gc;
 
 use std::collections::VecDeque;
@@ -35,8 +36,8 @@ enum Step {
     Dangling(Arc<str>, Arc<str>),
     /// An object in a terminating namespace was deleted.
     EmptyNamespace(String),
-    /// A CRD of this group was written or deleted.
-    SettleDefinitions(String),
+    /// This CRD was written or deleted.
+    SettleDefinition(Arc<str>),
     /// An instance of the CRD with this name was deleted.
     EmptyDefinition(String),
     /// A ClusterRole changed: aggregated roles may need an update.
@@ -132,8 +133,8 @@ impl AfterCommit {
     }
 
     fn extension_step(&mut self, served: &Resource, version: &StoredObject) {
-        if let Some((_, group)) = version.key.split_once('.').filter(|_| served.defines_resources()) {
-            self.steps.push_back(Step::SettleDefinitions(group.to_owned()));
+        if served.defines_resources() {
+            self.steps.push_back(Step::SettleDefinition(version.key.clone()));
         }
     }
 
@@ -174,7 +175,7 @@ impl Inner {
                 Step::WaitsForDependents(storage, key) => self.waiting(&storage, &key, after),
                 Step::Dangling(storage, key) => self.dangling(&storage, &key, after),
                 Step::EmptyNamespace(name) => self.empty_namespace(&name, after),
-                Step::SettleDefinitions(group) => self.follow_definitions(&group, after),
+                Step::SettleDefinition(name) => self.follow_definition(&name, after),
                 Step::EmptyDefinition(name) => self.empty_definition(&name, after),
                 Step::AggregateRoles => self.aggregate_roles(),
                 Step::SigningRequest(name) => self.follow_signing_request(&name),

@@ -4,3 +4,4 @@ pub(crate) mod body;
 pub(crate) mod negotiate;
 pub(crate) mod request_body;
 pub(crate) mod response;
+pub(crate) mod row;

@@ -4,9 +4,12 @@
 
 pub(crate) mod options;
 
-use http::Method;
-use http::request::Parts;
+use std::net::IpAddr;
 
+use http::request::Parts;
+use http::{Method, Uri};
+
+use crate::audit::Annotations;
 use crate::authn::User;
 
 /// A parsed request.
@@ -21,11 +24,16 @@ pub(crate) struct Request {
     pub(crate) target: Target,
     /// Whether the request came over a socket, so that it shares its thread with other clients.
     pub(crate) over_socket: bool,
+    /// Annotations for the audit event.
+    pub(crate) audit_annotations: Annotations,
 }
 
 /// Marks requests that came over a socket, in their extensions.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct OverSocket;
+pub(crate) struct OverSocket {
+    /// The address of the client.
+    pub(crate) peer: Option<IpAddr>,
+}
 
 /// The target of a path.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -63,6 +71,7 @@ impl Request {
             user,
             target,
             over_socket: parts.extensions.get::<OverSocket>().is_some(),
+            audit_annotations: Annotations::default(),
         }
     }
 
@@ -97,17 +106,32 @@ impl Request {
 
     /// Whether the response has no deadline: watches, logs and connections to a pod.
     pub(crate) fn is_long_running(&self) -> bool {
-        let connects = |path: &ResourcePath| {
-            matches!(path.subresource.as_str(), "attach" | "exec" | "log" | "portforward" | "proxy")
-        };
-        self.is_watch() || matches!(&self.target, Target::Resource(path) if connects(path))
+        self.is_watch() || connects(&self.target)
     }
 
     pub(crate) fn is_watch(&self) -> bool {
-        match &self.target {
-            Target::Resource(path) => (path.name.is_empty() && self.query.flag("watch")) || path.legacy_watch,
-            Target::Other => false,
+        watches(&self.method, &self.target, &self.query)
+    }
+}
+
+/// As [`Request::is_long_running`], for a request that is not parsed yet.
+pub(crate) fn is_long_running(method: &Method, uri: &Uri) -> bool {
+    let target = target(uri.path());
+    connects(&target) || watches(method, &target, &Query::parse(uri.query().unwrap_or_default()))
+}
+
+fn connects(target: &Target) -> bool {
+    let subresources = ["attach", "exec", "log", "portforward", "proxy"];
+    matches!(target, Target::Resource(path) if subresources.contains(&path.subresource.as_str()))
+}
+
+/// Only reads are watches: a write with the parameter `watch` is a write.
+fn watches(method: &Method, target: &Target, query: &Query) -> bool {
+    match target {
+        Target::Resource(path) if matches!(*method, Method::GET | Method::HEAD) => {
+            (path.name.is_empty() && query.flag("watch")) || path.legacy_watch
         }
+        _ => false,
     }
 }
 
@@ -242,6 +266,29 @@ mod tests {
         assert!(resource("/api/v1/namespaces/a/configmaps/b/c/d").too_deep);
         assert_eq!(target("/api/v1"), Target::Other);
         assert_eq!(target("/apis/apps/v1/"), Target::Other);
+    }
+
+    #[test]
+    fn only_watches_and_connections_have_no_deadline() {
+        let pods = "/api/v1/namespaces/a/pods";
+        let cases = [
+            ("GET", format!("{pods}?watch=1"), true),
+            ("GET", format!("{pods}?watch"), true),
+            ("GET", format!("{pods}?watch=false"), false),
+            ("GET", "/api/v1/watch/pods".to_owned(), true),
+            ("GET", format!("{pods}/a/log?follow=true"), true),
+            ("POST", format!("{pods}/a/exec"), true),
+            ("POST", format!("{pods}/a/proxy/path"), true),
+            ("POST", format!("{pods}?watch=1"), false),
+            ("DELETE", format!("{pods}?watch=1"), false),
+            ("PUT", format!("{pods}/log"), false),
+            ("GET", format!("{pods}/exec"), false),
+            ("PATCH", "/apis/proxy.io/v1/namespaces/proxy/proxies/proxy".to_owned(), false),
+        ];
+        for (method, uri, expected) in cases {
+            let (method, parsed) = (method.parse().unwrap(), uri.parse().unwrap());
+            assert_eq!(is_long_running(&method, &parsed), expected, "{method} {uri}");
+        }
     }
 
     #[test]

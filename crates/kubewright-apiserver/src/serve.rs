@@ -29,7 +29,7 @@ use crate::authn::{MASTERS, User};
 use crate::certs::{Authority, CertificateError, Identity};
 use crate::encoding::body::Body;
 use crate::encoding::response;
-use crate::request::OverSocket;
+use crate::request::{OverSocket, is_long_running};
 use crate::server::ApiServer;
 use tls_writer::TlsWriter;
 
@@ -327,6 +327,7 @@ async fn connection(
     server: ApiServer,
     watcher: hyper_util::server::graceful::Watcher,
 ) {
+    let peer = stream.peer_addr().ok().map(|address| address.ip());
     // Otherwise Nagle's algorithm delays small responses.
     if let Err(error) = stream.set_nodelay(true) {
         tracing::debug!(%error, "failed to set TCP_NODELAY");
@@ -354,7 +355,7 @@ async fn connection(
     let service = hyper::service::service_fn(move |mut request: http::Request<hyper::body::Incoming>| {
         seen.store(true, Ordering::Relaxed);
         request.extensions_mut().insert(user.clone());
-        request.extensions_mut().insert(OverSocket);
+        request.extensions_mut().insert(OverSocket { peer });
         within_deadline(server.clone(), request)
     });
     let mut builder = auto::Builder::new(TokioExecutor::new());
@@ -389,7 +390,7 @@ async fn within_deadline(
     mut server: ApiServer,
     request: http::Request<hyper::body::Incoming>,
 ) -> Result<http::Response<Body>, Infallible> {
-    if is_long_running(request.uri()) {
+    if is_long_running(request.method(), request.uri()) {
         return server.call(request).await;
     }
     if let Ok(response) = tokio::time::timeout(REQUEST, server.call(request)).await {
@@ -398,17 +399,6 @@ async fn within_deadline(
         let why = "Timeout: request did not complete within the allotted timeout";
         Ok(response::failure(&ApiError::new(504, "Timeout", why)))
     }
-}
-
-/// Whether a path may be a long-running request. The router decides exactly, later.
-fn is_long_running(uri: &http::Uri) -> bool {
-    let (path, query) = (uri.path(), uri.query().unwrap_or_default());
-    let last = path.rsplit('/').next().unwrap_or_default();
-    query.contains("watch=")
-        || query.split('&').any(|pair| pair == "watch")
-        || path.contains("/watch/")
-        || path.contains("/proxy")
-        || matches!(last, "attach" | "exec" | "log" | "portforward")
 }
 
 /// The user of a client certificate: the common name, and the organizations as groups.

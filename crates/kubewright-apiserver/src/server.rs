@@ -13,7 +13,7 @@ use http::Response;
 use http_body_util::Full;
 
 use crate::admission::{Chain, Webhooks};
-use crate::after_commit::crd_controller::Outlines;
+use crate::after_commit::crd_names::Groups;
 use crate::audit::Audit;
 use crate::authn::tokens::Tokens;
 use crate::authn::{Authn, User};
@@ -59,7 +59,7 @@ pub(crate) struct Inner {
     pki: Option<Pki>,
     pub(crate) registry: RwLock<Arc<Registry>>,
     /// Held while CRDs are processed, so that two cannot get the same name.
-    pub(crate) definitions: Mutex<Outlines>,
+    pub(crate) definitions: Mutex<Groups>,
     pub(crate) in_flight: InFlight,
     pub(crate) openapi: Arc<OpenApi>,
     pub(crate) published: Published,

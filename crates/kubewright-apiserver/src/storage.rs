@@ -27,7 +27,7 @@ mod stored_object;
 use std::sync::Arc;
 
 pub use memory::Memory;
-pub use store::{Durability, Recorded, Store};
+pub use store::{Durability, Outcome, Recorded, Store};
 pub use stored_object::{Attributes, Event, EventKind, StoredObject};
 
 /// The revision counter of a store.

@@ -4,6 +4,7 @@
 //! relies on, so a directory with two symlinks to it can be `KUBEBUILDER_ASSETS`. Unknown flags are ignored
 //! with one warning, because tests pass flags of the real programs.
 
+mod audit_log;
 mod etcd;
 mod flags;
 mod kube_apiserver;

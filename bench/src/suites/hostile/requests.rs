@@ -15,6 +15,11 @@ const WIDGETS: &str = "/apis/example.com/v1/namespaces/default/widgets";
 const LISTED: usize = 100_000;
 /// Dependents of the deleted owner.
 const DEPENDENTS: usize = 10_000;
+/// CRDs of one group.
+const CRD_COUNT: usize = 5_000;
+/// The target for the peak memory of the server.
+const PEAK_MB: f64 = 600.0;
+const TABLE: &str = "application/json;as=Table;g=meta.k8s.io;v=v1";
 /// ClusterRoles that aggregate each other.
 const RING: usize = 200;
 
@@ -29,21 +34,51 @@ pub(super) struct Attack {
     pub(super) calls: fn(&str) -> Vec<Call>,
     /// Whether the requests cannot be repeated.
     pub(super) is_single: bool,
+    /// Whether the responses are not read.
+    pub(super) is_unread: bool,
+    /// The target for the peak memory of the server, in megabytes.
+    pub(super) peak: f64,
 }
 
 pub(super) fn attacks() -> Vec<Attack> {
-    let attack =
-        |name, prepare, calls| Attack { name, prepare, then: |_, _| Vec::new(), calls, is_single: false };
+    let attack = |name, prepare, calls| Attack {
+        name,
+        prepare,
+        then: |_, _| Vec::new(),
+        calls,
+        is_single: false,
+        is_unread: false,
+        peak: PEAK_MB,
+    };
     vec![
         attack("regular expression on 100,000 letters", regex, |base| {
             vec![widget(base, &"ä".repeat(100_000))]
+        }),
+        attack("nested regular expression on 1 MB", nested_regex, |base| {
+            vec![widget(base, &"xä".repeat(330_000))]
+        }),
+        attack("enum of 20,000 against 100,000 invalid items", many_values, |base| {
+            vec![widget_of(base, &json!({ "values": vec!["x"; 100_000] }))]
         }),
         attack("enum of 20,000 against 100,000 items", many_values, |base| {
             let items: Vec<String> = (0..100_000).map(|at| format!("value-{}", at % 20_000)).collect();
             vec![widget_of(base, &json!({ "values": items }))]
         }),
+        Attack {
+            is_unread: true,
+            is_single: true,
+            ..attack("20 unread Table watches of 100,000", maps, |base| {
+                let watch = || {
+                    let mut watch = listed(base, TABLE);
+                    *watch.uri_mut() = format!("{base}{MAPS}?watch=true").parse().unwrap_or_default();
+                    watch
+                };
+                (0..20).map(|_| watch()).collect()
+            })
+        },
+        Attack { is_single: true, ..attack("5,000 CRDs in one group", |base| vec![small(base)], many_crds) },
         attack("list of 100,000 as Table", maps, |base| {
-            vec![listed(base, "application/json;as=Table;g=meta.k8s.io;v=v1")]
+            vec![listed(base, TABLE)]
         }),
         attack("list of 100,000 as metadata", maps, |base| {
             vec![listed(base, "application/json;as=PartialObjectMetadataList;g=meta.k8s.io;v=v1")]
@@ -64,21 +99,20 @@ pub(super) fn attacks() -> Vec<Attack> {
             },
         ),
         Attack {
-            name: "deletion of an owner of 10,000",
-            prepare: |base| vec![small(base), map(base, &json!({ "name": "owner" }))],
             then: dependents,
-            calls: |base| {
-                let path = format!("{base}{MAPS}/owner?propagationPolicy=Foreground");
-                Request::delete(path).body(Full::default()).into_iter().collect()
-            },
             is_single: true,
+            ..attack(
+                "deletion of an owner of 10,000",
+                |base| vec![small(base), map(base, &json!({ "name": "owner" }))],
+                |base| {
+                    let path = format!("{base}{MAPS}/owner?propagationPolicy=Foreground");
+                    Request::delete(path).body(Full::default()).into_iter().collect()
+                },
+            )
         },
         Attack {
-            name: "ring of 200 aggregated ClusterRoles",
-            prepare: |base| vec![small(base)],
-            then: |_, _| Vec::new(),
-            calls: ring,
             is_single: true,
+            ..attack("ring of 200 aggregated ClusterRoles", |base| vec![small(base)], ring)
         },
     ]
 }
@@ -117,13 +151,23 @@ fn listed(base: &str, accept: &'static str) -> Call {
 }
 
 fn crd(base: &str, spec: &Value) -> Call {
+    crd_named(base, "widgets", "Widget", spec)
+}
+
+fn many_crds(base: &str) -> Vec<Call> {
+    let text = json!({ "text": { "type": "string" } });
+    let names = (0..CRD_COUNT).map(|at| (format!("kinds{at}"), format!("Kind{at}")));
+    names.map(|(plural, kind)| crd_named(base, &plural, &kind, &text)).collect()
+}
+
+fn crd_named(base: &str, plural: &str, kind: &str, spec: &Value) -> Call {
     let schema =
         json!({ "type": "object", "properties": { "spec": { "type": "object", "properties": spec } } });
     let crd = json!({
         "apiVersion": "apiextensions.k8s.io/v1", "kind": "CustomResourceDefinition",
-        "metadata": { "name": "widgets.example.com" },
+        "metadata": { "name": format!("{plural}.example.com") },
         "spec": {
-            "group": "example.com", "scope": "Namespaced", "names": { "kind": "Widget", "plural": "widgets" },
+            "group": "example.com", "scope": "Namespaced", "names": { "kind": kind, "plural": plural },
             "versions": [{
                 "name": "v1", "served": true, "storage": true, "schema": { "openAPIV3Schema": schema },
             }],
@@ -134,6 +178,10 @@ fn crd(base: &str, spec: &Value) -> Call {
 
 fn regex(base: &str) -> Vec<Call> {
     vec![small(base), crd(base, &json!({ "text": { "type": "string", "pattern": "\\p{L}{1,1000}!" } }))]
+}
+
+fn nested_regex(base: &str) -> Vec<Call> {
+    vec![small(base), crd(base, &json!({ "text": { "type": "string", "pattern": "(\\p{L}{1,100}){1,10}!" } }))]
 }
 
 fn many_values(base: &str) -> Vec<Call> {

@@ -58,6 +58,11 @@ pub(super) fn get(base: &str, kind: Kind, name: &str) -> Call {
     request(Method::GET, format!("{base}{}/{name}", kind.collection()), Bytes::new())
 }
 
+/// A list as `kubectl get` reads it.
+pub(super) fn table(base: &str, kind: Kind) -> Call {
+    read(&format!("{base}{}", kind.collection()), "application/json;as=Table;g=meta.k8s.io;v=v1")
+}
+
 pub(super) fn list(base: &str, kind: Kind) -> Call {
     request(Method::GET, format!("{base}{}", kind.collection()), Bytes::new())
 }

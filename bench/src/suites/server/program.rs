@@ -1,6 +1,7 @@
 //! The server as a separate process: `kubewright apiserver`.
 
-use std::io::{BufRead as _, BufReader};
+use std::fs::File;
+use std::io::{BufRead as _, BufReader, Write as _};
 use std::path::PathBuf;
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
@@ -34,11 +35,23 @@ pub(in crate::suites) struct Program {
 impl Program {
     /// Starts a server and waits for its ready line.
     pub(in crate::suites) fn start(binary: &Binary) -> Result<Self> {
+        Self::start_with(binary, false)
+    }
+
+    /// As [`Program::start`], with a data directory.
+    pub(in crate::suites) fn start_durable(binary: &Binary) -> Result<Self> {
+        Self::start_with(binary, true)
+    }
+
+    fn start_with(binary: &Binary, durable: bool) -> Result<Self> {
         let folder = tempfile::tempdir().context("create a directory for the kubeconfig")?;
         let mut command = Command::new(&binary.0);
         command
             .args(["apiserver", "--quiet", "--port", "0", "--kubeconfig"])
             .arg(folder.path().join(KUBECONFIG));
+        if durable {
+            command.arg("--data-dir").arg(folder.path().join("data"));
+        }
         command.stdin(Stdio::null()).stdout(Stdio::piped());
         let started = Instant::now();
         let mut child = command.spawn().with_context(|| format!("start {}", binary.0.display()))?;
@@ -81,6 +94,18 @@ impl Program {
         let endpoint = Endpoint::Tls(self.connect().await?);
         endpoint.call(objects::list(endpoint.base(), Kind::ConfigMap)).await?;
         self.memory()
+    }
+
+    /// How often a small write can be synced in the folder of the data directory.
+    pub(in crate::suites) fn syncs_per_second(&self) -> Result<f64> {
+        const COUNT: u32 = 200;
+        let mut file = File::create(self.folder.path().join("syncs")).context("create a file")?;
+        let began = Instant::now();
+        for _ in 0..COUNT {
+            file.write_all(&[b' '; 1024])?;
+            file.sync_data()?;
+        }
+        Ok(f64::from(COUNT) / began.elapsed().as_secs_f64())
     }
 
     pub(in crate::suites) fn cpu_time(&self) -> Result<Duration> {

@@ -7,7 +7,7 @@ mod uri;
 
 use std::sync::LazyLock;
 
-use regex::Regex;
+use regex_automata::meta::Regex;
 
 use super::schema::{Type, Types};
 use kubewright_apimachinery::duration::parse_go_duration;

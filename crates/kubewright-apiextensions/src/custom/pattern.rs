@@ -4,21 +4,22 @@
 //! differences (ASCII-only `\d`, literal `{` and `[`, `\Q...\E`, octal escapes) are translated. Expressions
 //! that Go rejects are rejected with Go's error text, because users see it.
 
+mod matcher;
+
 use std::fmt::Write as _;
 
-use regex::{Regex, RegexBuilder};
+use regex_automata::util::syntax;
+
+pub use matcher::{Matcher, TooCostly};
 
 /// Go's maximum repetition count.
 const MAX_REPEAT: u32 = 1000;
-
-/// Large enough for what Go accepts: a thousand repetitions of a Unicode class take some megabytes.
-const SIZE_LIMIT: usize = 64 << 20;
 
 /// The `pattern` of a schema.
 #[derive(Debug, Clone)]
 pub struct Pattern {
     text: String,
-    compiled: Result<Regex, PatternError>,
+    compiled: Result<Matcher, PatternError>,
 }
 
 /// An expression that Go rejects. The text is Go's.
@@ -41,19 +42,21 @@ impl Pattern {
     }
 
     /// The compiled expression, or its error.
-    pub fn regex(&self) -> Result<&Regex, &PatternError> {
+    pub fn matcher(&self) -> Result<&Matcher, &PatternError> {
         self.compiled.as_ref()
     }
 }
 
 /// Compiles an expression in Go's syntax.
-pub fn compile(text: &str) -> Result<Regex, PatternError> {
+pub fn compile(text: &str) -> Result<Matcher, PatternError> {
     let translated = translate(text)?;
-    RegexBuilder::new(&translated).size_limit(SIZE_LIMIT).build().map_err(|error| {
-        let code = match error {
-            regex::Error::CompiledTooBig(_) => "expression too large",
-            _ if text.contains("\\p") || text.contains("\\P") => INVALID_RANGE,
-            _ => "invalid regular expression",
+    Matcher::compile(&translated).map_err(|error| {
+        let code = if error.size_limit().is_some() {
+            "expression too large"
+        } else if text.contains("\\p") || text.contains("\\P") {
+            INVALID_RANGE
+        } else {
+            "invalid regular expression"
         };
         PatternError { code, at: text.to_owned() }
     })
@@ -294,7 +297,7 @@ impl<'a> Translator<'a> {
         });
         let known = !name.is_empty() && name.chars().all(|c| c == '_' || c.is_ascii_alphabetic());
         let class = format!("\\{}{{{name}}}", if negative { 'P' } else { 'p' });
-        if !known || Regex::new(&class).is_err() {
+        if !known || syntax::parse(&class).is_err() {
             return Err(error(INVALID_RANGE, whole));
         }
         self.out.push_str(&class);
@@ -486,7 +489,8 @@ mod tests {
     use proptest::prelude::*;
 
     fn matches(pattern: &str, text: &str) -> bool {
-        compile(pattern).unwrap_or_else(|error| panic!("{pattern}: {error}")).is_match(text)
+        let matcher = compile(pattern).unwrap_or_else(|error| panic!("{pattern}: {error}"));
+        matcher.is_match(text).unwrap_or_else(|error| panic!("{pattern}: {error}"))
     }
 
     #[track_caller]
@@ -550,9 +554,9 @@ mod tests {
         #[test]
         fn no_pattern_panics(text in r"[a-c\\\[\](){}|*+?^$.,0-3:<>PQEdDwbpx-]{0,14}") {
             if let Ok(translated) = translate(&text) {
-                let built = RegexBuilder::new(&translated).size_limit(SIZE_LIMIT).build();
+                let built = Matcher::compile(&translated);
                 prop_assert!(
-                    matches!(built, Ok(_) | Err(regex::Error::CompiledTooBig(_))),
+                    built.as_ref().map_or_else(|error| error.size_limit().is_some(), |_| true),
                     "{} became {}: {:?}", text, translated, built
                 );
             }

@@ -3,12 +3,13 @@
 //! Parses `openAPIV3Schema`. Does not check that the schema is structural; CRD validation does. As upstream,
 //! an invalid pattern is kept and fails every string.
 
-use std::collections::{BTreeMap, HashSet};
+use std::collections::BTreeMap;
 
 use serde_json::{Map, Value};
 
+use super::allowed::Allowed;
 use super::format::Format;
-use super::pattern::Pattern;
+use super::pattern::{Matcher, Pattern};
 
 /// A compiled schema. The empty schema declares no fields and accepts every value.
 #[derive(Debug, Clone, Default)]
@@ -19,10 +20,8 @@ pub struct Schema {
     pub nullable: bool,
     /// The enforced format. Unknown formats are dropped.
     pub format: Option<Format>,
-    /// `enum`; empty if any value is allowed.
-    pub allowed: Vec<Value>,
-    /// The strings of `enum`, for long lists.
-    pub allowed_strings: HashSet<String>,
+    /// `enum`; `None` if any value is allowed.
+    pub allowed: Option<Box<Allowed>>,
     /// Declared fields of an object.
     pub properties: BTreeMap<String, Schema>,
     /// `additionalProperties`.
@@ -70,6 +69,8 @@ pub struct Contains {
     pub unique_lists: bool,
     /// CEL rules.
     pub rules: bool,
+    /// Patterns that may need much CPU time even for short values.
+    pub costly_patterns: bool,
 }
 
 impl Contains {
@@ -78,6 +79,7 @@ impl Contains {
         self.embedded |= other.embedded;
         self.unique_lists |= other.unique_lists;
         self.rules |= other.rules;
+        self.costly_patterns |= other.costly_patterns;
     }
 }
 
@@ -274,12 +276,9 @@ impl Schema {
             types,
             nullable: flag(source, "nullable"),
             format: source.get("format").and_then(Value::as_str).and_then(|name| Format::of(name, types)),
-            allowed: list(source, "enum").to_vec(),
-            allowed_strings: list(source, "enum")
-                .iter()
-                .filter_map(Value::as_str)
-                .map(str::to_owned)
-                .collect(),
+            allowed: Some(list(source, "enum"))
+                .filter(|values| !values.is_empty())
+                .map(|values| Box::new(Allowed::new(values))),
             properties: properties(source)?,
             additional: additional(source)?,
             items: items(source)?,
@@ -320,12 +319,17 @@ impl Schema {
         }
     }
 
+    fn pattern(&self) -> Option<&Matcher> {
+        self.string.as_ref()?.pattern.as_ref()?.matcher().ok()
+    }
+
     fn contained(&self) -> Contains {
         let mut contains = Contains {
             defaults: self.default.is_some(),
             embedded: self.embedded_resource,
             unique_lists: matches!(self.list_type, Some(ListType::Set | ListType::Map)),
             rules: !self.validations.is_empty(),
+            costly_patterns: self.pattern().is_some_and(Matcher::is_costly),
         };
         let below = self.properties.values().chain(self.additional_schema()).chain(self.items.as_deref());
         for schema in below {
@@ -333,7 +337,10 @@ impl Schema {
         }
         if let Some(joined) = &self.junctors {
             let parts = joined.all_of.iter().chain(&joined.any_of).chain(&joined.one_of).chain(&joined.not);
-            contains.rules |= parts.into_iter().any(|part| part.contains.rules);
+            for part in parts {
+                contains.rules |= part.contains.rules;
+                contains.costly_patterns |= part.contains.costly_patterns;
+            }
         }
         contains
     }
@@ -481,12 +488,13 @@ mod tests {
     fn features_of_subschemas_are_known_at_the_root() {
         let schema = Schema::compile(&json!({"type": "object", "properties": {
             "a": {"type": "array", "items": {"type": "object", "additionalProperties": {"type": "string", "default": "x"}}},
+            "c": {"anyOf": [{"pattern": "([^a]{1,60}){1,60}"}]},
             "b": {"type": "string", "x-kubernetes-validations": [{"rule": "true"}]},
         }}))
         .unwrap();
         assert_eq!(
             schema.contains,
-            Contains { defaults: true, embedded: false, unique_lists: false, rules: true }
+            Contains { defaults: true, rules: true, costly_patterns: true, ..Contains::default() }
         );
     }
 

@@ -16,6 +16,7 @@ use super::schema::{Additional, Junctors, Schema, SizeBounds, Type};
 use found::{At, Found, Outcome};
 use kubewright_apimachinery::field::{ErrorList, Path};
 use kubewright_apimachinery::keyed::has_duplicates;
+pub(super) use number::to_int;
 use ratchet::Pair;
 
 /// Validates an object.
@@ -42,7 +43,7 @@ pub fn validate_update_at(schema: &Schema, new: &Value, old: &Value, path: &Path
 fn check(schema: &Schema, value: &Value, at: &At<'_>, pair: Option<Pair<'_>>) -> Outcome {
     let mut outcome = check_value(schema, value, at, pair.as_ref());
     if !outcome.errors.is_empty() && pair.is_some_and(|pair| pair.is_equal()) {
-        outcome.errors.clear();
+        outcome.clear();
     }
     outcome
 }
@@ -150,39 +151,18 @@ fn string_error(schema: &Schema, text: &str, at: &At<'_>) -> Option<Found> {
         }
     }
     let pattern = bounds.pattern.as_ref()?;
-    let rule = match pattern.regex() {
-        Ok(regex) if regex.is_match(text) => return None,
-        Ok(_) => format!("should match '{}'", pattern.as_str()),
+    let rule = match pattern.matcher().map(|matcher| matcher.is_match(text)) {
+        Ok(Ok(true)) => return None,
+        Ok(Ok(false)) => format!("should match '{}'", pattern.as_str()),
+        Ok(Err(error)) => format!("should match '{}', but {error}", pattern.as_str()),
         Err(error) => format!("should match '{}, but pattern is invalid: {error}'", pattern.as_str()),
     };
     Some(Found::invalid(at, shown(&text.into()), &rule))
 }
 
 fn enum_error(schema: &Schema, value: &Value, at: &At<'_>) -> Option<Found> {
-    let allowed = &schema.allowed;
-    let is_allowed = match value {
-        Value::String(text) => schema.allowed_strings.contains(text),
-        value => allowed.iter().any(|one| equals_enum(value, one)),
-    };
-    (!allowed.is_empty() && !is_allowed).then(|| Found::not_supported(at, value, allowed))
-}
-
-/// Like upstream, first converts the value to the type of the enum value with Go's rules: 1.5 becomes 1, and
-/// the integer 65 becomes "A". Null equals nothing.
-fn equals_enum(value: &Value, allowed: &Value) -> bool {
-    match (value, allowed) {
-        (Value::Null, _) | (_, Value::Null) => false,
-        (Value::Number(value), Value::Number(allowed)) => match (value.as_i64(), allowed.as_i64()) {
-            (Some(value), Some(allowed)) => value == allowed,
-            (None, Some(allowed)) => value.as_f64().is_some_and(|value| number::to_int(value) == allowed),
-            (_, None) => value.as_f64() == allowed.as_f64(),
-        },
-        (Value::Number(value), Value::String(allowed)) => value.as_i64().is_some_and(|code| {
-            let c = u32::try_from(code).ok().and_then(char::from_u32).unwrap_or(char::REPLACEMENT_CHARACTER);
-            allowed.strip_prefix(c) == Some("")
-        }),
-        (value, allowed) => value == allowed,
-    }
+    let allowed = schema.allowed.as_deref()?;
+    (!allowed.contains(value)).then(|| Found::not_supported(at, value, allowed))
 }
 
 fn list(schema: &Schema, items: &[Value], at: &At<'_>, pair: Option<&Pair<'_>>, outcome: &mut Outcome) {

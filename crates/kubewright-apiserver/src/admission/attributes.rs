@@ -1,7 +1,5 @@
 //! The request attributes that plugins see, and the warnings and audit annotations that they add.
 
-use std::collections::BTreeMap;
-
 use kubewright_apimachinery::gvk::Gvk;
 use kubewright_apimachinery::object::Fields as _;
 use kubewright_apimachinery::status::{ApiError, Qualified};
@@ -9,9 +7,11 @@ use kubewright_structured_merge::{ManagedFields, packed};
 use serde_json::{Value, json};
 
 use super::webhook::Reinvocation;
+use crate::audit::Annotations;
 use crate::authn::User;
 use crate::registry::resource::Resource;
 use crate::registry::strategy::Strategy;
+use crate::request::Request;
 use crate::request::options::{DeleteOptions, WriteOptions};
 
 /// The operation of a request.
@@ -166,13 +166,18 @@ impl Attributes<'_> {
 pub(crate) struct Notes {
     /// `Warning` headers, in order.
     pub(crate) warnings: Vec<String>,
-    /// Annotations of the audit event, by key.
-    pub(crate) audit_annotations: BTreeMap<String, String>,
+    /// Annotations of the audit event of the request.
+    pub(crate) audit_annotations: Annotations,
     /// State of the reinvocation of the mutating phase.
     pub(crate) reinvocation: Reinvocation,
 }
 
 impl Notes {
+    /// The results for a request.
+    pub(crate) fn of(request: &Request) -> Self {
+        Self { audit_annotations: request.audit_annotations.clone(), ..Self::default() }
+    }
+
     pub(crate) fn warn(&mut self, warning: impl Into<String>) {
         self.warnings.push(warning.into());
     }

@@ -3,7 +3,7 @@
 //!
 //! Unlike garbage collection this is part of every server, even without controllers.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::{BTreeSet, VecDeque};
 use std::sync::{Arc, PoisonError};
 
 use kubewright_apiextensions::crd;
@@ -12,30 +12,14 @@ use kubewright_apimachinery::time;
 use serde_json::Value;
 
 use crate::after_commit::AfterCommit;
+use crate::after_commit::crd_names::Group;
 use crate::encoding::response;
 use crate::fieldmanager::FieldManager;
 use crate::registry::crd_resource::CrdResource;
 use crate::registry::resource::{DEFINITIONS, Registry, Resource};
 use crate::request::options::DeleteOptions;
 use crate::server::Inner;
-use crate::storage::{Expect, Revision, StoredObject};
-
-/// The CRDs of each group without their large schemas, for deciding on names, with the revision of each. An
-/// entry is read again only after a write.
-pub(crate) type Outlines = BTreeMap<String, BTreeMap<Arc<str>, (Revision, Value)>>;
-
-fn outline(version: &StoredObject) -> Value {
-    let mut outline = version.object();
-    outline.object_mut("spec").remove("versions");
-    outline.object_mut("metadata").remove("managedFields");
-    outline
-}
-
-/// A CRD by name, from a list that is sorted by name.
-fn named<'a>(definitions: &'a [Arc<CrdResource>], name: &str) -> Option<&'a Arc<CrdResource>> {
-    let at = definitions.binary_search_by(|custom| custom.info.name.as_str().cmp(name));
-    at.ok().map(|at| &definitions[at])
-}
+use crate::storage::{Expect, StoredObject};
 
 /// The field manager of CRD status.
 const MANAGER: &str = "kube-apiserver";
@@ -46,15 +30,27 @@ impl Inner {
         self.registry.read().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
-    /// Updates the status of a group's CRDs and serves them.
-    pub(crate) fn follow_definitions(&self, group: &str, after: &mut AfterCommit) {
-        {
-            let mut outlines = self.definitions.lock().unwrap_or_else(PoisonError::into_inner);
-            self.settle(group, &mut outlines);
-            self.publish();
-        }
-        for version in self.group_definitions(group).iter().filter(|version| version.attributes.deleting) {
-            self.empty_definition(&version.key, after);
+    /// Updates the status of a written or deleted CRD, and of those that wait for its names, and serves them.
+    pub(crate) fn follow_definition(&self, name: &Arc<str>, after: &mut AfterCommit) {
+        let Some((_, group)) = name.split_once('.') else { return };
+        let settled = {
+            let mut groups = self.definitions.lock().unwrap_or_else(PoisonError::into_inner);
+            if !groups.contains_key(group) {
+                groups.insert(group.to_owned(), self.group_of(group));
+            }
+            let settled = match groups.get_mut(group) {
+                Some(group) => self.settle(name, group),
+                None => Vec::new(),
+            };
+            for name in &settled {
+                self.publish_one(name);
+            }
+            settled
+        };
+        for name in settled {
+            if self.store.get(DEFINITIONS, &name).is_some_and(|version| version.attributes.deleting) {
+                self.empty_definition(&name, after);
+            }
         }
     }
 
@@ -63,12 +59,10 @@ impl Inner {
     pub(crate) fn resume_definitions(&self) {
         self.publish();
         let listing = self.store.list(DEFINITIONS, "", None);
-        let all = listing.into_iter().flat_map(|listing| listing.items);
-        let groups: BTreeSet<String> =
-            all.filter_map(|version| Some(version.key.split_once('.')?.1.to_owned())).collect();
+        let all: Vec<_> = listing.into_iter().flat_map(|listing| listing.items).collect();
         let mut after = AfterCommit::default();
-        for group in groups {
-            self.follow_definitions(&group, &mut after);
+        for version in all {
+            self.follow_definition(&version.key, &mut after);
         }
         self.finish(after);
     }
@@ -79,7 +73,7 @@ impl Inner {
         let mut definitions: Vec<Arc<CrdResource>> = Vec::new();
         let listing = self.store.list(DEFINITIONS, "", None);
         for version in listing.into_iter().flat_map(|listing| listing.items) {
-            let known = named(before.definitions(), &version.key);
+            let known = before.definition(&version.key);
             if let Some(custom) = known.filter(|custom| custom.is_at(version.revision)) {
                 definitions.push(custom.clone());
                 continue;
@@ -91,55 +85,89 @@ impl Inner {
                 }
             }
         }
-        let goes_on =
-            |old: &CrdResource| named(&definitions, &old.info.name).is_some_and(|new| new.follows(old));
+        let now = before.with(definitions);
+        let goes_on = |old: &CrdResource| now.definition(&old.info.name).is_some_and(|new| new.follows(old));
         for old in before.definitions().iter().filter(|old| !goes_on(old)) {
             old.retire(self.store.revision());
         }
-        *self.registry.write().unwrap_or_else(PoisonError::into_inner) = Arc::new(before.with(definitions));
+        *self.registry.write().unwrap_or_else(PoisonError::into_inner) = Arc::new(now);
         // Wake the watches of resources that are no longer served, so that they end.
         self.store.wake();
     }
 
-    /// Updates names and conditions until nothing changes: a name that one CRD releases may be accepted for
-    /// another.
-    fn settle(&self, group: &str, outlines: &mut Outlines) {
-        let now = time::format_rfc3339(self.clock.now());
-        let registry = self.registry();
-        let Some(served) = registry.stored(DEFINITIONS) else { return };
-        let mut known = outlines.remove(group).unwrap_or_default();
-        let mut versions = self.group_definitions(group);
-        let read = |version: &Arc<StoredObject>| match known.remove(&version.key) {
-            Some((revision, outline)) if revision == version.revision => outline,
-            _ => outline(version),
-        };
-        let mut all: Vec<Value> = versions.iter().map(read).collect();
-        let mut changed = true;
-        while changed {
-            changed = false;
-            for at in 0..all.len() {
-                let mut new = all[at].clone();
-                if crd::settle(&mut new, &all, &now)
-                    && let Some(version) = self.put_status(served, &versions[at], &new)
-                {
-                    all[at] = new;
-                    versions[at] = version;
-                    changed = true;
-                }
+    /// Updates the registry from one CRD.
+    fn publish_one(&self, name: &str) {
+        let before = self.registry();
+        let known = before.definition(name);
+        let now = self.store.get(DEFINITIONS, name).and_then(|version| {
+            if let Some(custom) = known.filter(|custom| custom.is_at(version.revision)) {
+                return Some(custom.clone());
             }
+            let compiled = CrdResource::compile(&version.object(), version.revision);
+            let compiled = compiled.inspect_err(|error| {
+                tracing::error!(%error, name, "failed to compile CRD");
+            });
+            Some(compiled.ok()?.in_place_of(known))
+        });
+        let is_same = match (known, &now) {
+            (Some(known), Some(now)) => Arc::ptr_eq(known, now),
+            (known, now) => known.is_none() && now.is_none(),
+        };
+        if is_same {
+            return;
         }
-        if !all.is_empty() {
-            let kept = versions.iter().zip(all);
-            let kept = kept.map(|(version, outline)| (version.key.clone(), (version.revision, outline)));
-            outlines.insert(group.to_owned(), kept.collect());
+        let ends = known.filter(|old| now.as_ref().is_none_or(|now| !now.follows(old)));
+        if let Some(old) = ends {
+            old.retire(self.store.revision());
+        }
+        let ends = ends.is_some();
+        let registry = Arc::new(before.replaced(name, now));
+        *self.registry.write().unwrap_or_else(PoisonError::into_inner) = registry;
+        if ends {
+            // Wake the watches of resources that are no longer served, so that they end.
+            self.store.wake();
         }
     }
 
+    /// Updates names and conditions of a CRD. Names that it releases may be accepted for others. Returns all CRDs that
+    /// were considered.
+    fn settle(&self, name: &Arc<str>, group: &mut Group) -> Vec<Arc<str>> {
+        let now = time::format_rfc3339(self.clock.now());
+        let registry = self.registry();
+        let Some(served) = registry.stored(DEFINITIONS) else { return Vec::new() };
+        let mut settled: BTreeSet<Arc<str>> = BTreeSet::new();
+        let mut queue = VecDeque::from([name.clone()]);
+        while let Some(name) = queue.pop_front() {
+            let version = self.store.get(DEFINITIONS, &name);
+            let mut released = group.read(&name, version.as_deref());
+            if let (Some(version), Some(outline)) = (version, group.outline(&name)) {
+                let mut new = outline.clone();
+                if crd::settle(&mut new, group.rivals(outline), &now)
+                    && let Some(version) = self.put_status(served, &version, &new)
+                {
+                    released |= group.set(&name, version.revision, new);
+                }
+            }
+            settled.insert(name);
+            if released {
+                let more: Vec<Arc<str>> =
+                    group.waiting().filter(|name| !queue.contains(*name)).cloned().collect();
+                queue.extend(more);
+            }
+        }
+        settled.into_iter().collect()
+    }
+
     /// The CRDs of a group; their names end with it.
-    fn group_definitions(&self, group: &str) -> Vec<Arc<StoredObject>> {
+    fn group_of(&self, group: &str) -> Group {
+        let mut found = Group::default();
         let listing = self.store.list(DEFINITIONS, "", None);
-        let all = listing.into_iter().flat_map(|listing| listing.items);
-        all.filter(|version| version.key.split_once('.').is_some_and(|(_, of)| of == group)).collect()
+        for version in listing.into_iter().flat_map(|listing| listing.items) {
+            if version.key.split_once('.').is_some_and(|(_, of)| of == group) {
+                found.read(&version.key, Some(&version));
+            }
+        }
+        found
     }
 
     /// Updates the status of a CRD. `None` on a conflict; the concurrent write then updates it.
@@ -167,7 +195,7 @@ impl Inner {
         if !current.attributes.deleting || !waits {
             return;
         }
-        let own = named(registry.definitions(), name).filter(|custom| custom.info.is_served());
+        let own = registry.definition(name).filter(|custom| custom.info.is_served());
         let storage = own.map(|custom| format!("{}/{}", custom.info.group, custom.info.names.plural));
         let left = storage.is_some_and(|storage| self.delete_instances(&registry, &storage, after));
         let now = time::format_rfc3339(self.clock.now());
@@ -183,7 +211,7 @@ impl Inner {
     pub(crate) fn is_crd_terminating(&self, served: &Resource) -> bool {
         let Some(custom) = served.crd() else { return false };
         let registry = self.registry();
-        let now = named(registry.definitions(), &custom.info.name);
+        let now = registry.definition(&custom.info.name);
         now.is_none_or(|now| now.info.terminating)
     }
 

@@ -14,7 +14,7 @@ use kubewright_apis::{protobuf, table};
 use kubewright_structured_merge::packed;
 use serde_json::{Value, json};
 
-use crate::encoding::body::{Body, Items, Render};
+use crate::encoding::body::{Body, Items};
 use crate::registry::resource::Resource;
 use crate::stack::on_large_stack;
 use crate::storage::StoredObject;
@@ -137,11 +137,12 @@ fn kind_prefix(served: &Resource) -> String {
 }
 
 /// Stored versions as list items: without `apiVersion` and `kind`, except for custom resources.
-pub(crate) fn items(served: &Resource, versions: Vec<Arc<StoredObject>>) -> Items {
+pub(crate) fn items(served: &Arc<Resource>, versions: Vec<Arc<StoredObject>>) -> Items {
     if served.is_storage_form() {
         return Items::Stored(versions);
     }
-    Items::Encoded(versions.iter().map(|version| item(served, version)).collect())
+    let served = served.clone();
+    Items::Rendered(versions, Box::new(move |version| item(&served, version)))
 }
 
 /// Stored versions as list items in protobuf.
@@ -290,11 +291,16 @@ pub(crate) fn metadata_of(served: &Resource, object: &Value, version: &str) -> V
         "apiVersion": format!("meta.k8s.io/{version}"),
         "metadata": object["metadata"],
     });
-    if (served.group(), served.kind()) == ("apps", "DaemonSet") {
+    if hides_annotations(served) {
         // Upstream's internal type has a field instead of this annotation.
         remove_annotation(&mut metadata, "deprecated.daemonset.template.generation");
     }
     metadata
+}
+
+/// Whether PartialObjectMetadata lacks an annotation.
+pub(crate) fn hides_annotations(served: &Resource) -> bool {
+    (served.group(), served.kind()) == ("apps", "DaemonSet")
 }
 
 /// A list of objects in the requested form.
@@ -370,19 +376,6 @@ pub(crate) fn list_ends(
     head.pop();
     head.extend_from_slice(format!(",\"{items}\":[").as_bytes());
     (head, b"]}")
-}
-
-/// Renders an item of a list in this view.
-pub(crate) fn render(served: Arc<Resource>, view: View, now: i64) -> Render {
-    Box::new(move |version| {
-        let object = object(&served, version);
-        let item = match view {
-            View::Whole => object,
-            View::Metadata(version) | View::MetadataList(version) => metadata_of(&served, &object, version),
-            View::Table(version, include) => row_of(&served, version, include, &object, now),
-        };
-        json::to_vec(&item).into()
-    })
 }
 
 /// The row of an object in a Table.

@@ -64,7 +64,7 @@ impl Inner {
     ) -> Result<Response<Body>, ApiError> {
         let format = negotiate(request, served)?;
         let options = delete_options(request, body)?;
-        let mut notes = Notes::default();
+        let mut notes = Notes::of(request);
         let deletion = Deletion { served, namespace, name, user: &request.user, options: &options };
         let deleted = match self.delete_admitted(&deletion, name, &mut notes).await {
             Ok(deleted) => deleted,
@@ -116,7 +116,7 @@ impl Inner {
         self.convert_for(served, &filter).await?;
         let page = self.page(served, &filter, &list, "")?;
         self.convert_versions(served, &page.items).await?;
-        let mut notes = Notes::default();
+        let mut notes = Notes::of(request);
         for version in &page.items {
             let (namespace, name) = version.namespace_and_name();
             // As upstream, admission gets no name.
@@ -141,7 +141,7 @@ impl Inner {
     ) -> Result<Deleted, ApiError> {
         let Deletion { served, namespace, options, .. } = *deletion;
         for _ in 0..TRIES {
-            let current = self.find(served, namespace, name)?;
+            let current = self.find_latest(served, namespace, name)?;
             self.convert_versions(served, std::slice::from_ref(&current)).await?;
             // With a conversion webhook, delete in the storage version.
             let storage = self.storage_resource(served);
@@ -177,7 +177,7 @@ impl Inner {
         after: &mut AfterCommit,
     ) -> Result<Deleted, ApiError> {
         for _ in 0..TRIES {
-            let current = self.find(served, namespace, name)?;
+            let current = self.find_latest(served, namespace, name)?;
             let old = response::object(served, &current);
             let plan = self.plan_delete(served, &current, &old, name, options)?;
             if let Some(deleted) = self.carry_out(served, &current, &old, plan, options, after) {

@@ -320,7 +320,7 @@ impl Inner {
             manager: &manager,
             options: &options,
         };
-        let mut notes = Notes::default();
+        let mut notes = Notes::of(request);
         let outcome = self.update_object(&write, &mut change, &mut notes).await;
         Ok(self.answer_write(served, format, outcome, StatusCode::OK, &notes.warnings))
     }

@@ -15,6 +15,7 @@ use serde_json::{Map, Value, json};
 use crate::encoding::body::{Body, Items};
 use crate::encoding::negotiate::{negotiate, wrong_number};
 use crate::encoding::response::{self, Encoding, Format, Shown, View};
+use crate::encoding::row;
 use crate::registry::resource::Resource;
 use crate::request::Request;
 use crate::request::options::{At, ListOptions, parse_revision};
@@ -102,8 +103,20 @@ impl Inner {
         Ok(response::answer_one(StatusCode::OK, served, format, &Shown::Version(&version), self.clock.now()))
     }
 
-    /// The stored version of an object, or a NotFound error.
+    /// The stored version of an object for a read, or a NotFound error.
     pub(crate) fn find(
+        &self,
+        served: &Resource,
+        namespace: &str,
+        name: &str,
+    ) -> Result<Arc<StoredObject>, ApiError> {
+        self.store
+            .get_readable(&served.storage, &served.key(namespace, name))
+            .ok_or_else(|| ApiError::not_found(served.qualified(), name))
+    }
+
+    /// The latest version of an object for a write, or a NotFound error.
+    pub(crate) fn find_latest(
         &self,
         served: &Resource,
         namespace: &str,
@@ -169,7 +182,7 @@ impl Inner {
             }
             (view, Encoding::Json) if response::is_rendered_one_by_one(served, view, page.items.len()) => {
                 let (head, tail) = response::list_ends(served, view, &meta);
-                let render = response::render(served.clone(), view, self.clock.now());
+                let render = row::render(served.clone(), view, self.clock.now());
                 let body = Body::list(head, Items::Rendered(page.items, render), b",", tail);
                 return response::respond(StatusCode::OK, "application/json", body);
             }
@@ -210,7 +223,8 @@ impl Inner {
         if exact.is_some_and(|revision| self.compaction.is_compacted(revision)) {
             return Err(expired());
         }
-        let listing = self.store.list(&served.storage, &filter.prefix, exact).map_err(|_| expired())?;
+        let at = exact.or_else(|| self.store.readable());
+        let listing = self.store.list(&served.storage, &filter.prefix, at).map_err(|_| expired())?;
         let mut items: Vec<Arc<StoredObject>> = listing
             .items
             .into_iter()

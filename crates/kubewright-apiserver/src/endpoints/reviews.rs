@@ -55,7 +55,7 @@ impl Inner {
             manager: &manager,
             options: &options,
         };
-        let mut notes = Notes { warnings, ..Notes::default() };
+        let mut notes = Notes { warnings, ..Notes::of(request) };
         let name = review.str_at("metadata.name").to_owned();
         let mut attributes = write.attributes(Operation::Create, &name, review, None);
         self.admit_only(&mut attributes, &mut notes).await?;

@@ -1,7 +1,8 @@
 //! Watches: cursors into the store's events, encoded as lines of JSON or protobuf frames.
 //!
 //! A watch has no queue. It waits for the store's revision, reads the events that it has not seen, and sends
-//! those that match its filter. A watch that is too slow for the ring gets a 410 error event and ends.
+//! those that match its filter. A watch that is too slow for the ring gets a 410 error event and ends. Initial events
+//! are encoded when the client reads them.
 
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -26,6 +27,9 @@ use crate::storage::{Event, EventKind, Revision, StoredObject};
 
 /// Maximum number of events to read at a time.
 const BATCH: usize = 256;
+/// The watch yields to other tasks after this many initial objects or bytes.
+const MAX_INITIAL: usize = 256;
+const MAX_INITIAL_BYTES: usize = 64 << 10;
 const BOOKMARK_PERIOD: Duration = Duration::from_mins(1);
 /// Minimum duration of a watch without a timeout. As upstream, a random time of up to the same length is
 /// added.
@@ -65,6 +69,8 @@ impl Inner {
             only: only.to_owned(),
             changes: self.store.changes(),
             cursor: from,
+            initial: Vec::new().into_iter(),
+            since_yield: (0, 0),
             ready: VecDeque::new(),
             ended: false,
             ends: Instant::now() + Duration::from_secs(seconds),
@@ -95,6 +101,11 @@ struct Watch {
     changes: ordered_watch::Receiver<u64>,
     /// The revision up to which all events were read.
     cursor: u64,
+    /// The existing objects that the client has not read yet.
+    initial: std::vec::IntoIter<Arc<StoredObject>>,
+    /// Number of initial objects and their encoded bytes since the task yielded.
+    since_yield: (usize, usize),
+    /// Encoded events, sent after the initial ones.
     ready: VecDeque<Bytes>,
     ended: bool,
     ends: Instant,
@@ -120,18 +131,13 @@ impl Watch {
         let listing = self
             .server
             .store
-            .list(&self.served.storage, &self.filter.prefix, None)
+            .list(&self.served.storage, &self.filter.prefix, self.server.store.readable())
             .map_err(|error| ApiError::internal(error.to_string()))?;
         self.cursor = listing.revision;
-        // After a permanent failure of the log, reads are still served.
-        let _ = self.server.store.synced(listing.revision).await;
+        // The list is readable, or the log fails while it is stored: then the watch waits.
+        let _ = self.server.store.stored(listing.revision).await;
         self.server.convert_versions(&self.served, &listing.items).await?;
-        for version in &listing.items {
-            if self.lets_through(version) {
-                let line = self.line(version, Change::Added);
-                self.ready.push_back(line);
-            }
-        }
+        self.initial = listing.items.into_iter();
         if options.send_initial_events == Some(true) && options.bookmarks {
             let line = self.bookmark_line(true);
             self.ready.push_back(line);
@@ -141,6 +147,9 @@ impl Watch {
 
     /// The next chunk of the body; `None` at the end of the watch.
     async fn next(&mut self) -> Option<Bytes> {
+        if let Some(line) = self.next_initial().await {
+            return Some(line);
+        }
         loop {
             if let Some(line) = self.ready.pop_front() {
                 return Some(line);
@@ -177,6 +186,27 @@ impl Watch {
         }
     }
 
+    /// The event of the next existing object that matches the filter.
+    async fn next_initial(&mut self) -> Option<Bytes> {
+        loop {
+            if self.since_yield.0 >= MAX_INITIAL || self.since_yield.1 >= MAX_INITIAL_BYTES {
+                self.since_yield = (0, 0);
+                tokio::task::yield_now().await;
+            }
+            let Some(version) = self.initial.next() else {
+                // The objects are read: release their list.
+                self.initial = Vec::new().into_iter();
+                return None;
+            };
+            self.since_yield.0 += 1;
+            if self.lets_through(&version) {
+                let line = self.line(&version, Change::Added);
+                self.since_yield.1 += line.len();
+                return Some(line);
+            }
+        }
+    }
+
     /// Reads the next events up to `last`. Returns whether there may be more.
     async fn read(&mut self, last: Option<Revision>) -> bool {
         let revision = self.server.store.revision();
@@ -188,7 +218,7 @@ impl Watch {
             Ok(events) => {
                 // An event is sent when it is durable. After a permanent failure of the log, watches end.
                 if let Some(last) = events.last()
-                    && self.server.store.synced(last.revision()).await.is_err()
+                    && self.server.store.stored(last.revision()).await.is_err()
                 {
                     self.ended = true;
                     return false;

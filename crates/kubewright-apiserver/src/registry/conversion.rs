@@ -5,12 +5,15 @@
 //! changes with every relevant change of the CRD. A write is converted to the storage version before it is
 //! committed.
 //!
+//! A long list is converted with several reviews, because bodies have a limit.
+//!
 //! A webhook's response must have the same objects in the same order. Of the metadata only labels and
 //! annotations are taken from it.
 
 mod managed;
 mod review;
 
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use bytes::Bytes;
@@ -31,6 +34,11 @@ use crate::registry::resource::Resource;
 use crate::server::Inner;
 use crate::storage::StoredObject;
 use crate::webhook_client::{SharedTarget, Target};
+
+/// Limits of one ConversionReview. Webhook servers and [`webhook_client`](crate::webhook_client) limit the size of a
+/// body, and a converted object may be larger than the original.
+const MAX_OBJECTS: usize = 500;
+const MAX_BYTES: usize = 1 << 20;
 
 /// The conversion webhook of a CRD.
 #[derive(Debug)]
@@ -89,6 +97,26 @@ impl Converter {
     }
 }
 
+/// Objects for one ConversionReview.
+#[derive(Default)]
+struct Batch<'a> {
+    versions: Vec<&'a StoredObject>,
+    objects: Vec<Value>,
+    bytes: usize,
+}
+
+impl<'a> Batch<'a> {
+    fn add(&mut self, version: &'a StoredObject, object: Value) {
+        self.versions.push(version);
+        self.objects.push(object);
+        self.bytes += version.json.len();
+    }
+
+    fn is_full(&self) -> bool {
+        self.objects.len() >= MAX_OBJECTS || self.bytes >= MAX_BYTES
+    }
+}
+
 impl Inner {
     /// Converts stored versions of a custom resource with its webhook, so that they can be read as `served`.
     pub(crate) async fn convert_versions(
@@ -109,7 +137,8 @@ impl Inner {
         versions: &[Arc<StoredObject>],
     ) -> Result<(), ApiError> {
         let api_version = served.gvk().api_version();
-        let mut pending: Vec<(&Arc<StoredObject>, Value)> = Vec::new();
+        // Objects may be stored in several versions. A review has objects of one version.
+        let mut batches: BTreeMap<String, Batch<'_>> = BTreeMap::new();
         for version in versions.iter().filter(|version| response::converted(served, version).is_none()) {
             let mut object = version.object();
             if object.str_at("apiVersion") == api_version
@@ -117,19 +146,29 @@ impl Inner {
             {
                 continue;
             }
-            pending.push((version, object));
-        }
-        // Objects may be stored in several versions.
-        while let Some((_, first)) = pending.first() {
-            let from = first.str_at("apiVersion").to_owned();
-            let same = |(_, object): &(&Arc<StoredObject>, Value)| object.str_at("apiVersion") == from;
-            let (group, rest): (Vec<_>, Vec<_>) = pending.into_iter().partition(same);
-            pending = rest;
-            let (group, objects): (Vec<&Arc<StoredObject>>, Vec<Value>) = group.into_iter().unzip();
-            let converted = self.convert_objects(custom, converter, &objects, &api_version).await?;
-            for (version, object) in group.into_iter().zip(&converted) {
-                response::keep_converted(served, version, Bytes::from(json::to_vec(object)));
+            let batch = batches.entry(object.str_at("apiVersion").to_owned()).or_default();
+            batch.add(version, object);
+            if batch.is_full() {
+                self.convert_batch(served, custom, converter, std::mem::take(batch), &api_version).await?;
             }
+        }
+        for batch in batches.into_values().filter(|batch| !batch.objects.is_empty()) {
+            self.convert_batch(served, custom, converter, batch, &api_version).await?;
+        }
+        Ok(())
+    }
+
+    async fn convert_batch(
+        &self,
+        served: &Resource,
+        custom: &CrdResource,
+        converter: &Converter,
+        batch: Batch<'_>,
+        api_version: &str,
+    ) -> Result<(), ApiError> {
+        let converted = self.convert_objects(custom, converter, &batch.objects, api_version).await?;
+        for (version, object) in batch.versions.into_iter().zip(&converted) {
+            response::keep_converted(served, version, Bytes::from(json::to_vec(object)));
         }
         Ok(())
     }

@@ -54,10 +54,13 @@ impl CrdResource {
         Ok(Self {
             converter: Converter::compile(&info.conversion).map(Arc::new),
             info: info.into(),
+            has_costly_patterns: validation
+                .versions
+                .values()
+                .any(|version| version.schema.contains.costly_patterns),
             validation: validation.into(),
             revision: AtomicU64::new(revision),
             compiled: Arc::new(compiled),
-            has_costly_patterns: has_costly_pattern(object.at("spec.versions")),
             retired: Arc::default(),
         })
     }
@@ -213,23 +216,4 @@ fn is_empty(object: &Value) -> bool {
 
 fn unknown(api_version: &str) -> ConvertError {
     ConvertError::Failed(format!("request to convert CR to an invalid group/version: {api_version}"))
-}
-
-/// Whether a schema has a pattern with a Unicode class or a large repetition. Such patterns compile to large automata,
-/// and a match may visit all their states for each character.
-fn has_costly_pattern(schema: &Value) -> bool {
-    match schema {
-        Value::Object(fields) => fields.iter().any(|(name, value)| match value {
-            Value::String(pattern) if name == "pattern" => is_costly(pattern),
-            _ => has_costly_pattern(value),
-        }),
-        Value::Array(items) => items.iter().any(has_costly_pattern),
-        _ => false,
-    }
-}
-
-fn is_costly(pattern: &str) -> bool {
-    let repeats = pattern.split('{').skip(1).filter_map(|rest| rest.split('}').next());
-    let numbers = repeats.flat_map(|bounds| bounds.split(',')).filter_map(|bound| bound.parse::<u32>().ok());
-    pattern.contains("\\p") || pattern.contains("\\P") || numbers.max().unwrap_or_default() > 64
 }

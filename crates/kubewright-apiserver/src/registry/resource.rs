@@ -5,6 +5,7 @@
 //! request sees one state.
 
 use std::borrow::Cow;
+use std::cmp;
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, LazyLock};
@@ -112,6 +113,12 @@ impl Resource {
 
     pub(crate) fn singular(&self) -> &str {
         &self.singular
+    }
+
+    /// The order of discovery: by group, then by version priority, then by name.
+    fn compare(&self, group: &str, version: &str, plural: &str) -> cmp::Ordering {
+        let by_version = || compare_versions(version, &self.version).then_with(|| (*self.version).cmp(version));
+        (*self.group).cmp(group).then_with(by_version).then_with(|| (*self.plural).cmp(plural))
     }
 
     pub(crate) fn gvk(&self) -> Gvk<'_> {
@@ -282,8 +289,9 @@ static CUSTOM_TAGS: AtomicU64 = AtomicU64::new(1 << 32);
 #[derive(Debug, Clone)]
 pub(crate) struct Registry {
     built_in: &'static BuiltIn,
-    /// Sorted as in discovery: by group, then by version priority, then by name.
+    /// In the order of [`Resource::compare`].
     custom: Vec<Arc<Resource>>,
+    /// Sorted by name.
     definitions: Vec<Arc<CrdResource>>,
 }
 
@@ -310,11 +318,41 @@ impl Registry {
                 None => custom.extend(Resource::of_definition(definition).into_iter().map(Arc::new)),
             }
         }
-        custom.sort_by(|one, other| {
-            let by_version = || compare_versions(&other.version, &one.version);
-            one.group.cmp(&other.group).then_with(by_version).then_with(|| one.plural.cmp(&other.plural))
-        });
+        custom.sort_by(|one, other| one.compare(&other.group, &other.version, &other.plural));
         Self { built_in: self.built_in, custom, definitions }
+    }
+
+    /// The same with another state of one CRD, or without it.
+    pub(crate) fn replaced(&self, name: &str, definition: Option<Arc<CrdResource>>) -> Self {
+        let mut new = self.clone();
+        let at = new.position(name);
+        if let Ok(at) = at {
+            let old = new.definitions.remove(at);
+            for version in old.info.served_versions() {
+                if let Ok(at) = new.custom_position(&old.info.group, &version.name, &old.info.names.plural) {
+                    new.custom.remove(at);
+                }
+            }
+        }
+        let Some(definition) = definition else { return new };
+        if definition.info.is_served() {
+            for served in Resource::of_definition(&definition) {
+                if let Err(at) = new.custom_position(&served.group, &served.version, &served.plural) {
+                    new.custom.insert(at, Arc::new(served));
+                }
+            }
+        }
+        new.definitions.insert(at.unwrap_or_else(|at| at), definition);
+        new
+    }
+
+    /// Where the CRD is, or would be.
+    fn position(&self, name: &str) -> Result<usize, usize> {
+        self.definitions.binary_search_by(|custom| custom.info.name.as_str().cmp(name))
+    }
+
+    fn custom_position(&self, group: &str, version: &str, plural: &str) -> Result<usize, usize> {
+        self.custom.binary_search_by(|served| served.compare(group, version, plural))
     }
 
     /// A copy for a forked server.
@@ -322,7 +360,12 @@ impl Registry {
         self.with(self.definitions.iter().map(|custom| Arc::new(custom.fork())).collect())
     }
 
-    /// All CRDs, served or not.
+    /// A CRD by name, served or not.
+    pub(crate) fn definition(&self, name: &str) -> Option<&Arc<CrdResource>> {
+        self.position(name).ok().map(|at| &self.definitions[at])
+    }
+
+    /// All CRDs, served or not, sorted by name.
     pub(crate) fn definitions(&self) -> &[Arc<CrdResource>] {
         &self.definitions
     }
@@ -337,9 +380,7 @@ impl Registry {
         if let Some(at) = self.built_in.by_path.get(&(group, version, plural)) {
             return Some(&self.built_in.list[*at]);
         }
-        self.custom
-            .iter()
-            .find(|served| served.plural == plural && served.version == version && served.group == group)
+        self.custom_position(group, version, plural).ok().map(|at| &self.custom[at])
     }
 
     /// The resource of the storage version of `storage`; for a custom resource any version, if that one is
@@ -348,11 +389,14 @@ impl Registry {
         if let Some(at) = self.built_in.by_storage.get(storage) {
             return Some(&self.built_in.list[*at]);
         }
-        let all = || self.custom.iter().filter(|served| *served.storage == *storage);
-        let stores = |served: &&Arc<Resource>| {
-            served.crd().is_some_and(|custom| custom.storage_version() == served.version())
-        };
-        all().find(stores).or_else(|| all().next())
+        let (group, plural) = storage.split_once('/')?;
+        let custom = self.definition(&format!("{plural}.{group}"))?;
+        let stored = self.find(group, custom.storage_version(), plural);
+        stored.or_else(|| {
+            let served = custom.info.served_versions();
+            let served = served.filter_map(|version| self.find(group, &version.name, plural));
+            served.max_by(|one, other| compare_versions(&one.version, &other.version))
+        })
     }
 
     /// Whether the group has built-in kinds.

@@ -135,7 +135,7 @@ impl Inner {
             manager: &manager,
             options: &options,
         };
-        let mut notes = Notes::default();
+        let mut notes = Notes::of(request);
         let binding = self
             .admit_subresource(&write, &BuiltIn::of_subresource(BINDING, ty), binding, &mut notes)
             .await?;

@@ -105,7 +105,7 @@ impl Inner {
         let (mut object, warnings) = served.strategy.decode(media, body, options.field_validation)?;
         metadata::wipe_system_fields(&mut object);
         check_namespace(served, namespace, &mut object)?;
-        let mut notes = Notes { warnings, ..Notes::default() };
+        let mut notes = Notes { warnings, ..Notes::of(request) };
         notes.warnings.extend(dedup_owners(&mut object, "contains duplicate entries"));
         let manager = FieldManager::of(request);
         self.track(served, "", &manager, None, &mut object);
@@ -147,7 +147,7 @@ impl Inner {
         let creates = subresource.is_empty() && kinds::creates_on_update(served.gvk());
         let mut change =
             Change::Replace(Replace::read(&write, request_body::media(request)?, body, creates)?);
-        let mut notes = Notes::default();
+        let mut notes = Notes::of(request);
         let outcome = self.update_object(&write, &mut change, &mut notes).await;
         Ok(self.answer_write(served, format, outcome, StatusCode::OK, &notes.warnings))
     }

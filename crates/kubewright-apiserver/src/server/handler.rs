@@ -12,6 +12,7 @@ use std::task::{Context, Poll};
 use http::request::Parts;
 use http::{HeaderValue, Method, Response, StatusCode, Version, header};
 use kubewright_apimachinery::status::ApiError;
+use kubewright_apis::table;
 
 use super::limits::TooManyRequests;
 use super::{ApiServer, Inner};
@@ -43,7 +44,8 @@ impl ApiServer {
         let accept = request.headers().get(header::ACCEPT).and_then(|accept| accept.to_str().ok());
         let encoding = accept.map_or(Encoding::Json, error_encoding);
         let (parts, mut body) = request.into_parts();
-        let mut response = match self.answer(&parts, &mut body).await {
+        let audit_id = self.inner.ids.uid();
+        let mut response = match self.answer(&parts, &mut body, &audit_id).await {
             Ok(response) => response,
             Err(error) => response::failure(&error),
         };
@@ -58,13 +60,18 @@ impl ApiServer {
         if !headers.contains_key(header::CACHE_CONTROL) {
             headers.insert(header::CACHE_CONTROL, HeaderValue::from_static("no-cache, private"));
         }
-        if let Ok(id) = HeaderValue::from_str(&self.inner.ids.uid()) {
+        if let Ok(id) = HeaderValue::from_str(&audit_id) {
             headers.insert("audit-id", id);
         }
         response
     }
 
-    async fn answer<B>(&self, parts: &Parts, body: &mut B) -> Result<Response<Body>, ApiError>
+    async fn answer<B>(
+        &self,
+        parts: &Parts,
+        body: &mut B,
+        audit_id: &str,
+    ) -> Result<Response<Body>, ApiError>
     where
         B: http_body::Body + Unpin,
         B::Error: std::fmt::Display,
@@ -80,7 +87,9 @@ impl ApiServer {
             Ok(permit) => permit,
             Err(TooManyRequests) => return Ok(TooManyRequests::response()),
         };
-        request.user = self.inner.authn.acting_user(&request)?;
+        let received = self.inner.clock.now_micros();
+        let user = self.inner.authn.acting_user(&request)?;
+        let sender = std::mem::replace(&mut request.user, user);
         let mut answer = self.answer_as(&request, body).await;
         if bearer == Some(Bearer::ExtraSpace) {
             let mut response = answer.unwrap_or_else(|error| response::failure(&error));
@@ -88,8 +97,8 @@ impl ApiServer {
             answer = Ok(response);
         }
         if let Some(audit) = &self.inner.audit {
-            let code = answer.as_ref().map_or_else(|error| error.code, |response| response.status().as_u16());
-            audit.record(Audited::new(&request, code));
+            let times = (received, self.inner.clock.now_micros());
+            audit.record(Audited::new(&request, parts, &sender, audit_id, answer.as_ref(), times));
         }
         answer
     }
@@ -100,7 +109,11 @@ impl ApiServer {
         B: http_body::Body + Unpin,
         B::Error: std::fmt::Display,
     {
-        self.inner.authz.authorize(request)?;
+        let authorized = self.inner.authz.authorize(request);
+        if self.inner.audit.is_some() {
+            request.audit_annotations.decided(authorized.as_ref().err());
+        }
+        authorized?;
         let head = request.method == Method::HEAD;
         let mut response = match &request.target {
             Target::Other => self.inner.other(request),
@@ -115,23 +128,41 @@ impl ApiServer {
                         request_body::read(body, &self.inner.request_limits).await?
                     }
                 };
-                let response = self.inner.resource(request, path, &bytes).await;
-                // No response shows a state that a crash could still undo. An error such as 404 shows one too. Watches
-                // wait per event.
-                if !request.is_watch() {
-                    let synced = self.inner.store.synced(self.inner.store.revision()).await;
-                    // After a permanent failure of the log, reads are still served.
-                    if !matches!(request.method, Method::GET | Method::HEAD) {
-                        synced.map_err(|error| not_durable(&error))?;
-                    }
-                }
-                response
+                self.durable_answer(request, path, &bytes).await
             }
         }?;
         if head {
             *response.body_mut() = Body::empty();
         }
         Ok(response)
+    }
+}
+
+impl ApiServer {
+    /// Handles a request for a resource. No response shows a state that a crash could still undo. An error such as 404
+    /// shows one, too. Watches wait per event.
+    async fn durable_answer(
+        &self,
+        request: &Request,
+        path: &ResourcePath,
+        body: &bytes::Bytes,
+    ) -> Result<Response<Body>, ApiError> {
+        let store = &self.inner.store;
+        loop {
+            let only_durable = store.readable().is_some();
+            let response = self.inner.resource(request, path, body).await;
+            if request.is_watch() {
+                return response;
+            }
+            let reads = matches!(request.method, Method::GET | Method::HEAD);
+            match store.synced(store.revision()).await {
+                Ok(()) => return response,
+                Err(error) if !reads => return Err(not_durable(&error)),
+                Err(_) if only_durable => return response,
+                // The log failed after the object was read: read what is durable.
+                Err(_) => {}
+            }
+        }
     }
 }
 
@@ -236,7 +267,8 @@ fn is_expensive(request: &Request, served: &Resource, body: &bytes::Bytes) -> bo
     match request.method {
         Method::GET | Method::HEAD => {
             let accept = request.header(header::ACCEPT);
-            request.verb() == "list" && (accept.contains("yaml") || accept.contains("protobuf"))
+            let whole = || accept.contains("Table") && table::sorts_rows(served.gvk());
+            request.verb() == "list" && (accept.contains("yaml") || accept.contains("protobuf") || whole())
         }
         Method::DELETE => true,
         _ => {

@@ -61,7 +61,6 @@ mod tests;
 mod writer;
 
 use std::path::{Path, PathBuf};
-use std::pin::Pin;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::JoinHandle;
@@ -71,7 +70,7 @@ use kubewright_apimachinery::json;
 use kubewright_sync::ordered_watch;
 use serde_json::Value;
 
-use super::{Attributes, Durability, Limits, Memory, Recorded, Revision, StoredObject};
+use super::{Attributes, Durability, Limits, Memory, Outcome, Recorded, Revision, StoredObject};
 use folder::Folder;
 use record::Record;
 use writer::{Options, Progress, Queue, Writer};
@@ -289,11 +288,29 @@ impl Durability for Log {
         Log::close(self)
     }
 
-    fn synced(&self, revision: Revision) -> Pin<Box<dyn Future<Output = io::Result<()>> + Send + '_>> {
+    fn durable(&self) -> Revision {
+        self.progress.borrow().revision()
+    }
+
+    fn synced(&self, revision: Revision) -> Outcome<'_> {
         let forgets = self.forgets.load(Ordering::SeqCst);
         let mut progress = self.progress.clone();
         Box::pin(async move {
-            match progress.wait_for(|progress| progress.settles(revision, forgets)).await {
+            let settled =
+                |progress: &Progress| progress.reaches(revision, forgets) || progress.obstacle().is_some();
+            match progress.wait_for(settled).await {
+                Ok(progress) if progress.reaches(revision, forgets) => Ok(()),
+                Ok(progress) => progress.obstacle().map_or(Ok(()), Err),
+                Err(_) => Err(io::Error::other("the log is closed")),
+            }
+        })
+    }
+
+    fn recovered(&self) -> Outcome<'_> {
+        let mut progress = self.progress.clone();
+        Box::pin(async move {
+            let settled = |progress: &Progress| progress.failure().is_some() || progress.obstacle().is_none();
+            match progress.wait_for(settled).await {
                 Ok(progress) => progress.failure().map_or(Ok(()), Err),
                 Err(_) => Err(io::Error::other("the log is closed")),
             }

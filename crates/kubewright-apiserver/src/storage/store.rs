@@ -3,11 +3,15 @@
 //! No lock is held across an await. Watchers are cursors: a commit updates the revision that they wait on,
 //! and each then reads the events that it has not seen.
 
+use std::pin::Pin;
 use std::sync::{Arc, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
 
 use kubewright_sync::ordered_watch;
 
 use super::{Conflict, Engine as _, Event, Expired, Limits, Listing, Memory, Revision, StoredObject, Write};
+
+/// The future result of [`Durability`].
+pub type Outcome<'a> = Pin<Box<dyn Future<Output = std::io::Result<()>> + Send + 'a>>;
 
 /// Makes commits durable.
 pub trait Durability: Send + Sync {
@@ -20,11 +24,12 @@ pub trait Durability: Send + Sync {
     fn failure(&self) -> Option<std::io::Error>;
     /// Flushes and marks a clean shutdown. Later commits are not stored.
     fn close(&self) -> std::io::Result<()>;
-    /// Resolves when everything up to `revision` would survive a crash.
-    fn synced(
-        &self,
-        revision: Revision,
-    ) -> std::pin::Pin<Box<dyn Future<Output = std::io::Result<()>> + Send + '_>>;
+    /// The last revision that would survive a crash.
+    fn durable(&self) -> Revision;
+    /// Resolves when everything up to `revision` would survive a crash. Fails if it cannot be stored now.
+    fn synced(&self, revision: Revision) -> Outcome<'_>;
+    /// Resolves when commits can be made durable again. Fails if the failure is permanent.
+    fn recovered(&self) -> Outcome<'_>;
 }
 
 /// One write of a commit, for [`Durability::record`].
@@ -125,6 +130,21 @@ impl Store {
         self.durability.as_ref().and_then(|durability| durability.failure())
     }
 
+    /// The revision that reads must show: the last durable one while commits cannot be made durable, `None` for the
+    /// latest otherwise.
+    pub fn readable(&self) -> Option<Revision> {
+        let durability = self.durability.as_ref()?;
+        durability.failure()?;
+        Some(durability.durable())
+    }
+
+    /// As [`Store::get`], for a read: at the [readable](Self::readable) revision.
+    pub fn get_readable(&self, resource: &str, key: &str) -> Option<Arc<StoredObject>> {
+        let Some(at) = self.readable() else { return self.get(resource, key) };
+        let listing = self.list(resource, key, Some(at)).ok()?;
+        listing.items.into_iter().find(|version| *version.key == *key)
+    }
+
     /// Flushes the log and marks a clean shutdown.
     pub fn close(&self) -> std::io::Result<()> {
         self.durability.as_ref().map_or(Ok(()), |durability| durability.close())
@@ -154,7 +174,17 @@ impl Store {
         self.changed.subscribe()
     }
 
-    /// Waits until everything up to `revision` would survive a crash. Returns at once without durability.
+    /// As [`Store::synced`], but waits while commits cannot be made durable. Fails only if that is permanent.
+    pub async fn stored(&self, revision: Revision) -> std::io::Result<()> {
+        let Some(durability) = &self.durability else { return Ok(()) };
+        while durability.synced(revision).await.is_err() {
+            durability.recovered().await?;
+        }
+        Ok(())
+    }
+
+    /// Waits until everything up to `revision` would survive a crash. Fails if it cannot be stored now. Returns at once
+    /// without durability.
     pub async fn synced(&self, revision: Revision) -> std::io::Result<()> {
         match &self.durability {
             Some(durability) => durability.synced(revision).await,

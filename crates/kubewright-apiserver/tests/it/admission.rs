@@ -5,7 +5,7 @@ use base64::engine::general_purpose::STANDARD;
 use kubewright_apiserver::{AdmissionPlugins, ApiServer, Options};
 use serde_json::{Value, json};
 
-use crate::exchange::{apply, send};
+use crate::exchange::{apply, send, send_with};
 use crate::world::{options, server};
 
 const PODS: &str = "/api/v1/namespaces/default/pods";
@@ -289,8 +289,46 @@ async fn a_custom_resource_with_a_built_in_kind_name_is_not_changed() {
     assert_eq!(send(&server, "GET", &format!("{path}/a"), &Value::Null).await.status, 404);
 }
 
+/// Only the DaemonSets of `apps` lose the annotation of their template generation in PartialObjectMetadata.
 #[tokio::test]
-async fn owner_references_are_deduplicated_when_apply_creates() {
+async fn a_custom_daemon_set_keeps_its_annotations() {
+    let server = server();
+    let schema = json!({"type": "object", "x-kubernetes-preserve-unknown-fields": true});
+    let definition = json!({
+        "metadata": {"name": "daemonsets.example.com"},
+        "spec": {
+            "group": "example.com", "scope": "Cluster",
+            "names": {"kind": "DaemonSet", "plural": "daemonsets"},
+            "versions": [{"name": "v1", "served": true, "storage": true, "schema": {"openAPIV3Schema": schema}}],
+        },
+    });
+    let crds = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions";
+    assert_eq!(send(&server, "POST", crds, &definition).await.status, 201);
+    let annotations = json!({"deprecated.daemonset.template.generation": "1"});
+    let object = json!({
+        "apiVersion": "example.com/v1", "kind": "DaemonSet", "metadata": {"name": "a", "annotations": annotations},
+    });
+    let path = "/apis/example.com/v1/daemonsets";
+    let created = send(&server, "POST", path, &object).await;
+    assert_eq!(created.body["metadata"]["annotations"], annotations, "{}", created.text);
+    let accept = ("accept", "application/json;as=PartialObjectMetadata;g=meta.k8s.io;v=v1");
+    let partial = send_with(&server, "GET", &format!("{path}/a"), &[accept], "").await;
+    assert_eq!(partial.body["kind"], "PartialObjectMetadata");
+    assert_eq!(partial.body["metadata"]["annotations"], annotations);
+
+    let pod = json!({"metadata": {"labels": {"app": "a"}}, "spec": {"containers": [{"name": "c", "image": "i"}]}});
+    let built_in = json!({
+        "metadata": {"name": "a", "annotations": annotations},
+        "spec": {"selector": {"matchLabels": {"app": "a"}}, "template": pod},
+    });
+    let path = "/apis/apps/v1/namespaces/default/daemonsets";
+    assert_eq!(send(&server, "POST", path, &built_in).await.status, 201);
+    let partial = send_with(&server, "GET", &format!("{path}/a"), &[accept], "").await;
+    assert_eq!(partial.body["metadata"]["annotations"], Value::Null);
+}
+
+#[tokio::test]
+async fn duplicate_owner_references_are_removed_on_create_and_rejected_on_apply() {
     let server = server();
     let owner = json!({"apiVersion": "v1", "kind": "Secret", "name": "s", "uid": "u"});
     let map = json!({
@@ -298,6 +336,14 @@ async fn owner_references_are_deduplicated_when_apply_creates() {
     });
     let created = apply(&server, "/api/v1/namespaces/default/configmaps/a", &map).await;
     assert_eq!(created.status, 201, "{}", created.text);
+    let mut equal = map.clone();
+    equal["metadata"]["name"] = "c".into();
+    equal["metadata"]["ownerReferences"] = json!([owner, owner]);
+    let applied = apply(&server, "/api/v1/namespaces/default/configmaps/c", &equal).await;
+    // As upstream, an apply configuration must not have two entries with the same key.
+    assert_eq!(applied.status, 500, "{}", applied.text);
+    let expected = ".metadata.ownerReferences: duplicate entries for key [uid=\"u\"]";
+    assert!(applied.message().ends_with(expected), "{}", applied.message());
     let twice = json!({
         "metadata": {"name": "b", "ownerReferences": [owner, owner]},
     });

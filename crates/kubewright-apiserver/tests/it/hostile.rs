@@ -5,6 +5,7 @@
 
 mod bodies;
 mod custom;
+mod isolation;
 mod lists;
 mod numbers;
 mod patches;
@@ -63,6 +64,7 @@ impl Answer {
 pub(crate) fn send(server: &ApiServer, what: &str, request: Request<impl Into<Bytes>>) -> Answer {
     let server = server.clone();
     let request = request.map(|body| Full::new(body.into()));
+    let watches = request.uri().to_string().contains("watch");
     let (answered, answer) = mpsc::channel();
     let run = move || {
         let runtime =
@@ -72,8 +74,9 @@ pub(crate) fn send(server: &ApiServer, what: &str, request: Request<impl Into<By
             let status = response.status();
             let mut body = Vec::new();
             let mut frames = response.into_body();
-            // Frames that are not available immediately belong to a watch.
-            while let Ok(Some(Ok(frame))) = tokio::time::timeout(Duration::ZERO, frames.frame()).await {
+            // A watch does not end: read what is available immediately.
+            let limit = if watches { Duration::ZERO } else { DEADLINE };
+            while let Ok(Some(Ok(frame))) = tokio::time::timeout(limit, frames.frame()).await {
                 body.extend_from_slice(frame.data_ref().map_or(&[], |data| data.as_ref()));
             }
             Answer { status, body }

@@ -3,6 +3,7 @@
 mod admission;
 mod api;
 mod applying;
+mod audit;
 mod auth;
 mod certificates;
 mod concurrency;

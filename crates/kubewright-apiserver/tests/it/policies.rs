@@ -296,3 +296,77 @@ async fn without_controllers_the_status_of_a_policy_stays_empty() {
     enforce(&server, json!({"validations": [{"expression": "object.nosuch == 1"}]}), json!({})).await;
     assert_eq!(status(&server).await, json!({}));
 }
+
+#[tokio::test]
+async fn a_missing_parameter_is_allowed_or_denied_by_the_binding() {
+    for (action, expected) in [("Allow", 201), ("Deny", 422)] {
+        let server = server();
+        let policy = json!({
+            "paramKind": {"apiVersion": "v1", "kind": "Secret"},
+            "validations": [{"expression": "false"}],
+        });
+        let reference = json!({"name": "missing", "namespace": "default", "parameterNotFoundAction": action});
+        enforce(&server, policy, json!({"paramRef": reference})).await;
+        let (status, _, body) = create_config_map(&server, "a").await;
+        assert_eq!(status, expected, "{action}: {body}");
+        let secret = json!({"metadata": {"name": "missing"}});
+        assert_eq!(send(&server, "POST", "/api/v1/namespaces/default/secrets", &secret).await.0, 201);
+        let (status, _, _) = create_config_map(&server, "b").await;
+        assert_eq!(status, 422, "{action}: with the parameter, the expression is evaluated");
+    }
+}
+
+#[tokio::test]
+async fn a_custom_resource_is_a_parameter() {
+    let server = server();
+    let schema = json!({"type": "object", "properties": {"max": {"type": "integer"}}});
+    let definition = json!({
+        "metadata": {"name": "limits.example.com"},
+        "spec": {
+            "group": "example.com", "scope": "Namespaced", "names": {"kind": "Limit", "plural": "limits"},
+            "versions": [{"name": "v1", "served": true, "storage": true, "schema": {"openAPIV3Schema": schema}}],
+        },
+    });
+    let path = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions";
+    assert_eq!(send(&server, "POST", path, &definition).await.0, 201);
+    let limit = json!({"apiVersion": "example.com/v1", "kind": "Limit", "metadata": {"name": "l"}, "max": 1});
+    let limits = "/apis/example.com/v1/namespaces/default/limits";
+    assert_eq!(send(&server, "POST", limits, &limit).await.0, 201);
+    let policy = json!({
+        "paramKind": {"apiVersion": "example.com/v1", "kind": "Limit"},
+        "validations": [{"expression": "size(object.data) <= params.max"}],
+    });
+    let reference = json!({"name": "l", "parameterNotFoundAction": "Deny"});
+    enforce(&server, policy, json!({"paramRef": reference})).await;
+    assert_eq!(create_config_map(&server, "a").await.0, 201);
+    let two = json!({"metadata": {"name": "b"}, "data": {"a": "1", "b": "2"}});
+    assert_eq!(send(&server, "POST", CONFIG_MAPS, &two).await.0, 422);
+    assert_eq!(send(&server, "PATCH", &format!("{limits}/l"), &json!({"max": 2})).await.0, 200);
+    assert_eq!(send(&server, "POST", CONFIG_MAPS, &two).await.0, 201);
+}
+
+#[tokio::test]
+async fn a_mutating_policy_is_reinvoked_if_needed() {
+    for (reinvocation, expected) in [("Never", "no"), ("IfNeeded", "yes")] {
+        let server = server();
+        let label = "Object{metadata: Object.metadata{labels: Object.metadata.labels{\
+                     seen: has(object.metadata.annotations) ? 'yes' : 'no'}}}";
+        let annotate = "Object{metadata: Object.metadata{annotations: Object.metadata.annotations{by: 'b'}}}";
+        for (name, policy, expression) in [("a", reinvocation, label), ("b", "Never", annotate)] {
+            let policy = json!({"metadata": {"name": name}, "spec": {
+                "matchConstraints": {"resourceRules": [{"apiGroups": [""], "apiVersions": ["v1"],
+                    "operations": ["CREATE"], "resources": ["configmaps"]}]},
+                "reinvocationPolicy": policy,
+                "mutations": [{"patchType": "ApplyConfiguration", "applyConfiguration": {"expression": expression}}],
+            }});
+            let (status, body) = post(&server, "mutatingadmissionpolicies", &policy).await;
+            assert_eq!(status, 201, "{body}");
+            let binding = json!({"metadata": {"name": name}, "spec": {"policyName": name}});
+            assert_eq!(post(&server, "mutatingadmissionpolicybindings", &binding).await.0, 201);
+        }
+        let (status, _, created) = create_config_map(&server, "a").await;
+        assert_eq!(status, 201, "{created}");
+        assert_eq!(created["metadata"]["labels"]["seen"], expected, "{reinvocation}");
+        assert_eq!(created["metadata"]["annotations"]["by"], "b");
+    }
+}

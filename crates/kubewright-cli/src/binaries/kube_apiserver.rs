@@ -9,12 +9,14 @@ use std::path::Path;
 use std::sync::Arc;
 
 use anyhow::{Context as _, Result};
+use kubewright_apiserver::audit::Audit;
 use kubewright_apiserver::authn::tokens::{PublicKey, SigningKey, TokenOptions};
 use kubewright_apiserver::authz::Authorization;
 use kubewright_apiserver::certs::Authority;
 use kubewright_apiserver::serve::{Certificates, Serving};
 use kubewright_apiserver::{AdmissionPlugins, ApiServer, Controllers, KubernetesVersion, Options};
 
+use super::audit_log::AuditLog;
 use super::flags::{Asked, Effect, Flag, Given, Program};
 use super::switches;
 use crate::commands::apiserver::{authorization, duration};
@@ -37,6 +39,7 @@ const PROGRAM: Program = Program {
         heeded("cert-dir", "DIR", "directory of apiserver.crt and apiserver.key; created if missing"),
         heeded("client-ca-file", "FILE", "CAs for client certificates: CN is the user, O the groups"),
         heeded("secure-port", "PORT", "port to listen on; 0 picks a free port (default 6443)"),
+        heeded("audit-log-path", "FILE", "file for audit events of level Metadata; - is the standard output"),
         heeded("api-audiences", "NAMES", "accepted token audiences (default: the issuers)"),
         heeded("service-account-issuer", "URL", "token issuer; the first one signs, all are accepted"),
         heeded("service-account-key-file", "FILE", "PEM keys or certificates that verify tokens"),
@@ -112,8 +115,16 @@ async fn serve(given: &Given, ui: &Ui) -> Result<()> {
             .with_context(|| format!("invalid --etcd-compaction-interval={interval:?}"))
             .hint("use a duration such as 5m or 30s")?;
     }
+    let audit: Option<Arc<dyn Audit>> = match given.get("audit-log-path") {
+        None => None,
+        Some(path) => {
+            let log = AuditLog::open(path).with_context(|| format!("cannot open {path} (--audit-log-path)"))?;
+            Some(Arc::new(log))
+        }
+    };
     let options = Options {
         admission,
+        audit,
         controllers: Controllers::None,
         descriptions: Arc::new(KubernetesDescriptions),
         authorization,
@@ -231,6 +242,7 @@ mod tests {
         for flag in [
             "advertise-address",
             "allow-privileged",
+            "audit-log-path",
             "authorization-mode",
             "bind-address",
             "cert-dir",

@@ -148,14 +148,43 @@ async fn kube_apiserver_serves_with_the_flags_and_files_of_envtest() {
 #[test]
 fn ignored_flags_are_reported_in_one_line() {
     let folder = Folder::new();
-    let flags = format!("{} --v=4 --audit-log-path - --allow-privileged=false", folder.flags());
+    let flags = format!("{} --v=4 --audit-policy-file - --allow-privileged=false", folder.flags());
     let mut server = Process::start(&mut called("kube-apiserver", &flags), "");
     server.line_with("serving on https://");
     let ended = terminate(&mut server);
     let warned: Vec<&str> = ended.stderr.lines().filter(|line| line.starts_with("warning: ")).collect();
     let one = "warning: kubewright's kube-apiserver ignores --allow-privileged, \
-               --audit-log-path, --v";
+               --audit-policy-file, --v";
     assert_eq!((ended.status, warned), (Some(0), vec![one]));
+}
+
+#[tokio::test]
+async fn audit_events_are_appended_to_a_file() {
+    let folder = Folder::new();
+    let log = folder.dir.path().join("audit.log");
+    let flags = format!("{} --audit-log-path={}", folder.flags(), log.display());
+    for run in 1..=2 {
+        let mut server = Process::start(&mut called("kube-apiserver", &flags), "");
+        let ready = server.line_with("serving on https://");
+        let masters = folder.clients.client("admin", &["system:masters"]).unwrap();
+        let client = folder.client(ready.split_whitespace().last().unwrap(), Some(&masters)).await;
+        assert_eq!(get(&client, "/api/v1/namespaces/default/configmaps/missing").await, Err(404));
+        assert_eq!(terminate(&mut server).status, Some(0));
+        let text = std::fs::read_to_string(&log).unwrap();
+        let events: Vec<serde_json::Value> =
+            text.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
+        assert_eq!(events.len(), run, "{text}");
+        let event = events.last().unwrap();
+        assert_eq!((&event["kind"], &event["level"]), (&"Event".into(), &"Metadata".into()));
+        assert_eq!((&event["verb"], &event["user"]["username"]), (&"get".into(), &"admin".into()));
+        assert_eq!(event["sourceIPs"], serde_json::json!(["127.0.0.1"]));
+        assert_eq!(event["objectRef"]["name"], "missing");
+        assert_eq!(event["responseStatus"]["code"], 404);
+    }
+    let flags = format!("{} --audit-log-path={}/missing/audit.log", folder.flags(), folder.dir.path().display());
+    let ended = Process::start(&mut called("kube-apiserver", &flags), "").end();
+    assert_eq!(ended.status, Some(1));
+    assert!(ended.stderr.contains("(--audit-log-path)"), "{}", ended.stderr);
 }
 
 #[tokio::test]

@@ -19,6 +19,8 @@ mod dev;
 mod help;
 mod help_commands;
 #[cfg(unix)]
+mod hostile;
+#[cfg(unix)]
 mod kubectl;
 mod logs;
 #[cfg(unix)]

@@ -146,7 +146,7 @@ fn whole(value: f64) -> Option<i64> {
 }
 
 /// Converts a float to an integer like Go on amd64: truncates, and returns the minimum if out of range.
-pub(super) fn to_int(value: f64) -> i64 {
+pub(in crate::custom) fn to_int(value: f64) -> i64 {
     const LIMIT: f64 = 9_223_372_036_854_775_808.0;
     #[expect(clippy::cast_possible_truncation, reason = "the range is checked above")]
     if (-LIMIT..LIMIT).contains(&value) { value as i64 } else { i64::MIN }

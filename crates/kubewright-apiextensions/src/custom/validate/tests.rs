@@ -261,3 +261,34 @@ proptest! {
         }
     }
 }
+
+/// The texts of all errors would need 40 GB.
+#[test]
+fn errors_of_a_long_enum_are_limited() {
+    let values: Vec<Value> = (0..20_000).map(|at| json!(format!("value-{at}"))).collect();
+    for (values, invalid) in [(values, json!("x")), ((0..20_000).map(|at| json!(at)).collect(), json!(-1))] {
+        let schema = json!({"type": "object", "properties": {
+            "items": {"type": "array", "items": {"enum": values}}}});
+        let schema = Schema::compile(&schema).unwrap();
+        let errors = validate(&schema, &json!({"items": vec![invalid; 100_000]}));
+        let bytes: usize = errors.iter().map(|error| error.to_string().len()).sum();
+        assert!((1..3 << 20).contains(&bytes), "{bytes}");
+        let last = errors.iter().next_back().unwrap().to_string();
+        assert_eq!(last, "<nil>: Invalid value: null: too many errors; further errors are not reported");
+        assert!(validate(&schema, &json!({"items": vec![values_of(&schema); 100_000]})).is_empty());
+    }
+}
+
+/// A value of the enum of `items`.
+fn values_of(schema: &Schema) -> Value {
+    let allowed = schema.properties["items"].items.as_ref().unwrap().allowed.as_ref().unwrap();
+    if allowed.contains(&json!("value-7")) { json!("value-7") } else { json!(7) }
+}
+
+#[test]
+fn many_distinct_errors_are_found_in_linear_time() {
+    let schema = json!({"type": "object", "properties": {"items": {"type": "array", "items": {"type": "string"}}}});
+    let schema = Schema::compile(&schema).unwrap();
+    let errors = validate(&schema, &json!({"items": vec![1; 200_000]}));
+    assert!(errors.iter().count() > 5_000);
+}

@@ -1,10 +1,11 @@
 //! A list as a response body, assembled in chunks while it is sent.
 //!
 //! A few large chunks are cheaper to send than many small ones, and the buffer of a sent chunk is reused. A
-//! list of any length needs the memory of one chunk.
+//! list of any length needs the memory of one chunk. After a rendered chunk the task yields, so that a long list does
+//! not delay other connections of its worker thread.
 
-use std::borrow::Cow;
 use std::sync::Arc;
+use std::task::{Context, Poll};
 
 use bytes::{Bytes, BytesMut};
 
@@ -12,6 +13,8 @@ use crate::storage::StoredObject;
 
 /// A chunk ends with the item that reaches this size.
 const PIECE: usize = 64 << 10;
+/// A chunk has at most this many rendered items.
+const RENDERED: usize = 256;
 
 /// Renders an item when it is sent.
 pub(crate) type Render = Box<dyn Fn(&StoredObject) -> Bytes + Send>;
@@ -34,14 +37,18 @@ impl Items {
         }
     }
 
-    fn get(&self, at: usize) -> Option<Cow<'_, [u8]>> {
+    /// Appends an item to a chunk.
+    fn append(&self, at: usize, piece: &mut BytesMut) {
         match self {
-            Self::Stored(versions) => versions.get(at).map(|version| Cow::Borrowed(&*version.json)),
-            Self::Encoded(items) => items.get(at).map(|item| Cow::Borrowed(&**item)),
-            Self::Rendered(versions, render) => {
-                versions.get(at).map(|version| render(version).to_vec().into())
-            }
+            Self::Stored(versions) => piece.extend_from_slice(&versions[at].json),
+            Self::Encoded(items) => piece.extend_from_slice(&items[at]),
+            Self::Rendered(versions, render) => piece.extend_from_slice(&render(&versions[at])),
         }
+    }
+
+    /// Maximum number of items of a chunk.
+    fn per_piece(&self) -> usize {
+        if matches!(self, Self::Rendered(..)) { RENDERED } else { usize::MAX }
     }
 
     /// The size, if it is known before the items are rendered.
@@ -64,6 +71,8 @@ pub(super) struct Joined {
     /// The remaining size, if it is known.
     left: Option<usize>,
     ended: bool,
+    /// The last chunk was rendered, and the task has not yielded since.
+    yields: bool,
     piece: BytesMut,
 }
 
@@ -71,7 +80,7 @@ impl Joined {
     pub(super) fn new(head: Vec<u8>, items: Items, separator: &'static [u8], tail: &'static [u8]) -> Self {
         let separators = items.len().saturating_sub(1) * separator.len();
         let left = items.bytes().map(|bytes| head.len() + bytes + separators + tail.len());
-        Self { head, items, at: 0, separator, tail, left, ended: false, piece: BytesMut::new() }
+        Self { head, items, at: 0, separator, tail, left, ended: false, yields: false, piece: BytesMut::new() }
     }
 
     /// Number of remaining bytes, if it is known.
@@ -83,26 +92,33 @@ impl Joined {
         self.ended
     }
 
-    pub(super) fn next(&mut self) -> Option<Bytes> {
+    pub(super) fn poll_next(&mut self, context: &mut Context<'_>) -> Poll<Option<Bytes>> {
+        if std::mem::take(&mut self.yields) {
+            context.waker().wake_by_ref();
+            return Poll::Pending;
+        }
+        Poll::Ready(self.next())
+    }
+
+    fn next(&mut self) -> Option<Bytes> {
         if self.ended {
             return None;
         }
         self.piece.reserve(PIECE.min(self.left.unwrap_or(PIECE)));
         self.piece.extend_from_slice(&std::mem::take(&mut self.head));
-        while let Some(item) = self.items.get(self.at) {
+        let (count, first) = (self.items.len(), self.at);
+        while self.at < count && self.piece.len() < PIECE && self.at - first < self.items.per_piece() {
             if self.at > 0 {
                 self.piece.extend_from_slice(self.separator);
             }
-            self.piece.extend_from_slice(&item);
+            self.items.append(self.at, &mut self.piece);
             self.at += 1;
-            if self.piece.len() >= PIECE {
-                break;
-            }
         }
-        if self.at == self.items.len() {
+        if self.at == count {
             self.piece.extend_from_slice(std::mem::take(&mut self.tail));
             self.ended = true;
         }
+        self.yields = !self.ended && matches!(self.items, Items::Rendered(..));
         let piece = self.piece.split().freeze();
         self.left = self.left.map(|left| left - piece.len());
         Some(piece)
@@ -112,6 +128,7 @@ impl Joined {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::storage::Attributes;
 
     fn read(items: &[Vec<u8>]) -> (Vec<u8>, Vec<usize>) {
         let items = items.iter().map(|item| Bytes::copy_from_slice(item)).collect();
@@ -139,5 +156,23 @@ mod tests {
         let (all, sizes) = read(&items);
         assert_eq!(all, [b"<", items.join(&b","[..]).as_slice(), b">"].concat());
         assert_eq!(sizes, [80_002, 200_001, 12]);
+    }
+
+    #[test]
+    fn a_rendered_list_yields_between_chunks() {
+        let version = StoredObject::new("a".into(), 1, Attributes::default(), Bytes::from_static(b"{}"));
+        let versions = vec![Arc::new(version); 3 * RENDERED];
+        let render: Render = Box::new(|_| Bytes::from_static(b"1"));
+        let mut joined = Joined::new(b"[".to_vec(), Items::Rendered(versions, render), b",", b"]");
+        let mut context = Context::from_waker(std::task::Waker::noop());
+        let (mut all, mut waits) = (Vec::new(), 0);
+        loop {
+            match joined.poll_next(&mut context) {
+                Poll::Pending => waits += 1,
+                Poll::Ready(Some(piece)) => all.extend_from_slice(&piece),
+                Poll::Ready(None) => break,
+            }
+        }
+        assert_eq!((all.len(), waits), (1 + 2 * 3 * RENDERED, 2));
     }
 }

@@ -29,7 +29,7 @@ impl Inner {
     ) -> Result<Response<Body>, ApiError> {
         let kind = Gvk { group: "", version: "v1", kind };
         let options = connect_options(kind.kind, &request.query);
-        let mut notes = Notes::default();
+        let mut notes = Notes::of(request);
         let mut attributes = Attributes {
             operation: Operation::Connect,
             resource: served,

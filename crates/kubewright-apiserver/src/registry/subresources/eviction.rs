@@ -65,7 +65,7 @@ impl Inner {
             manager: &manager,
             options: &options,
         };
-        let mut notes = Notes::default();
+        let mut notes = Notes::of(request);
         let eviction = self
             .admit_subresource(&write, &BuiltIn::of_subresource(EVICTION, ty), eviction, &mut notes)
             .await?;

@@ -137,7 +137,7 @@ impl Inner {
         };
         let strategy = BuiltIn::of_subresource(SCALE, scale_type);
         let mut change = Change::Scale(Scale { served, ty: scale_type, strategy, wanted });
-        let mut notes = Notes { warnings, ..Notes::default() };
+        let mut notes = Notes { warnings, ..Notes::of(request) };
         let outcome = self.update_object(&write, &mut change, &mut notes).await?;
         let object = outcome.written.object(served);
         let scale = match paths(served) {

@@ -78,7 +78,7 @@ impl Inner {
             manager: &manager,
             options: &options,
         };
-        let mut notes = Notes { warnings, ..Notes::default() };
+        let mut notes = Notes { warnings, ..Notes::of(request) };
         match self.grant(&write, ty, asked, &mut notes).await {
             Ok(granted) => {
                 let written = Written::shown(granted);

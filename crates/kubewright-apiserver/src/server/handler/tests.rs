@@ -1,7 +1,7 @@
 //! Responses wait for the log, including those that report an error.
 
 use std::io;
-use std::pin::{Pin, pin};
+use std::pin::pin;
 use std::task::Waker;
 
 use bytes::Bytes;
@@ -10,7 +10,7 @@ use kubewright_sync::ordered_watch;
 
 use super::*;
 use crate::server::Options;
-use crate::storage::{Durability, Limits, Memory, Recorded, Revision, Store};
+use crate::storage::{Durability, Limits, Memory, Outcome, Recorded, Revision, Store};
 
 /// A log that is durable up to the given revision.
 struct Slow(ordered_watch::Receiver<Revision>);
@@ -28,11 +28,50 @@ impl Durability for Slow {
         Ok(())
     }
 
-    fn synced(&self, revision: Revision) -> Pin<Box<dyn Future<Output = io::Result<()>> + Send + '_>> {
+    fn durable(&self) -> Revision {
+        *self.0.borrow()
+    }
+
+    fn synced(&self, revision: Revision) -> Outcome<'_> {
         let mut durable = self.0.clone();
         Box::pin(async move {
             durable.wait_for(|durable| *durable >= revision).await.map(drop).map_err(io::Error::other)
         })
+    }
+
+    fn recovered(&self) -> Outcome<'_> {
+        Box::pin(async { Ok(()) })
+    }
+}
+
+/// A log on a disk that is full from a revision on. `None`: there is space.
+struct Disk(ordered_watch::Receiver<Option<Revision>>);
+
+impl Durability for Disk {
+    fn record(&self, _: &[Recorded]) {}
+
+    fn forget(&self, _: &str) {}
+
+    fn failure(&self) -> Option<io::Error> {
+        self.0.borrow().map(|_| io::ErrorKind::StorageFull.into())
+    }
+
+    fn close(&self) -> io::Result<()> {
+        Ok(())
+    }
+
+    fn durable(&self) -> Revision {
+        self.0.borrow().unwrap_or(Revision::MAX)
+    }
+
+    fn synced(&self, revision: Revision) -> Outcome<'_> {
+        let stored = revision <= self.durable();
+        Box::pin(async move { if stored { Ok(()) } else { Err(io::ErrorKind::StorageFull.into()) } })
+    }
+
+    fn recovered(&self) -> Outcome<'_> {
+        let mut full = self.0.clone();
+        Box::pin(async move { full.wait_for(Option::is_none).await.map(drop).map_err(io::Error::other) })
     }
 }
 
@@ -77,4 +116,119 @@ async fn a_response_waits_until_what_it_shows_is_durable() {
     assert!(second.as_mut().poll(&mut context).is_pending(), "the conflict is not durable");
     durable.send_replace(Revision::MAX);
     assert_eq!((creation.await, second.await), (StatusCode::CREATED, StatusCode::CONFLICT));
+}
+
+async fn get(server: &ApiServer, path: &str) -> (StatusCode, serde_json::Value) {
+    use http_body_util::BodyExt as _;
+    let request = http::Request::builder().uri(path).body(Full::new(Bytes::new())).unwrap();
+    let (parts, body) = server.handle(request).await.into_parts();
+    let bytes = body.collect().await.unwrap().to_bytes();
+    (parts.status, serde_json::from_slice(&bytes).unwrap_or_default())
+}
+
+#[tokio::test]
+async fn a_full_disk_refuses_writes_and_serves_what_is_durable() {
+    use http_body_util::BodyExt as _;
+    const MAPS: &str = "/api/v1/namespaces/default/configmaps";
+    let full = ordered_watch::Sender::new(None);
+    let store = Store::with(Memory::new(Limits::default()), Some(Arc::new(Disk(full.subscribe()))));
+    let server = ApiServer::on(store, Options::default());
+    server.inner.bootstrap();
+    assert_eq!(send(&server, "POST", MAPS, r#"{"metadata": {"name": "a"}}"#).await, StatusCode::CREATED);
+    assert_eq!(send(&server, "GET", "/readyz", "").await, StatusCode::OK);
+    let durable = server.revision();
+    let watch = format!("{MAPS}?watch=true&resourceVersion={durable}");
+    let watch = http::Request::builder().uri(watch).body(Full::new(Bytes::new())).unwrap();
+    let mut events = server.handle(watch).await.into_body();
+
+    // A write in flight when the disk becomes full: committed in memory only.
+    let written = server.inner.store.get("configmaps", "default/a").unwrap();
+    let registry = server.inner.registry();
+    let served = registry.stored("configmaps").unwrap();
+    let mut object = written.object();
+    object["data"] = serde_json::json!({"key": "lost"});
+    server
+        .inner
+        .commit_object(served, "default/a", crate::storage::Expect::At(written.revision), object)
+        .unwrap();
+    full.send_replace(Some(durable));
+
+    for endpoint in ["/readyz", "/healthz"] {
+        assert_eq!(send(&server, "GET", endpoint, "").await, StatusCode::INTERNAL_SERVER_ERROR, "{endpoint}");
+    }
+    assert_eq!(send(&server, "GET", "/livez", "").await, StatusCode::OK);
+    let body = r#"{"metadata": {"name": "b"}}"#;
+    for path in [MAPS.to_owned(), format!("{MAPS}?watch=1")] {
+        assert_eq!(send(&server, "POST", &path, body).await, StatusCode::INTERNAL_SERVER_ERROR, "{path}");
+    }
+    let (status, object) = get(&server, &format!("{MAPS}/a")).await;
+    assert_eq!((status, &object["data"]), (StatusCode::OK, &serde_json::Value::Null));
+    let (status, list) = get(&server, MAPS).await;
+    assert_eq!(status, StatusCode::OK);
+    assert_eq!(list["metadata"]["resourceVersion"], durable.to_string());
+    assert!(list["items"].as_array().unwrap().iter().all(|item| item["data"]["key"] != "lost"));
+    let mut event = Box::pin(events.frame());
+    assert!(futures_util::poll!(event.as_mut()).is_pending(), "the event is not durable");
+
+    full.send_replace(None);
+    let event = event.await.unwrap().unwrap().into_data().unwrap();
+    let event: serde_json::Value = serde_json::from_slice(&event).unwrap();
+    assert_eq!(event["object"]["data"]["key"], "lost");
+    assert_eq!(get(&server, &format!("{MAPS}/a")).await.1["data"]["key"], "lost");
+    assert_eq!(send(&server, "POST", MAPS, body).await, StatusCode::CREATED);
+    assert_eq!(send(&server, "GET", "/readyz", "").await, StatusCode::OK);
+}
+
+/// Reads wait for the log, so that they stay in flight.
+#[tokio::test]
+async fn read_only_requests_in_flight_are_limited() {
+    const MAPS: &str = "/api/v1/namespaces/default/configmaps";
+    let durable = ordered_watch::Sender::new(Revision::MAX);
+    let store = Store::with(Memory::new(Limits::default()), Some(Arc::new(Slow(durable.subscribe()))));
+    let authorization = crate::authz::Authorization::AlwaysAllow;
+    let server = ApiServer::on(store, Options { authorization, ..Options::default() });
+    server.inner.bootstrap();
+    durable.send_replace(0);
+    let read = |path: &str| {
+        let user = crate::authn::User::authenticated("a", []);
+        let request = http::Request::builder().uri(path).extension(user);
+        server.handle(request.body(Full::new(Bytes::new())).unwrap())
+    };
+    let held: Vec<_> = (0..400).map(|_| read(MAPS)).collect();
+    let mut held = Box::pin(futures_util::future::join_all(held));
+    assert!(futures_util::poll!(held.as_mut()).is_pending(), "all 400 wait for the log");
+    let refused = read(MAPS).await;
+    assert_eq!(refused.status(), StatusCode::TOO_MANY_REQUESTS);
+    assert_eq!(refused.headers()["retry-after"], "1");
+    let watch = read(&format!("{MAPS}?watch=true&resourceVersion={}", server.revision())).await;
+    assert_eq!(watch.status(), StatusCode::OK, "watches are not limited");
+    durable.send_replace(Revision::MAX);
+    for answered in held.await {
+        assert_eq!(answered.status(), StatusCode::OK);
+    }
+    assert_eq!(read(MAPS).await.status(), StatusCode::OK, "the permits are returned");
+}
+
+/// The connection cannot be reused, because the rest of the body is not read.
+#[tokio::test(start_paused = true)]
+async fn an_early_refusal_over_http_1_closes_the_connection() {
+    const MAPS: &str = "/api/v1/namespaces/default/configmaps";
+    let full = ordered_watch::Sender::new(None);
+    let store = Store::with(Memory::new(Limits::default()), Some(Arc::new(Disk(full.subscribe()))));
+    let server = ApiServer::on(store, Options::default());
+    server.inner.bootstrap();
+    let refused = async |user: crate::authn::User, version: Version| {
+        let chunk = || Ok::<_, io::Error>(http_body::Frame::data(Bytes::from(vec![b' '; 1 << 20])));
+        let endless = http_body_util::StreamBody::new(futures_util::stream::iter(std::iter::repeat_with(chunk)));
+        let request = http::Request::post(MAPS).version(version).extension(user);
+        let request = request.extension(OverSocket { peer: None }).header("content-type", "application/json");
+        let response = server.handle(request.body(endless).unwrap()).await;
+        (response.status().as_u16(), response.headers().contains_key(header::CONNECTION))
+    };
+    let admin = crate::authn::User::admin;
+    assert_eq!(refused(crate::authn::User::anonymous(), Version::HTTP_11).await, (403, true));
+    assert_eq!(refused(admin(), Version::HTTP_11).await, (413, true));
+    assert_eq!(refused(admin(), Version::HTTP_2).await, (413, false), "a stream of its own");
+    full.send_replace(Some(server.revision()));
+    assert_eq!(refused(admin(), Version::HTTP_11).await, (500, true));
 }

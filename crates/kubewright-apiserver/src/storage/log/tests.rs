@@ -260,7 +260,9 @@ fn a_full_disk_is_retried_until_there_is_space() {
         .map(|error| error.kind());
     assert_eq!(kind, Some(io::ErrorKind::StorageFull));
     assert!(server.log.failure().is_some(), "new writes are rejected");
+    assert_eq!(server.sync().unwrap_err().kind(), io::ErrorKind::StorageFull, "no request waits");
     server.disk.recover();
+    wait(server.log.recovered()).unwrap();
     server.sync().unwrap();
     assert!(server.log.failure().is_none(), "and accepted again");
     server.put("pods", "b", 1);

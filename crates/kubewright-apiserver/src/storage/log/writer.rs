@@ -80,9 +80,13 @@ pub(super) struct Progress {
 }
 
 impl Progress {
-    /// Whether the result of waiting for this revision is known.
-    pub(super) fn settles(&self, revision: Revision, forgets: u64) -> bool {
-        self.failure.is_some() || (self.revision >= revision && self.forgets >= forgets)
+    /// Whether everything up to this revision is durable.
+    pub(super) fn reaches(&self, revision: Revision, forgets: u64) -> bool {
+        self.revision >= revision && self.forgets >= forgets
+    }
+
+    pub(super) fn revision(&self) -> Revision {
+        self.revision
     }
 
     pub(super) fn failure(&self) -> Option<io::Error> {

@@ -217,3 +217,38 @@ async fn an_in_process_handler_is_called_without_a_socket() {
         assert_eq!((status, &created["data"]["handled"]), (201, &json!("in-process")));
     }
 }
+
+#[tokio::test]
+async fn a_connection_to_a_pod_calls_webhooks_for_connect() {
+    let hook = Hook::start(|_, request| Some(review(request, json!({"allowed": false})))).await;
+    let server = server();
+    let pod = json!({"metadata": {"name": "p"}, "spec": {"containers": [{"name": "c", "image": "i"}]}});
+    assert_eq!(send(&server, "POST", "/api/v1/namespaces/default/pods", &pod).await.0, 201);
+    let rules = json!({"rules": [{
+        "apiGroups": [""], "apiVersions": ["v1"], "operations": ["CONNECT"], "resources": ["pods/exec"],
+    }]});
+    configure(&server, "Validating", "connect", hook.client("/"), rules).await;
+    let path = "/api/v1/namespaces/default/pods/p";
+    let (status, _, body) =
+        send(&server, "POST", &format!("{path}/exec?container=c&command=ls&command=-l&stdout=1"), &Value::Null)
+            .await;
+    assert_eq!(status, 400, "{body}");
+    let message = body["message"].as_str().unwrap();
+    assert!(message.starts_with("admission webhook \"connect.example.com\" denied the request"), "{message}");
+    let reviews = hook.take();
+    assert_eq!(reviews.len(), 1);
+    let request = &reviews[0]["request"];
+    assert_eq!(
+        (&request["operation"], &request["subResource"], &request["name"]),
+        (&json!("CONNECT"), &json!("exec"), &json!("p"))
+    );
+    let options = &request["object"];
+    assert_eq!(
+        (&options["kind"], &options["command"], &options["container"], &options["stdout"]),
+        (&json!("PodExecOptions"), &json!(["ls", "-l"]), &json!("c"), &json!(true))
+    );
+    assert_eq!(request["oldObject"], Value::Null);
+    // Another subresource does not match.
+    send(&server, "POST", &format!("{path}/attach"), &Value::Null).await;
+    assert!(hook.take().is_empty());
+}

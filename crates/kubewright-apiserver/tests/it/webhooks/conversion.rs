@@ -3,8 +3,8 @@
 use kubewright_apiserver::ApiServer;
 use serde_json::{Value, json};
 
-use super::hook::Hook;
-use super::send;
+use super::hook::{Hook, patch, review};
+use super::{configure, send};
 use crate::world::server;
 
 const V1: &str = "/apis/example.com/v1/namespaces/default/widgets";
@@ -172,6 +172,45 @@ async fn a_watch_shows_converted_objects() {
     assert_eq!(next().await, (json!("DELETED"), json!("y")));
 }
 
+/// One review of all objects would exceed the limit of a response body, 8 MiB.
+#[tokio::test]
+async fn a_long_list_is_converted_with_several_reviews() {
+    use http_body_util::BodyExt as _;
+    let hook = Hook::start(convert).await;
+    let server = server();
+    define(&server, &hook, "/convert").await;
+    let count = 5_000;
+    let host = "x".repeat(2_000);
+    for at in 0..count {
+        assert_eq!(create(&server, V1, &format!("w{at:04}"), json!({"host": host})).await.0, 201);
+    }
+    let (status, _, list) = send(&server, "GET", V2, &Value::Null).await;
+    assert_eq!(status, 200, "{}", list["message"]);
+    let items = list["items"].as_array().unwrap();
+    assert_eq!(items.len(), count);
+    assert!(items.iter().all(|item| item["spec"]["hostname"] == host.as_str()));
+    let sizes: Vec<usize> =
+        hook.take().iter().map(|review| review["request"]["objects"].as_array().unwrap().len()).collect();
+    assert_eq!(sizes.iter().sum::<usize>(), count);
+    assert!(sizes.iter().all(|size| *size <= 500), "{sizes:?}");
+
+    // Another webhook converts the objects again, for a watch.
+    let crd = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions/widgets.example.com";
+    let change = json!({"spec": {"conversion": {"webhook": {"clientConfig": hook.client("/again")}}}});
+    assert_eq!(send(&server, "PATCH", crd, &change).await.0, 200);
+    let request = http::Request::builder()
+        .uri(format!("{V2}?watch=true"))
+        .body(http_body_util::Empty::<bytes::Bytes>::new())
+        .unwrap();
+    let mut body = server.handle(request).await.into_body();
+    for _ in 0..count {
+        let frame = body.frame().await.unwrap().unwrap().into_data().unwrap();
+        let event: Value = serde_json::from_slice(&frame).unwrap();
+        assert_eq!((&event["type"], &event["object"]["spec"]["hostname"]), (&json!("ADDED"), &json!(host)));
+    }
+    assert!(hook.take().len() >= count / 500);
+}
+
 #[tokio::test]
 async fn an_invalid_conversion_response_is_rejected() {
     let hook = Hook::start(convert).await;
@@ -192,4 +231,72 @@ async fn an_invalid_conversion_response_is_rejected() {
         assert_eq!(status, 500);
         assert_eq!(send(&server, "GET", &format!("{V1}/b"), &Value::Null).await.0, 404);
     }
+}
+
+/// The object is converted to the version of the webhook's rule, and its patch is converted back.
+#[tokio::test]
+async fn an_equivalent_version_is_converted_for_admission() {
+    let (converter, hook) = (
+        Hook::start(convert).await,
+        Hook::start(|_, request| {
+            let operation = json!([{"op": "add", "path": "/spec/host", "value": "patched"}]);
+            Some(review(request, patch(&operation)))
+        })
+        .await,
+    );
+    let server = server();
+    define(&server, &converter, "/convert").await;
+    let rules = json!({"matchPolicy": "Equivalent", "rules": [{
+        "apiGroups": ["example.com"], "apiVersions": ["v1"], "operations": ["CREATE"], "resources": ["widgets"],
+    }]});
+    configure(&server, "Mutating", "m", hook.client("/"), rules).await;
+    let (status, created) = create(&server, V2, "a", json!({"hostname": "x"})).await;
+    assert_eq!((status, &created["spec"]), (201, &json!({"hostname": "patched"})), "{created}");
+    let reviews = hook.take();
+    assert_eq!(reviews.len(), 1);
+    let request = &reviews[0]["request"];
+    assert_eq!(request["object"]["apiVersion"], "example.com/v1");
+    assert_eq!(request["object"]["spec"], json!({"host": "x"}));
+    assert_eq!((&request["kind"]["version"], &request["requestKind"]["version"]), (&json!("v1"), &json!("v2")));
+    assert_eq!(
+        (&request["resource"]["version"], &request["requestResource"]["version"]),
+        (&json!("v1"), &json!("v2"))
+    );
+}
+
+#[tokio::test]
+async fn a_new_storage_version_is_added_to_stored_versions() {
+    let hook = Hook::start(convert).await;
+    let server = server();
+    define(&server, &hook, "/convert").await;
+    assert_eq!(create(&server, V1, "a", json!({"host": "x"})).await.0, 201);
+    let path = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions/widgets.example.com";
+    let (_, _, mut crd) = send(&server, "GET", path, &Value::Null).await;
+    assert_eq!(crd["status"]["storedVersions"], json!(["v1"]));
+    for (at, storage) in [(0, false), (1, true)] {
+        crd["spec"]["versions"][at]["storage"] = storage.into();
+    }
+    let (status, _, crd) = send(&server, "PUT", path, &crd).await;
+    assert_eq!((status, &crd["status"]["storedVersions"]), (200, &json!(["v1", "v2"])), "{crd}");
+
+    // The old object is still stored in v1, new ones in v2.
+    assert_eq!(create(&server, V1, "b", json!({"host": "y"})).await.0, 201);
+    hook.take();
+    for (name, expected) in [("a", "x"), ("b", "y")] {
+        let (_, _, read) = send(&server, "GET", &format!("{V2}/{name}"), &Value::Null).await;
+        assert_eq!(read["spec"]["hostname"], expected, "{read}");
+    }
+    let converted = hook.take();
+    let names: Vec<&Value> =
+        converted.iter().map(|review| &review["request"]["objects"][0]["metadata"]["name"]).collect();
+    assert_eq!(names, ["a"]);
+
+    // A write migrates the object. Then v1 may be removed from the stored versions.
+    let touch = json!({"metadata": {"annotations": {"migrated": "yes"}}});
+    assert_eq!(send(&server, "PATCH", &format!("{V2}/a"), &touch).await.0, 200);
+    let (status, _, crd) =
+        send(&server, "PATCH", &format!("{path}/status"), &json!({"status": {"storedVersions": ["v2"]}})).await;
+    assert_eq!((status, &crd["status"]["storedVersions"]), (200, &json!(["v2"])), "{crd}");
+    let (_, _, read) = send(&server, "GET", &format!("{V1}/a"), &Value::Null).await;
+    assert_eq!(read["spec"]["host"], "x");
 }

@@ -153,6 +153,7 @@ fn a_full_disk_after_a_snapshot_damages_nothing() {
             let mut progress = server.log.progress.clone();
             wait(progress.wait_for(|progress| progress.obstacle().is_some())).unwrap();
             server.disk.recover();
+            wait(server.log.recovered()).unwrap();
             server.sync().unwrap();
         }
         let objects = server.objects();
