@@ -117,12 +117,18 @@ impl Declaration {
         if namespaced && self.namespace_selector.is_none() {
             self.namespace_selector = Some(outside_of_operators());
         }
-        self.with_defaults()
+        self.with_common_defaults()
     }
 
-    /// Fills what has a default for every kind.
+    /// Fills what was not declared by a handler of several kinds. The namespace selector has no effect on kinds that are
+    /// cluster-scoped.
     #[must_use]
     pub fn with_defaults(mut self) -> Self {
+        self.namespace_selector.get_or_insert_with(outside_of_operators);
+        self.with_common_defaults()
+    }
+
+    fn with_common_defaults(mut self) -> Self {
         if self.verbs.is_empty() {
             self.verbs = vec!["create".to_owned(), "update".to_owned()];
         }
@@ -195,6 +201,13 @@ mod tests {
             (name, path, verbs, failure_policy, timeout_seconds, namespace_selector)
         };
         assert_eq!(kept(&webhook), kept(&declared));
+    }
+
+    #[test]
+    fn a_handler_of_several_kinds_excludes_operators_unless_it_has_a_selector() {
+        assert_eq!(Declaration::default().with_defaults().namespace_selector, Some(outside_of_operators()));
+        let all = Declaration { namespace_selector: Some(json!({})), ..Declaration::default() };
+        assert_eq!(all.with_defaults().namespace_selector, Some(json!({})));
     }
 
     #[test]

@@ -11,6 +11,8 @@
 //! It reads no flags and makes no decisions about requests.
 
 mod address;
+mod limits;
+mod stall;
 
 use std::convert::Infallible;
 use std::io;
@@ -34,12 +36,18 @@ use crate::certs::Certificates;
 use crate::connect::stream::Io;
 use crate::panics::{Panic, contain_future};
 
+use limits::{Connections, Place};
+use stall::WriteTimeout;
+
 pub use address::{AddressError, BindAddress};
+pub use limits::Limits;
 
 /// How long running requests may take after the stop, as in controller-runtime.
 const DRAIN: Duration = Duration::from_secs(30);
 /// The timeout of a TLS handshake and of request headers. Idle connections are closed after it, too.
 const PATIENCE: Duration = Duration::from_secs(32);
+/// How long a client may not read its response.
+const WRITE_TIMEOUT: Duration = Duration::from_secs(30);
 /// The delay after a failed accept, which is usually caused by a lack of file descriptors.
 const ACCEPT_AGAIN: Duration = Duration::from_millis(100);
 
@@ -174,6 +182,8 @@ pub struct Server {
     address: SocketAddr,
     certificates: Option<Certificates>,
     drain: Duration,
+    write_timeout: Duration,
+    limits: Limits,
 }
 
 impl Server {
@@ -199,7 +209,14 @@ impl Server {
         };
         let listener = listener.map_err(failed)?;
         let address = listener.local_addr().map_err(failed)?;
-        Ok(Some(Self { listener, address, certificates: None, drain: DRAIN }))
+        Ok(Some(Self {
+            listener,
+            address,
+            certificates: None,
+            drain: DRAIN,
+            write_timeout: WRITE_TIMEOUT,
+            limits: Limits::default(),
+        }))
     }
 
     /// The address it listens on, with the assigned port if port 0 was configured.
@@ -221,10 +238,25 @@ impl Server {
         self
     }
 
+    /// How long a client may not read its response; 30 s by default.
+    #[must_use]
+    pub fn with_write_timeout(mut self, timeout: Duration) -> Self {
+        self.write_timeout = timeout;
+        self
+    }
+
+    /// How many connections are open at the same time.
+    #[must_use]
+    pub fn with_limits(mut self, limits: Limits) -> Self {
+        self.limits = limits;
+        self
+    }
+
     /// Serves until `stop`. Then it closes the port and idle connections, and waits for running requests for at most
     /// the drain time.
     pub async fn run(self, handler: Handler, stop: impl Future<Output = ()> + Send) {
-        let Self { listener, certificates, drain, .. } = self;
+        let Self { listener, certificates, drain, write_timeout, limits, .. } = self;
+        let open = Connections::new(limits);
         let tls = certificates.as_ref().map(|certificates| TlsAcceptor::from(certificates.server_config()));
         let follow = async {
             match &certificates {
@@ -245,7 +277,12 @@ impl Server {
                 accepted = listener.accept() => accepted,
             };
             match accepted {
-                Ok((stream, _)) => {
+                Ok((stream, peer)) => {
+                    let Some(place) = open.enter(peer.ip()) else {
+                        tracing::debug!(%peer, "Too many connections; closing the new one");
+                        continue;
+                    };
+                    let stream = Accepted { stream, write_timeout, place };
                     let (tls, handler, watcher) = (tls.clone(), handler.clone(), graceful.watcher());
                     connections.spawn(connection(stream, tls, handler, watcher).boxed());
                 }
@@ -264,11 +301,20 @@ impl Server {
     }
 }
 
-async fn connection(stream: TcpStream, tls: Option<TlsAcceptor>, handler: Handler, watcher: Watcher) {
+/// A connection that the server has accepted.
+struct Accepted {
+    stream: TcpStream,
+    write_timeout: Duration,
+    place: Place,
+}
+
+async fn connection(accepted: Accepted, tls: Option<TlsAcceptor>, handler: Handler, watcher: Watcher) {
+    let Accepted { stream, write_timeout, place: _place } = accepted;
     // Otherwise the second part of a response waits for the client's acknowledgement of the first.
     if let Err(error) = stream.set_nodelay(true) {
         tracing::debug!(%error, "Failed to set TCP_NODELAY");
     }
+    let stream = WriteTimeout::new(stream, write_timeout);
     let Some(tls) = tls else { return speak(Box::new(stream), handler, watcher).await };
     match tokio::time::timeout(PATIENCE, tls.accept(stream)).await {
         Ok(Ok(stream)) => speak(Box::new(stream), handler, watcher).await,

@@ -2,6 +2,7 @@
 //!
 //! A registered webhook is both served and part of the manifest. Every replica serves webhooks, leader or not.
 
+use std::net::SocketAddr;
 use std::sync::Arc;
 
 use tracing::info;
@@ -13,7 +14,7 @@ use crate::certs::{CertificateMetrics, Certificates};
 use crate::election::pod_namespace;
 use crate::journal::{Journal, Reviews};
 use crate::serve::{Handler, Server};
-use crate::webhook::certificates::{Rotator, RotatorMetrics, RotatorOptions, TargetKinds};
+use crate::webhook::certificates::{ExpectedTargets, Rotator, RotatorMetrics, RotatorOptions};
 use crate::webhook::{
     self, AdmissionHandler, CertificateMode, Conversion, Declaration, Defaulter, Validator, Webhooks,
 };
@@ -116,7 +117,9 @@ impl Manager {
     ) -> Result<(), ManagerError> {
         let Inner { options, webhooks, .. } = &*self.inner;
         let served = match &options.webhooks.certificates {
-            CertificateMode::SelfSigned => Some(self.rotate_certificates(&mut groups.always)?),
+            CertificateMode::SelfSigned => {
+                Some(self.rotate_certificates(server.address(), &mut groups.always)?)
+            },
             CertificateMode::Files { certificate, key } => {
                 let certificates = Certificates::from_files(certificate, key);
                 let certificates = certificates.map_err(ManagerError::WebhookCertificate)?;
@@ -144,16 +147,25 @@ impl Manager {
         Ok(())
     }
 
-    fn certificate_targets(&self) -> TargetKinds {
+    /// The targets of the registered webhooks.
+    fn certificate_targets(&self) -> ExpectedTargets {
         let declared = &self.state().webhooks;
-        TargetKinds {
-            mutating: declared.iter().any(|webhook| webhook.mutating),
-            validating: declared.iter().any(|webhook| !webhook.mutating),
-            crds: !self.inner.webhooks.conversions().is_empty(),
+        let paths = |mutating: bool| {
+            let of_kind = declared.iter().filter(|webhook| webhook.mutating == mutating);
+            of_kind.map(|webhook| webhook.path.clone()).collect()
+        };
+        ExpectedTargets {
+            mutating: paths(true),
+            validating: paths(false),
+            crds: self.inner.webhooks.conversions().iter().map(Conversion::crd_name).collect(),
         }
     }
 
-    fn rotate_certificates(&self, always: &mut Group) -> Result<Certificates, ManagerError> {
+    fn rotate_certificates(
+        &self,
+        address: SocketAddr,
+        always: &mut Group,
+    ) -> Result<Certificates, ManagerError> {
         let Inner { options, client, recorder, readyz, .. } = &*self.inner;
         let settings = &options.webhooks;
         let namespace = match &settings.service_namespace {
@@ -163,10 +175,9 @@ impl Manager {
         let secret = settings.secret_name.clone().unwrap_or_else(|| webhook::secret_name(&options.name));
         let rotation = RotatorOptions {
             secret: Key::namespaced(&namespace, &secret),
-            targets: self.certificate_targets(),
             extra_names: settings.extra_names.clone(),
             cluster_domain: settings.cluster_domain.clone(),
-            ..RotatorOptions::new(&namespace, &settings.service_name)
+            ..RotatorOptions::new(&namespace, &settings.service_name, self.certificate_targets())
         };
         // Served until the Secret is read. No API server trusts it, and the replica is not ready until then.
         let certificates = Certificates::self_signed(&["localhost"], &*options.clock)
@@ -174,6 +185,7 @@ impl Manager {
         let metrics = options.metrics.with_registry(RotatorMetrics::register);
         let client = client.unfenced();
         let rotator = Rotator::new(&client, rotation, certificates.clone(), Arc::clone(&options.clock))
+            .with_server(address)
             .with_metrics(metrics)
             .with_recorder(recorder.clone());
         let readiness = rotator.readiness();

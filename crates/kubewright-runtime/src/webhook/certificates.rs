@@ -11,8 +11,10 @@
 //! 2. [`Step::Switch`] signs a leaf with the next CA once all targets trust it, and keeps the previous CA in the bundle.
 //! 3. [`Step::Retire`] drops the previous CA when the last leaf that it signed has expired.
 
+mod bundle;
 mod issue;
 mod metrics;
+mod probe;
 mod rotator;
 mod secret;
 mod targets;
@@ -26,7 +28,7 @@ pub use issue::IssueError;
 pub use metrics::RotatorMetrics;
 pub use rotator::{Readiness, Rotator, RotatorOptions};
 pub use secret::SecretError;
-pub use targets::{Service, TargetKinds};
+pub use targets::{ExpectedTargets, Service};
 
 /// How far certificates are dated back, for clocks that disagree.
 const BACKDATED: SignedDuration = SignedDuration::from_hours(1);
@@ -146,7 +148,15 @@ impl Material {
         match step {
             Step::Create => return Self::create_for(names, lifetimes, now),
             Step::Renew => {
-                material.leaf = self.ca.sign(names, lifetimes.leaf, now)?;
+                let mut names = names.to_vec();
+                // During a rollout, replicas of the old and the new version may want different names. Before the leaf is
+                // due, names are only added, so that the replicas do not replace each other's leaf.
+                if now < self.leaf.validity.renew_at() {
+                    let kept = self.leaf.names.iter().filter(|name| !names.contains(name));
+                    let kept: Vec<String> = kept.cloned().collect();
+                    names.extend(kept);
+                }
+                material.leaf = self.ca.sign(&names, lifetimes.leaf, now)?;
             }
             Step::Announce => material.next = Some(Authority::issue(lifetimes.ca, now)?),
             Step::Switch => {
@@ -170,7 +180,7 @@ impl Material {
 pub enum Step {
     /// There are no certificates: create the Secret, unless another replica has done so.
     Create,
-    /// The leaf is due for renewal, or has other DNS names: sign a new one with the same CA.
+    /// The leaf is due for renewal, or lacks a DNS name: sign a new one with the same CA.
     Renew,
     /// A target does not have the bundle: apply it, and read the target back.
     Inject,
@@ -202,9 +212,9 @@ impl Step {
 /// What the targets trust, as read from the API server.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Targets {
-    /// The bundle of at least one target differs from [`Material::bundle`].
+    /// The bundle of at least one target lacks a certificate of [`Material::bundle`], or has a retired CA.
     Differ,
-    /// Every target has had the bundle since this time.
+    /// Every target has had all certificates of the bundle since this time.
     TrustSince(Timestamp),
 }
 
@@ -214,7 +224,8 @@ pub enum Targets {
 pub fn next(material: Option<&Material>, names: &[String], targets: Targets, now: Timestamp) -> Step {
     let Some(material) = material else { return Step::Create };
     let leaf = &material.leaf;
-    if leaf.names != names
+    let has_names = names.iter().all(|name| leaf.names.contains(name));
+    if !has_names
         || now >= leaf.validity.renew_at() && leaf.validity.until < material.ca.validity.until
     {
         return Step::Renew;

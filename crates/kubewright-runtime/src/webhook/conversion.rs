@@ -51,6 +51,7 @@ type Convert = fn(Value) -> Result<Value, ConversionError>;
 #[derive(Clone)]
 pub struct Conversion {
     group_kind: (String, String),
+    plural: String,
     hub: String,
     normalize: Convert,
     spokes: BTreeMap<String, Versioned>,
@@ -107,6 +108,7 @@ impl Conversion {
         let gvk = kind.gvk();
         Self {
             group_kind: (gvk.group.clone(), gvk.kind.clone()),
+            plural: kind.plural().to_owned(),
             hub: gvk.api_version(),
             normalize: |value| encode(&decode::<H>(value)?),
             spokes: BTreeMap::new(),
@@ -143,6 +145,11 @@ impl Conversion {
     /// The group and kind that it converts.
     pub fn group_kind(&self) -> (&str, &str) {
         (&self.group_kind.0, &self.group_kind.1)
+    }
+
+    /// The name of the CRD.
+    pub(crate) fn crd_name(&self) -> String {
+        format!("{}.{}", self.plural, self.group_kind.0)
     }
 
     /// The `apiVersion` of the hub and of every spoke.

@@ -13,8 +13,9 @@ use hyper_util::client::legacy;
 use hyper_util::rt::TokioExecutor;
 use kubewright_runtime::SystemClock;
 use kubewright_runtime::internal::certs::Certificates;
-use kubewright_runtime::internal::serve::{BindAddress, BindError, Handler, Server, text};
+use kubewright_runtime::internal::serve::{BindAddress, BindError, Handler, Limits, Server, text};
 use rustls_pki_types::CertificateDer;
+use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::sync::{Notify, oneshot};
 use tokio::task::JoinHandle;
 
@@ -222,5 +223,60 @@ async fn port_0_listens_on_every_interface_and_off_on_none() -> Result<()> {
     let address = SocketAddr::from(([127, 0, 0, 1], running.address.port()));
     assert_eq!(get(address, "/hello").await?.0, 200);
     assert!(Server::bind(&"0".parse()?, "--x").await?.is_none());
+    Ok(())
+}
+
+/// Reads until the server closes the connection.
+async fn read_to_end(stream: &mut tokio::net::TcpStream) -> Result<Vec<u8>> {
+    let mut bytes = Vec::new();
+    // A closed connection may also be reset.
+    let _ = tokio::time::timeout(DEADLINE, stream.read_to_end(&mut bytes)).await?;
+    Ok(bytes)
+}
+
+#[tokio::test]
+async fn a_client_that_stops_sending_does_not_delay_others() -> Result<()> {
+    let limits = Limits { total: 3, per_peer: 2 };
+    let running = Running::start(local().await?.with_limits(limits), hello());
+    let connect = || tokio::net::TcpStream::connect(running.address);
+    // Both connections wait for the rest of a request.
+    let mut slow = [connect().await?, connect().await?];
+    for stream in &mut slow {
+        stream.write_all(b"POST /hello HTTP/1.1\r\nContent-Length: 1000\r\n").await?;
+    }
+    let mut refused = connect().await?;
+    assert_eq!(read_to_end(&mut refused).await?, b"", "the client has reached its limit");
+    // Another client is served.
+    let socket = tokio::net::TcpSocket::new_v4()?;
+    socket.bind("127.0.0.2:0".parse()?)?;
+    let mut other = socket.connect(running.address).await?;
+    other.write_all(b"GET /hello HTTP/1.1\r\nHost: a\r\nConnection: close\r\n\r\n").await?;
+    let response = String::from_utf8(read_to_end(&mut other).await?)?;
+    assert!(response.starts_with("HTTP/1.1 200"), "{response}");
+    // A closed connection frees its place.
+    drop(slow);
+    let served = async { while get(running.address, "/hello").await.is_err() {} };
+    tokio::time::timeout(DEADLINE, served).await?;
+    Ok(())
+}
+
+#[tokio::test]
+async fn a_client_that_does_not_read_its_response_is_disconnected() -> Result<()> {
+    // More than the buffers of both sockets hold.
+    const SIZE: usize = 32 * 1024 * 1024;
+    let begun = Arc::new(Notify::new());
+    let tell = begun.clone();
+    let handler = Handler::new(move |_| {
+        tell.notify_one();
+        async { text(StatusCode::OK, vec![b'a'; SIZE]) }
+    });
+    let server = local().await?.with_write_timeout(Duration::from_millis(100)).with_drain(DEADLINE * 2);
+    let running = Running::start(server, handler);
+    let mut client = tokio::net::TcpStream::connect(running.address).await?;
+    client.write_all(b"GET / HTTP/1.1\r\nHost: a\r\n\r\n").await?;
+    begun.notified().await;
+    // The drain lasts longer than the deadline, so only the write timeout ends the connection in time.
+    tokio::time::timeout(DEADLINE, running.stop()).await.context("the connection stays open")??;
+    assert!(read_to_end(&mut client).await?.len() < SIZE);
     Ok(())
 }

@@ -11,7 +11,7 @@ use rcgen::{
 use super::{Authority, BACKDATED, Leaf, Validity};
 
 /// The subject of every CA. Leaves name it as their issuer.
-const CA_NAME: &str = "kubewright-webhook-ca";
+pub(super) const CA_NAME: &str = "kubewright-webhook-ca";
 
 /// A certificate could not be issued.
 #[derive(Debug, thiserror::Error)]

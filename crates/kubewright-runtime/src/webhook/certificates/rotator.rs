@@ -5,6 +5,7 @@
 //! task.
 
 use std::collections::BTreeMap;
+use std::net::SocketAddr;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
@@ -13,9 +14,11 @@ use jiff::Timestamp;
 use k8s_openapi::ByteString;
 use k8s_openapi::api::core::v1::{ObjectReference, Secret};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
+use tokio::time::Instant;
 use tracing::{debug, info, warn};
 
-use super::targets::{self, Service, Target, TargetKinds};
+use super::probe::{Probe, ProbeError};
+use super::targets::{self, ExpectedTargets, Service, Target};
 use super::{IssueError, Lifetimes, Material, RotatorMetrics, SecretError, Step, Targets, next};
 use crate::certs::{CertificateError, Certificates};
 use crate::client::{self, Client};
@@ -36,8 +39,8 @@ pub struct RotatorOptions {
     pub secret: Key,
     /// The Service in front of the replicas. Webhook configurations and CRDs that name it are the targets.
     pub service: Service,
-    /// The kinds of objects that can be targets. Only these are listed and watched.
-    pub targets: TargetKinds,
+    /// What the registered webhooks need.
+    pub targets: ExpectedTargets,
     /// DNS names besides those of the Service.
     pub extra_names: Vec<String>,
     /// The DNS domain of the cluster.
@@ -48,11 +51,11 @@ pub struct RotatorOptions {
 
 impl RotatorOptions {
     /// The Secret `<service>-cert` beside the Service.
-    pub fn new(namespace: &str, service: &str) -> Self {
+    pub fn new(namespace: &str, service: &str, targets: ExpectedTargets) -> Self {
         Self {
             secret: Key::namespaced(namespace, &format!("{service}-cert")),
             service: Service { namespace: namespace.to_owned(), name: service.to_owned() },
-            targets: TargetKinds::default(),
+            targets,
             extra_names: Vec::new(),
             cluster_domain: "cluster.local".to_owned(),
             lifetimes: Lifetimes::default(),
@@ -62,7 +65,7 @@ impl RotatorOptions {
     fn names(&self) -> Vec<String> {
         let Service { namespace, name } = &self.service;
         let mut names = vec![
-            format!("{name}.{namespace}.svc"),
+            self.service.host(),
             format!("{name}.{namespace}.svc.{}", self.cluster_domain),
             format!("{name}.{namespace}"),
             name.clone(),
@@ -104,8 +107,10 @@ enum RoundError {
     Serve(Key, #[source] CertificateError),
     #[error(transparent)]
     Issue(#[from] IssueError),
-    #[error("no webhook configuration or CRD references Service {0}; apply config/webhook")]
-    NoTarget(Service),
+    #[error("{} not found for Service {service}; apply config/webhook and config/crd", missing.join(", "))]
+    MissingTarget { service: Service, missing: Vec<String> },
+    #[error("failed to call path {path} of this replica as {target} does")]
+    Probe { path: String, target: Target, #[source] source: ProbeError },
 }
 
 /// The targets as they were when all of them had the bundle.
@@ -126,6 +131,14 @@ pub struct Rotator {
     /// The served leaf, as PEM.
     loaded: String,
     trusted: Option<Trusted>,
+    /// The webhook server of this replica.
+    probe: Option<Probe>,
+    /// Whether the server was called with the current leaf and targets.
+    is_probed: bool,
+    /// The last injected bundle.
+    injected: Option<(String, Instant)>,
+    /// How often it was overwritten in a row.
+    overwrites: u32,
     metrics: RotatorMetrics,
     recorder: Option<Recorder>,
 }
@@ -147,6 +160,10 @@ impl Rotator {
             readiness,
             loaded: String::new(),
             trusted: None,
+            probe: None,
+            is_probed: false,
+            injected: None,
+            overwrites: 0,
             metrics: RotatorMetrics::default(),
             recorder: None,
         }
@@ -166,7 +183,14 @@ impl Rotator {
         self
     }
 
-    /// Ready when the leaf of the Secret is served and all targets trust it.
+    /// Calls the webhook server at this address before the replica is ready.
+    #[must_use]
+    pub fn with_server(mut self, address: SocketAddr) -> Self {
+        self.probe = Some(Probe::new(address, Arc::clone(&self.clock)));
+        self
+    }
+
+    /// Ready when the leaf of the Secret is served, all targets trust it, and the server answers as they call it.
     pub fn readiness(&self) -> Readiness {
         self.readiness.clone()
     }
@@ -191,6 +215,10 @@ impl Rotator {
                 }
                 Ok(step) => {
                     self.stepped(&step);
+                    // Another controller that writes its own bundle on every change would cause a loop of writes.
+                    if step == Step::Inject && self.overwrites > 0 {
+                        tokio::time::sleep(backoff(self.overwrites)).await;
+                    }
                     last = Some(step);
                     continue;
                 }
@@ -199,7 +227,12 @@ impl Rotator {
                     let reason = Chain(&error).to_string();
                     warn!(error = reason, failures, "Webhook certificates are not ready");
                     self.failed(&reason);
-                    self.readiness.set(Err(reason));
+                    // No write is sent through a missing target. During a rollout that removes a webhook, the old
+                    // replicas must still serve the other ones.
+                    let is_missing = matches!(error, RoundError::MissingTarget { .. });
+                    if !is_missing || self.readiness.check().is_err() {
+                        self.readiness.set(Err(reason));
+                    }
                     backoff(failures)
                 }
             };
@@ -242,7 +275,7 @@ impl Rotator {
         let (names, lifetimes) = (self.options.names(), self.options.lifetimes);
         // The targets are read before the Secret, so a bundle in them is never newer than the Secret: a replica with an
         // old Secret would replace it.
-        let found = targets::find(&self.client, &self.options.service, self.options.targets).await;
+        let found = targets::find(&self.client, &self.options.service, &self.options.targets).await;
         let stored = self.client.get_opt::<Secret>(&self.options.secret).await;
         let stored = stored.map_err(|error| RoundError::ReadSecret(self.options.secret.clone(), error))?;
         let now = self.clock.now();
@@ -261,14 +294,20 @@ impl Rotator {
         let found = found.map_err(|(what, error)| RoundError::ReadTargets(what, error))?;
         let step = next(Some(&material), &names, self.trust(&found, &bundle, now), now);
         match &step {
-            Step::Wait(_) if found.is_empty() => {
-                return Err(RoundError::NoTarget(self.options.service.clone()));
+            Step::Wait(_) => {
+                let missing = self.options.targets.missing(&found);
+                if !missing.is_empty() {
+                    let service = self.options.service.clone();
+                    return Err(RoundError::MissingTarget { service, missing });
+                }
+                self.call_server(&found).await?;
+                self.readiness.set(Ok(()));
             }
-            Step::Wait(_) => self.readiness.set(Ok(())),
             Step::Inject => {
+                self.count_overwrites(&bundle);
                 for target in found.iter().filter(|target| !target.trusts(&bundle)) {
                     info!(target = %target.target, "Injecting the CA bundle");
-                    match targets::inject(&self.client, target, &bundle).await {
+                    match targets::inject(&self.client, target, &bundle, now).await {
                         // Another replica was first. The next round reads what it wrote.
                         Err(error) if error.is_conflict() => break,
                         injected => {
@@ -286,6 +325,26 @@ impl Rotator {
         Ok(step)
     }
 
+    /// Calls the server of this replica once for every path and bundle of the targets.
+    async fn call_server(&mut self, found: &[targets::Found]) -> Result<(), RoundError> {
+        let Some(probe) = self.probe.as_ref().filter(|_| !self.is_probed) else { return Ok(()) };
+        for target in found {
+            for config in &target.clients {
+                probe.call(&self.options.service, &config.bundle, &config.path).await.map_err(|source| {
+                    RoundError::Probe { path: config.path.clone(), target: target.target.clone(), source }
+                })?;
+            }
+        }
+        self.is_probed = true;
+        Ok(())
+    }
+
+    fn count_overwrites(&mut self, bundle: &str) {
+        let injected = self.injected.replace((bundle.to_owned(), Instant::now()));
+        let again = injected.is_some_and(|(known, at)| known == bundle && at.elapsed() < RECHECK);
+        self.overwrites = if again { self.overwrites.saturating_add(1) } else { 0 };
+    }
+
     fn trust(&mut self, found: &[targets::Found], bundle: &str, now: Timestamp) -> Targets {
         if !found.iter().all(|target| target.trusts(bundle)) {
             self.trusted = None;
@@ -297,6 +356,7 @@ impl Rotator {
                 Targets::TrustSince(known.since)
             }
             _ => {
+                self.is_probed = false;
                 self.trusted = Some(Trusted { bundle: bundle.to_owned(), versions, since: now });
                 Targets::TrustSince(now)
             }
@@ -308,6 +368,7 @@ impl Rotator {
         if self.loaded != leaf.certificate {
             self.serving.replace(leaf.certificate.as_bytes(), leaf.key.as_bytes())?;
             self.loaded.clone_from(&leaf.certificate);
+            self.is_probed = false;
             self.metrics.serves_until(leaf.validity.until);
             info!(until = %leaf.validity.until, "Serving a new webhook certificate");
         }
@@ -345,7 +406,7 @@ impl Rotator {
         let secret = ListOptions::namespace(namespace).field("metadata.name", self.options.secret.name());
         let secrets = self.client.watch::<Secret>(&secret).ok();
         let secrets = secrets.map(|events| events.map(|_| ()).boxed());
-        let targets = targets::changes(&self.client, self.options.targets);
+        let targets = targets::changes(&self.client, &self.options.targets);
         let all: Vec<BoxStream<'static, ()>> = secrets.into_iter().chain(targets).collect();
         // A stream that ended must neither end the others nor wake the loop repeatedly.
         stream::select_all(all).chain(stream::pending()).boxed()

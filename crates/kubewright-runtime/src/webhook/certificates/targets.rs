@@ -7,6 +7,7 @@ use std::fmt;
 use std::sync::Arc;
 
 use futures_util::stream::{BoxStream, StreamExt as _};
+use jiff::Timestamp;
 use k8s_openapi::ByteString;
 use k8s_openapi::api::admissionregistration::v1::{
     MutatingWebhookConfiguration, ValidatingWebhookConfiguration, WebhookClientConfig,
@@ -14,6 +15,7 @@ use k8s_openapi::api::admissionregistration::v1::{
 use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition;
 use serde_json::{Value, json};
 
+use super::bundle;
 use crate::client::{Client, Error, Patch};
 use crate::kind::{Kind, Object};
 use crate::{Key, ListOptions};
@@ -25,6 +27,13 @@ pub struct Service {
     pub namespace: String,
     /// Name.
     pub name: String,
+}
+
+impl Service {
+    /// The DNS name that the API server verifies.
+    pub(super) fn host(&self) -> String {
+        format!("{}.{}.svc", self.name, self.namespace)
+    }
 }
 
 impl fmt::Display for Service {
@@ -51,31 +60,62 @@ pub(super) struct Found {
     pub(super) target: Target,
     /// The version that was read.
     pub(super) version: String,
-    /// The webhooks that reference the Service; for a CRD, its conversion webhook under an empty name.
-    clients: Vec<(String, Option<Vec<u8>>)>,
+    /// The client configurations that reference the Service.
+    pub(super) clients: Vec<ClientConfig>,
+}
+
+/// A client configuration of a target.
+pub(super) struct ClientConfig {
+    /// The name of the webhook; empty for the conversion webhook of a CRD.
+    name: String,
+    /// The path that the API server calls.
+    pub(super) path: String,
+    /// The `caBundle`.
+    pub(super) bundle: Vec<u8>,
 }
 
 impl Found {
-    /// Whether every client configuration has exactly this bundle.
-    pub(super) fn trusts(&self, bundle: &str) -> bool {
-        self.clients.iter().all(|(_, known)| known.as_deref() == Some(bundle.as_bytes()))
+    /// Whether every client configuration trusts the operator's own bundle.
+    pub(super) fn trusts(&self, own: &str) -> bool {
+        self.clients.iter().all(|config| bundle::trusts(own, &config.bundle))
     }
 }
 
-/// The kinds of objects that can be targets.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct TargetKinds {
-    /// MutatingWebhookConfigurations.
-    pub mutating: bool,
-    /// ValidatingWebhookConfigurations.
-    pub validating: bool,
-    /// CustomResourceDefinitions.
-    pub crds: bool,
+/// The targets that the registered webhooks need. Only kinds with an entry are listed and watched.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct ExpectedTargets {
+    /// The paths of mutating webhooks.
+    pub mutating: Vec<String>,
+    /// The paths of validating webhooks.
+    pub validating: Vec<String>,
+    /// The names of CRDs with a conversion webhook.
+    pub crds: Vec<String>,
 }
 
-impl Default for TargetKinds {
-    fn default() -> Self {
-        Self { mutating: true, validating: true, crds: true }
+impl ExpectedTargets {
+    /// What no object in `found` covers, for messages.
+    pub(super) fn missing(&self, found: &[Found]) -> Vec<String> {
+        let of_kind = |kind: &str| {
+            let found: Vec<&Found> = found.iter().filter(|found| found.target.kind.name() == kind).collect();
+            found
+        };
+        let mut missing = Vec::new();
+        for (kind, paths) in [
+            ("MutatingWebhookConfiguration", &self.mutating),
+            ("ValidatingWebhookConfiguration", &self.validating),
+        ] {
+            let found = of_kind(kind);
+            let served = |path: &String| {
+                found.iter().flat_map(|found| &found.clients).any(|config| config.path == *path)
+            };
+            missing.extend(
+                paths.iter().filter(|path| !served(path)).map(|path| format!("a {kind} with path {path}")),
+            );
+        }
+        let found = of_kind("CustomResourceDefinition");
+        let absent = self.crds.iter().filter(|name| found.iter().all(|found| found.target.name != **name));
+        missing.extend(absent.map(|name| format!("the conversion of CustomResourceDefinition {name}")));
+        missing
     }
 }
 
@@ -83,91 +123,98 @@ impl Default for TargetKinds {
 pub(super) async fn find(
     client: &Client,
     service: &Service,
-    kinds: TargetKinds,
+    expected: &ExpectedTargets,
 ) -> Result<Vec<Found>, (&'static str, Error)> {
-    async fn list<K: Object>(client: &Client, wanted: bool) -> Result<Vec<Arc<K>>, Error> {
-        if wanted { client.list::<K>(&ListOptions::all()).await } else { Ok(Vec::new()) }
+    async fn list<K: Object>(client: &Client, expected: &[String]) -> Result<Vec<Arc<K>>, Error> {
+        if expected.is_empty() { Ok(Vec::new()) } else { client.list::<K>(&ListOptions::all()).await }
     }
     let mut found = Vec::new();
-    let mutating = list::<MutatingWebhookConfiguration>(client, kinds.mutating).await;
+    let mutating = list::<MutatingWebhookConfiguration>(client, &expected.mutating).await;
     for configuration in mutating.map_err(|error| ("MutatingWebhookConfigurations", error))? {
         let hooks = configuration.webhooks.iter().flatten();
         let clients = hooks.filter_map(|hook| admission(&hook.name, &hook.client_config, service)).collect();
         found.extend(target(&*configuration, clients));
     }
-    let validating = list::<ValidatingWebhookConfiguration>(client, kinds.validating).await;
+    let validating = list::<ValidatingWebhookConfiguration>(client, &expected.validating).await;
     for configuration in validating.map_err(|error| ("ValidatingWebhookConfigurations", error))? {
         let hooks = configuration.webhooks.iter().flatten();
         let clients = hooks.filter_map(|hook| admission(&hook.name, &hook.client_config, service)).collect();
         found.extend(target(&*configuration, clients));
     }
-    let crds = list::<CustomResourceDefinition>(client, kinds.crds).await;
+    let crds = list::<CustomResourceDefinition>(client, &expected.crds).await;
     for crd in crds.map_err(|error| ("CustomResourceDefinitions", error))? {
         let webhook = crd.spec.conversion.as_ref().and_then(|conversion| conversion.webhook.as_ref());
-        let clients = webhook.and_then(|webhook| webhook.client_config.as_ref()).and_then(|config| {
-            let named = config.service.as_ref().map(|named| (&*named.namespace, &*named.name));
-            is(named, service).then(|| vec![(String::new(), bundle_of(config.ca_bundle.as_ref()))])
+        let config = webhook.and_then(|webhook| webhook.client_config.as_ref());
+        let config = config.and_then(|config| {
+            let named = config.service.as_ref()?;
+            let is_ours = is(&named.namespace, &named.name, service);
+            is_ours.then(|| client_config("", named.path.as_deref(), config.ca_bundle.as_ref()))
         });
-        found.extend(target(&*crd, clients.unwrap_or_default()));
+        found.extend(target(&*crd, config.into_iter().collect()));
     }
     Ok(found)
 }
 
 /// Applies the bundle to the client configurations that reference the Service. Fails with a conflict if the target
 /// changed since it was read.
-pub(super) async fn inject(client: &Client, found: &Found, bundle: &str) -> Result<(), Error> {
+pub(super) async fn inject(client: &Client, found: &Found, own: &str, now: Timestamp) -> Result<(), Error> {
     let Target { kind, name } = &found.target;
-    let bundle = serde_json::to_value(ByteString(bundle.as_bytes().to_vec())).expect("bytes are JSON");
-    let mut wanted = if kind.name() == "CustomResourceDefinition" {
+    let wanted = |config: &ClientConfig| {
+        let bundle = bundle::merged(own, &config.bundle, now);
+        serde_json::to_value(ByteString(bundle.into_bytes())).expect("bytes are JSON")
+    };
+    let mut applied = if kind.name() == "CustomResourceDefinition" {
+        let bundle = found.clients.first().map(wanted);
         json!({ "spec": { "conversion": { "webhook": { "clientConfig": { "caBundle": bundle } } } } })
     } else {
-        let hooks = found.clients.iter();
-        let hooks: Vec<Value> =
-            hooks.map(|(name, _)| json!({ "name": name, "clientConfig": { "caBundle": bundle } })).collect();
-        json!({ "webhooks": hooks })
+        let hooks = found.clients.iter().map(
+            |config| json!({ "name": config.name, "clientConfig": { "caBundle": wanted(config) } }),
+        );
+        json!({ "webhooks": hooks.collect::<Vec<Value>>() })
     };
-    wanted["apiVersion"] = kind.gvk().api_version().into();
-    wanted["kind"] = kind.name().into();
-    wanted["metadata"] = json!({ "name": name, "resourceVersion": found.version });
-    client.write_patch(kind, &Key::cluster(name), &Patch::apply(wanted)?.force(), None).await.map(|_| ())
+    applied["apiVersion"] = kind.gvk().api_version().into();
+    applied["kind"] = kind.name().into();
+    applied["metadata"] = json!({ "name": name, "resourceVersion": found.version });
+    client.write_patch(kind, &Key::cluster(name), &Patch::apply(applied)?.force(), None).await.map(|_| ())
 }
 
 /// Watches webhook configurations and CRDs.
-pub(super) fn changes(client: &Client, kinds: TargetKinds) -> Vec<BoxStream<'static, ()>> {
-    fn watch<K: Object>(client: &Client, wanted: bool) -> Option<BoxStream<'static, ()>> {
-        if !wanted {
+pub(super) fn changes(client: &Client, expected: &ExpectedTargets) -> Vec<BoxStream<'static, ()>> {
+    fn watch<K: Object>(client: &Client, expected: &[String]) -> Option<BoxStream<'static, ()>> {
+        if expected.is_empty() {
             return None;
         }
         client.watch::<K>(&ListOptions::all()).ok().map(|events| events.map(|_| ()).boxed())
     }
     let watches = [
-        watch::<MutatingWebhookConfiguration>(client, kinds.mutating),
-        watch::<ValidatingWebhookConfiguration>(client, kinds.validating),
-        watch::<CustomResourceDefinition>(client, kinds.crds),
+        watch::<MutatingWebhookConfiguration>(client, &expected.mutating),
+        watch::<ValidatingWebhookConfiguration>(client, &expected.validating),
+        watch::<CustomResourceDefinition>(client, &expected.crds),
     ];
     watches.into_iter().flatten().collect()
 }
 
-fn target<K: Object>(object: &K, clients: Vec<(String, Option<Vec<u8>>)>) -> Option<Found> {
+fn target<K: Object>(object: &K, clients: Vec<ClientConfig>) -> Option<Found> {
     let name = object.meta().name.clone().unwrap_or_default();
     let version = object.meta().resource_version.clone().unwrap_or_default();
     let target = Target { kind: Kind::of::<K>(), name };
     (!clients.is_empty()).then_some(Found { target, version, clients })
 }
 
-fn admission(
-    name: &str,
-    config: &WebhookClientConfig,
-    service: &Service,
-) -> Option<(String, Option<Vec<u8>>)> {
-    let named = config.service.as_ref().map(|named| (&*named.namespace, &*named.name));
-    is(named, service).then(|| (name.to_owned(), bundle_of(config.ca_bundle.as_ref())))
+fn admission(name: &str, config: &WebhookClientConfig, service: &Service) -> Option<ClientConfig> {
+    let named = config.service.as_ref()?;
+    let is_ours = is(&named.namespace, &named.name, service);
+    is_ours.then(|| client_config(name, named.path.as_deref(), config.ca_bundle.as_ref()))
 }
 
-fn is(named: Option<(&str, &str)>, service: &Service) -> bool {
-    named == Some((service.namespace.as_str(), service.name.as_str()))
+fn is(namespace: &str, name: &str, service: &Service) -> bool {
+    (namespace, name) == (service.namespace.as_str(), service.name.as_str())
 }
 
-fn bundle_of(bundle: Option<&ByteString>) -> Option<Vec<u8>> {
-    bundle.map(|bundle| bundle.0.clone())
+fn client_config(name: &str, path: Option<&str>, bundle: Option<&ByteString>) -> ClientConfig {
+    ClientConfig {
+        name: name.to_owned(),
+        path: path.unwrap_or("/").to_owned(),
+        bundle: bundle.map(|bundle| bundle.0.clone()).unwrap_or_default(),
+    }
 }

@@ -26,6 +26,8 @@ use k8s_openapi::api::admissionregistration::v1::{
     MutatingWebhookConfiguration, ValidatingWebhookConfiguration,
 };
 use k8s_openapi::api::core::v1::{ConfigMap, Namespace};
+use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition;
+use kube::api::{Api, ApiResource, DynamicObject, GroupVersionKind, PostParams};
 use kubewright_apiserver::{ApiServer, Options, WebhookAddress};
 use kubewright_runtime::webhook::certificates::Lifetimes;
 use kubewright_runtime::{Client, Clock, Key, TokioClock};
@@ -40,8 +42,12 @@ use trace::Trace;
 
 const START: &str = "2026-01-01T00:00:00Z";
 const MANAGERS: usize = 3;
-/// Both webhook configurations, which are the targets of the CA.
-const TARGETS: [&str; 2] = ["mutatingwebhookconfigurations/m", "validatingwebhookconfigurations/v"];
+/// The targets of the CA: both webhook configurations, and a CRD with a conversion webhook.
+const TARGETS: [&str; 3] = [
+    "mutatingwebhookconfigurations/m",
+    "validatingwebhookconfigurations/v",
+    "customresourcedefinitions/orders.example.com",
+];
 /// How late an API server sees a change at most. The rotation allows for 60 s.
 const MAX_LAG: SignedDuration = SignedDuration::from_secs(55);
 /// Short lifetimes, so that a rotation takes five hours of simulated time.
@@ -140,6 +146,7 @@ async fn simulate(seed: u64, rotations: u64) -> Report {
     });
     let client = Client::new(kube::Client::new(server.clone(), "default"));
     install(&client).await;
+    install_orders(&server).await;
     let address =
         WebhookAddress::Service { namespace: "system".to_owned(), name: "webhook-service".to_owned() };
     server.add_webhook_handler(address, Webhook(shared.clone()));
@@ -150,6 +157,7 @@ async fn simulate(seed: u64, rotations: u64) -> Report {
     let mut writes = 0;
     let created = client.get::<ConfigMap>(&Key::namespaced("default", "load")).await.expect("created");
     let mut map = (*created).clone();
+    let orders = orders(&server);
     // When every API server has seen the first bundle. Before that, the webhooks fail closed.
     let load_from = Instant::now() + Duration::from_mins(5);
     let mut next_write = load_from;
@@ -188,6 +196,10 @@ async fn simulate(seed: u64, rotations: u64) -> Report {
                 new.data.get_or_insert_default().insert("writes".to_owned(), writes.to_string());
                 map = client.update(&new).await.unwrap_or_else(|error| {
                     panic!("seed {seed}: write {writes} was lost: {error}\n{}", shared.state().trace)
+                });
+                // The Order is stored as v1, so this read is converted.
+                orders.get("load").await.unwrap_or_else(|error| {
+                    panic!("seed {seed}: read {writes} was not converted: {error}\n{}", shared.state().trace)
                 });
                 let mut state = shared.state();
                 all_connect(&mut state, clock.now());
@@ -236,6 +248,42 @@ fn all_connect(state: &mut State, now: Timestamp) {
             }
         }
     }
+}
+
+/// The Orders of a server, in the version that is not stored.
+fn orders(server: &ApiServer) -> Api<DynamicObject> {
+    let kind = ApiResource::from_gvk(&GroupVersionKind::gvk("example.com", "v2", "Order"));
+    Api::namespaced_with(kube::Client::new(server.clone(), "default"), "default", &kind)
+}
+
+/// Installs the CRD and an Order. The webhook is not called until an Order is read as v2.
+async fn install_orders(server: &ApiServer) {
+    let version = |name: &str| {
+        json!({
+            "name": name, "served": true, "storage": name == "v1",
+            "schema": { "openAPIV3Schema": { "type": "object" } },
+        })
+    };
+    let service = json!({ "namespace": "system", "name": "webhook-service", "path": "/convert" });
+    let crd: CustomResourceDefinition = serde_json::from_value(json!({
+        "metadata": { "name": "orders.example.com" },
+        "spec": {
+            "group": "example.com", "scope": "Namespaced",
+            "names": { "kind": "Order", "plural": "orders" },
+            "versions": [version("v1"), version("v2")],
+            "conversion": {
+                "strategy": "Webhook",
+                "webhook": { "clientConfig": { "service": service }, "conversionReviewVersions": ["v1"] },
+            },
+        },
+    }))
+    .expect("a CRD");
+    let client = kube::Client::new(server.clone(), "default");
+    Api::all(client.clone()).create(&PostParams::default(), &crd).await.expect("created");
+    let kind = ApiResource::from_gvk(&GroupVersionKind::gvk("example.com", "v1", "Order"));
+    let order = DynamicObject::new("load", &kind);
+    let stored: Api<DynamicObject> = Api::namespaced_with(client, "default", &kind);
+    stored.create(&PostParams::default(), &order).await.expect("created");
 }
 
 async fn install(client: &Client) {
@@ -289,13 +337,33 @@ impl Webhook {
         let lag = SignedDuration::from_millis(
             state.rng.i64(0..=i64::try_from(MAX_LAG.as_millis()).expect("short")),
         );
-        let target = if path == "/m" { TARGETS[0] } else { TARGETS[1] };
+        let target = match path {
+            "/m" => TARGETS[0],
+            "/v" => TARGETS[1],
+            _ => TARGETS[2],
+        };
         state.connect(manager, target, now, lag)?;
+        if path == "/convert" {
+            return Ok(converted(review));
+        }
         Ok(json!({
             "apiVersion": "admission.k8s.io/v1", "kind": "AdmissionReview",
             "response": { "uid": review["request"]["uid"], "allowed": true },
         }))
     }
+}
+
+/// The response to a ConversionReview: the same objects in the desired version.
+fn converted(review: &Value) -> Value {
+    let request = &review["request"];
+    let mut objects = request["objects"].clone();
+    for object in objects.as_array_mut().into_iter().flatten() {
+        object["apiVersion"] = request["desiredAPIVersion"].clone();
+    }
+    json!({
+        "apiVersion": "apiextensions.k8s.io/v1", "kind": "ConversionReview",
+        "response": { "uid": request["uid"], "convertedObjects": objects, "result": { "status": "Success" } },
+    })
 }
 
 impl tower_service::Service<http::Request<Full<Bytes>>> for Webhook {

@@ -5,11 +5,12 @@ use std::net::SocketAddr;
 use std::time::Duration;
 
 use k8s_openapi::api::admissionregistration::v1::ValidatingWebhookConfiguration;
+use k8s_openapi::api::coordination::v1::Lease;
 use k8s_openapi::api::core::v1::{ConfigMap, Namespace, Pod, Secret, Service};
 use kubewright_apiserver::{ApiServer, Options};
 use kubewright_runtime::webhook::{Rejection, Validation, Validator, WebhookOptions};
 use kubewright_runtime::{
-    Client, Key, Manager, ManagerError, ManagerOptions, Object, Patch, RegisterError, eventually,
+    Client, Key, LeaderElectionOptions, Manager, ManagerError, ManagerOptions, Object, Patch, RegisterError, eventually,
 };
 use serde_json::{Value, json};
 use tokio_util::sync::CancellationToken;
@@ -97,7 +98,12 @@ async fn route(client: &Client, name: &str, address: SocketAddr) {
 }
 
 fn manager(client: &Client) -> Manager {
+    manager_with(client, None)
+}
+
+fn manager_with(client: &Client, leader_election: Option<LeaderElectionOptions>) -> Manager {
     let options = ManagerOptions {
+        leader_election,
         webhooks: WebhookOptions {
             bind_address: "127.0.0.1:0".parse().expect("an address"),
             service_namespace: Some("system".to_owned()),
@@ -134,6 +140,93 @@ async fn a_manager_issues_a_certificate_injects_its_ca_and_serves_the_api_server
     for task in tasks {
         task.await.expect("no panic").expect("no failure");
     }
+}
+
+#[tokio::test]
+async fn a_replica_that_is_not_the_leader_serves() {
+    let client = cluster().await;
+    let stop = CancellationToken::new();
+    let election = || {
+        Some(LeaderElectionOptions {
+            namespace: Some("system".to_owned()),
+            ..LeaderElectionOptions::new("guard")
+        })
+    };
+    let (leader, follower) = (manager_with(&client, election()), manager_with(&client, election()));
+    let mut tasks = vec![tokio::spawn(leader.clone().run_until(stop.clone().cancelled_owned()))];
+    eventually(LIMIT, async || {
+        let lease = client.get::<Lease>(&Key::namespaced("system", "guard")).await;
+        lease.map(|_| ()).map_err(|error| error.to_string())
+    })
+    .await
+    .expect("the first manager leads");
+    tasks.push(tokio::spawn(follower.clone().run_until(stop.clone().cancelled_owned())));
+    // The Service has one endpoint: the follower.
+    route(&client, "follower", follower.addresses().await.webhook.expect("webhooks are served")).await;
+    let full = json!({ "key": "value" });
+    eventually(LIMIT, async || client.create(&config_map("full", &full)).await.map(|_| ()))
+        .await
+        .expect("the webhook answers");
+    let refused = client.create(&config_map("empty", &Value::Null)).await.unwrap_err().to_string();
+    assert!(refused.contains("data: Required value: an empty ConfigMap has no use"), "{refused}");
+    stop.cancel();
+    for task in tasks {
+        task.await.expect("no panic").expect("no failure");
+    }
+}
+
+/// Starts a manager with a probe server, and returns the address of the probes.
+async fn probed(
+    client: &Client,
+    stop: &CancellationToken,
+) -> (SocketAddr, tokio::task::JoinHandle<Result<(), ManagerError>>) {
+    let options = ManagerOptions {
+        health_probe_bind_address: "127.0.0.1:0".parse().expect("an address"),
+        webhooks: WebhookOptions {
+            bind_address: "127.0.0.1:0".parse().expect("an address"),
+            service_namespace: Some("system".to_owned()),
+            ..WebhookOptions::default()
+        },
+        ..ManagerOptions::new("guard")
+    };
+    let manager = Manager::new(client.kube(), options).expect("a manager");
+    manager.validator(NotEmpty).expect("registered");
+    let task = tokio::spawn(manager.clone().run_until(stop.clone().cancelled_owned()));
+    (manager.addresses().await.health_probe.expect("probes are served"), task)
+}
+
+#[tokio::test]
+async fn readiness_calls_the_paths_of_the_targets_on_the_own_server() {
+    let client = cluster().await;
+    // A second webhook of the configuration has a path that nothing serves.
+    let configuration =
+        client.get::<ValidatingWebhookConfiguration>(&Key::cluster("validating")).await.expect("it exists");
+    let mut wrong = serde_json::to_value(&*configuration).expect("JSON")["webhooks"][0].clone();
+    wrong["name"] = "wrong.kb.io".into();
+    wrong["clientConfig"]["service"]["path"] = "/wrong".into();
+    let add = json!([{ "op": "add", "path": "/webhooks/-", "value": wrong }]);
+    let configuration = client.patch(&*configuration, &Patch::json(add)).await.expect("patched");
+
+    let stop = CancellationToken::new();
+    let (address, task) = probed(&client, &stop).await;
+    let readyz = async || crate::serve::get(address, "/readyz/webhook-certificates").await.expect("an answer");
+    eventually(LIMIT, async || match readyz().await {
+        (500, reason) if reason.contains("failed to call path /wrong of this replica") => Ok(()),
+        other => Err(format!("{other:?}")),
+    })
+    .await
+    .expect("a reason");
+
+    let remove = json!([{ "op": "remove", "path": "/webhooks/1" }]);
+    client.patch(&configuration, &Patch::json(remove)).await.expect("patched");
+    eventually(LIMIT, async || match readyz().await {
+        (200, _) => Ok(()),
+        (_, body) => Err(body),
+    })
+    .await
+    .expect("ready");
+    stop.cancel();
+    task.await.expect("no panic").expect("no failure");
 }
 
 #[tokio::test]

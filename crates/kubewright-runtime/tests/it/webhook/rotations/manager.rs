@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use kubewright_apiserver::ApiServer;
 use kubewright_runtime::internal::certs::Certificates;
-use kubewright_runtime::webhook::certificates::{Readiness, Rotator, RotatorOptions, TargetKinds};
+use kubewright_runtime::webhook::certificates::{ExpectedTargets, Readiness, Rotator, RotatorOptions};
 use kubewright_runtime::{Client, Clock};
 use tokio::task::JoinHandle;
 
@@ -34,10 +34,14 @@ impl Manager {
     pub(super) fn start(index: usize, server: &ApiServer, shared: &Arc<Shared>) -> Self {
         let clock: Arc<dyn Clock> = shared.clock.clone();
         let certificates = Certificates::self_signed(&["localhost"], &*clock).expect("a certificate");
+        let targets = ExpectedTargets {
+            mutating: vec!["/m".to_owned()],
+            validating: vec!["/v".to_owned()],
+            crds: vec!["orders.example.com".to_owned()],
+        };
         let options = RotatorOptions {
-            targets: TargetKinds { crds: false, ..TargetKinds::default() },
             lifetimes: LIFETIMES,
-            ..RotatorOptions::new("system", "webhook-service")
+            ..RotatorOptions::new("system", "webhook-service", targets)
         };
         let wire = Wire::new(index, server.clone(), shared.clone());
         let client = Client::new(kube::Client::new(wire, "system"));

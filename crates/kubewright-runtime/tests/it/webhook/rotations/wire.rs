@@ -173,7 +173,11 @@ fn material(secret: &Value) -> Option<Material> {
     Material::from_data(&data).expect("certificates")
 }
 
-fn bundle_of(configuration: &Value) -> String {
-    let bundle = decoded(&configuration["webhooks"][0]["clientConfig"]["caBundle"]);
+fn bundle_of(target: &Value) -> String {
+    let config = match target["kind"].as_str() {
+        Some("CustomResourceDefinition") => &target["spec"]["conversion"]["webhook"]["clientConfig"],
+        _ => &target["webhooks"][0]["clientConfig"],
+    };
+    let bundle = decoded(&config["caBundle"]);
     String::from_utf8(bundle).expect("PEM")
 }
