@@ -1,12 +1,13 @@
-//! `cargo xtask soak`: runs the randomized tests of the runtime for hours on all cores.
+//! `cargo xtask soak`: runs the randomized tests of the runtime and of the server for hours on all cores.
 //!
 //! Starts the test binaries with seeds and counts in their environment, one batch per process, and sums up
 //! the results. The first failure stops the run and prints the command that reproduces it.
 
+use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 use std::io::{IsTerminal as _, Read as _};
 use std::path::PathBuf;
-use std::process::{Command, Stdio};
+use std::process::{Child, Command, Stdio};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant, SystemTime};
@@ -17,15 +18,18 @@ use anyhow::{Context as _, Result, bail, ensure};
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
 Runs the model tests of queue, store and cache, the simulations of leader election and of rotated webhook certificates,
-the queue under shuttle, and managers with injected faults. Without a limit it runs for one hour; Ctrl-C stops it.
+the queue under shuttle, managers with injected faults, and the check of requests and watches on a server that is killed.
+Without a limit it runs for one hour; Ctrl-C stops it. A count is the number for each test. With counts only, the tests
+without a count do not run.
 
 Examples:
-  cargo xtask soak                                    one hour on all cores
-  cargo xtask soak --hours 8                          overnight
-  cargo xtask soak --minutes 5 --jobs 1               a short run in one process
-  cargo xtask soak --cases 1000000 --schedules 20000  until both are reached
-  cargo xtask soak --rotations 10000                  rotations of webhook certificates only
-  cargo xtask soak --seed 7 --schedules 100           seeds starting at 7")]
+  cargo xtask soak                                one hour on all cores
+  cargo xtask soak --hours 8                      overnight
+  cargo xtask soak --minutes 5 --jobs 1           a short run in one process
+  cargo xtask soak --cases 1000000 --seeds 20000  until each test has reached its count
+  cargo xtask soak --rotations 10000              rotations of webhook certificates only
+  cargo xtask soak --kills 1000                   nightly: a server that is killed 1000 times
+  cargo xtask soak --seed 7 --seeds 100           seeds 7 to 106")]
 pub struct SoakArgs {
     /// Stop after N hours
     #[arg(long, value_name = "N")]
@@ -33,21 +37,51 @@ pub struct SoakArgs {
     /// Stop after N minutes; added to --hours
     #[arg(long, value_name = "N")]
     pub minutes: Option<f64>,
-    /// Stop after N cases of the models and the election simulation
-    #[arg(long, value_name = "N")]
-    pub cases: Option<u64>,
-    /// Stop after N schedules of the queue and N seeds of whole managers
-    #[arg(long, value_name = "N")]
-    pub schedules: Option<u64>,
-    /// Stop after N rotations of webhook certificates
-    #[arg(long, value_name = "N")]
-    pub rotations: Option<u64>,
+    #[command(flatten)]
+    counts: Counts,
     /// Number of parallel processes [default: one per core]
     #[arg(long, value_name = "N")]
     pub jobs: Option<usize>,
     /// The first seed [default: the current time]
     #[arg(long, value_name = "N")]
     pub seed: Option<u64>,
+}
+
+/// How often each test runs, by what it repeats.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, clap::Args)]
+struct Counts {
+    /// Stop each model test and the election simulation after N cases
+    #[arg(long, value_name = "N")]
+    cases: Option<u64>,
+    /// Stop each test of the queue after N schedules
+    #[arg(long, value_name = "N")]
+    schedules: Option<u64>,
+    /// Stop each test of whole managers after N seeds
+    #[arg(long, value_name = "N")]
+    seeds: Option<u64>,
+    /// Stop after N rotations of webhook certificates, at least 25
+    #[arg(long, value_name = "N")]
+    rotations: Option<u64>,
+    /// Stop after N kills of the server
+    #[arg(long, value_name = "N")]
+    kills: Option<u64>,
+}
+
+impl Counts {
+    fn get(&self, unit: Unit) -> Option<u64> {
+        match unit {
+            Unit::Cases => self.cases,
+            Unit::Schedules => self.schedules,
+            Unit::Seeds => self.seeds,
+            Unit::Rotations => self.rotations,
+            Unit::Kills => self.kills,
+        }
+    }
+
+    /// Whether tests without a count do not run: there is a count and no time limit.
+    fn exclusive(&self, timed: bool) -> bool {
+        !timed && UNITS.iter().any(|unit| self.get(*unit).is_some())
+    }
 }
 
 /// What one test repeats.
@@ -61,7 +95,11 @@ enum Unit {
     Seeds,
     /// Rotations of a CA, in one run of the simulation.
     Rotations,
+    /// Kills of the server, in one run of the test.
+    Kills,
 }
+
+const UNITS: [Unit; 5] = [Unit::Cases, Unit::Schedules, Unit::Seeds, Unit::Rotations, Unit::Kills];
 
 impl Unit {
     /// Takes about one second.
@@ -69,35 +107,89 @@ impl Unit {
         match self {
             Self::Cases | Self::Schedules => 500,
             Self::Seeds => 20,
-            Self::Rotations => 25,
+            Self::Rotations | Self::Kills => 25,
+        }
+    }
+
+    /// The smallest batch that checks everything. The simulation of rotations requires a kill at each step only from
+    /// 25 rotations on.
+    fn smallest_batch(self) -> u64 {
+        if self == Self::Rotations { 25 } else { 1 }
+    }
+
+    /// The plural noun.
+    fn name(self) -> &'static str {
+        match self {
+            Self::Cases => "cases",
+            Self::Schedules => "schedules",
+            Self::Seeds => "seeds",
+            Self::Rotations => "rotations",
+            Self::Kills => "kills",
         }
     }
 }
 
-/// A randomized test.
+/// A test binary.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+enum Program {
+    RuntimeLib,
+    Runtime,
+    Cli,
+}
+
+impl Program {
+    fn package(self) -> &'static str {
+        match self {
+            Self::RuntimeLib | Self::Runtime => "kubewright-runtime",
+            Self::Cli => "kubewright-cli",
+        }
+    }
+
+    /// The arguments of `cargo test` that select it.
+    fn target(self) -> &'static [&'static str] {
+        match self {
+            Self::RuntimeLib => &["--lib"],
+            Self::Runtime | Self::Cli => &["--test", "it"],
+        }
+    }
+}
+
+/// A randomized test, or with a name that ends in `::` all tests of a module.
 struct Proof {
     test: &'static str,
     unit: Unit,
-    /// Whether it is a unit test.
-    unit_test: bool,
+    program: Program,
     /// How many runs the test does for each requested one.
     times: u64,
 }
 
 const PROOFS: &[Proof] = &[
-    proof("queue::tests::model::", Unit::Cases, true),
-    proof("election::simulation::two_never_lead_at_once", Unit::Cases, true),
-    proof("cache::store::tests::followers_and_indexes_agree", Unit::Cases, true),
-    proof("cache::model::", Unit::Cases, false),
-    // One test uses random schedules, the other schedules with few preemptions.
-    Proof { times: 2, ..proof("queue_shuttle::", Unit::Schedules, false) },
-    proof("manager_proofs::whatever_happens_to_the_watches", Unit::Seeds, false),
-    proof("manager_proofs::the_same_seed_gives_the_same_trace", Unit::Seeds, false),
-    proof("webhook::rotations::no_handshake_is_refused_and_no_write_is_lost", Unit::Rotations, false),
+    proof("queue::tests::model::", Unit::Cases, Program::RuntimeLib),
+    proof(
+        "election::simulation::there_is_never_more_than_one_leader_and_one_leads_after_the_faults_end",
+        Unit::Cases,
+        Program::RuntimeLib,
+    ),
+    proof(
+        "cache::store::tests::followers_and_indexes_agree_with_the_store",
+        Unit::Cases,
+        Program::RuntimeLib,
+    ),
+    proof("cache::model::", Unit::Cases, Program::Runtime),
+    // Each test uses random schedules, then schedules with few preemptions.
+    Proof { times: 2, ..proof("queue_shuttle::", Unit::Schedules, Program::Runtime) },
+    proof("manager_proofs::state_converges_after_random_faults", Unit::Seeds, Program::Runtime),
+    proof("manager_proofs::the_same_seed_gives_the_same_trace", Unit::Seeds, Program::Runtime),
+    proof(
+        "webhook::rotations::no_handshake_is_refused_and_no_write_is_lost",
+        Unit::Rotations,
+        Program::Runtime,
+    ),
+    proof("crash::linear::requests_and_watches_are_linearizable_over_kills", Unit::Kills, Program::Cli),
 ];
 
-const fn proof(test: &'static str, unit: Unit, unit_test: bool) -> Proof {
-    Proof { test, unit, unit_test, times: 1 }
+const fn proof(test: &'static str, unit: Unit, program: Program) -> Proof {
+    Proof { test, unit, program, times: 1 }
 }
 
 /// Target duration of a batch. Long enough to make process startup negligible.
@@ -127,6 +219,10 @@ impl Batch {
                 ("KUBEWRIGHT_SEEDS", format!("{seed}..{}", seed.saturating_add(1))),
                 ("KUBEWRIGHT_ROTATIONS", count.to_string()),
             ],
+            Unit::Kills => vec![
+                ("KUBEWRIGHT_CRASH_SEED", seed.to_string()),
+                ("KUBEWRIGHT_CRASH_KILLS", count.to_string()),
+            ],
         }
     }
 
@@ -149,9 +245,9 @@ impl fmt::Display for Batch {
         for (name, value) in self.environment() {
             write!(f, "{name}={value} ")?;
         }
-        let Proof { test, unit_test, .. } = PROOFS[self.proof];
-        let target = if unit_test { "--lib" } else { "--test it" };
-        write!(f, "cargo test --release -p kubewright-runtime {target} -- {test}")
+        let Proof { test, program, .. } = PROOFS[self.proof];
+        let target = program.target().join(" ");
+        write!(f, "cargo test --release -p {} {target} -- {test}", program.package())
     }
 }
 
@@ -175,26 +271,63 @@ struct State {
 
 #[derive(Debug, Clone, Default)]
 struct Progress {
+    /// The number of tests of the module, each of which did the runs.
+    tests: u64,
     done: u64,
     begun: u64,
     batch: u64,
 }
 
+impl State {
+    fn new(seed: u64) -> Self {
+        let first = |proof: &Proof| Progress { batch: proof.unit.first_batch(), ..Progress::default() };
+        Self { progress: PROOFS.iter().map(first).collect(), next_seed: seed, ..Self::default() }
+    }
+
+    /// The next batch within the counts. The tests take turns.
+    fn next(&mut self, counts: &Counts, exclusive: bool) -> Option<Batch> {
+        for _ in 0..PROOFS.len() {
+            let proof = self.next_proof;
+            self.next_proof = (proof + 1) % PROOFS.len();
+            let unit = PROOFS[proof].unit;
+            let wanted = counts.get(unit).unwrap_or(if exclusive { 0 } else { u64::MAX });
+            let progress = &mut self.progress[proof];
+            let left = wanted.saturating_sub(progress.begun);
+            if left == 0 {
+                continue;
+            }
+            let count = progress.batch.min(left).max(unit.smallest_batch());
+            progress.begun = progress.begun.saturating_add(count);
+            let seed = self.next_seed;
+            self.next_seed = seed.wrapping_add(count);
+            return Some(Batch { proof, seed, count });
+        }
+        None
+    }
+
+    /// Records a batch that passed, with the number of tests that ran, and adapts the size of the next one.
+    fn passed(&mut self, batch: &Batch, tests: u64, took: Duration) {
+        let Proof { unit, times, .. } = PROOFS[batch.proof];
+        let progress = &mut self.progress[batch.proof];
+        progress.tests = tests;
+        progress.done += batch.count * times;
+        if took < BATCH / 2 {
+            progress.batch = progress.batch.max(batch.count.saturating_mul(2));
+        } else if took > BATCH * 2 {
+            progress.batch = (batch.count / 2).max(unit.smallest_batch());
+        }
+    }
+}
+
 struct Soak {
-    programs: Programs,
-    cases: Option<u64>,
-    schedules: Option<u64>,
-    rotations: Option<u64>,
+    programs: BTreeMap<Program, PathBuf>,
+    counts: Counts,
+    /// Whether tests without a count do not run.
+    exclusive: bool,
     start: Instant,
     deadline: Option<Instant>,
     stop: Arc<AtomicBool>,
     state: Mutex<State>,
-}
-
-/// The test binaries.
-struct Programs {
-    unit_tests: PathBuf,
-    tests: PathBuf,
 }
 
 /// Builds the tests in release mode and runs them until a limit is reached or a test fails.
@@ -204,29 +337,20 @@ pub fn run(args: &SoakArgs) -> Result<()> {
     )
     .context("invalid duration in --hours or --minutes")?;
     let timed = args.hours.is_some() || args.minutes.is_some();
-    let counted = args.cases.is_some() || args.schedules.is_some() || args.rotations.is_some();
-    let programs = build()?;
+    let exclusive = args.counts.exclusive(timed);
+    let wanted = PROOFS.iter().filter(|proof| !exclusive || args.counts.get(proof.unit).is_some());
+    let programs = build(&wanted.map(|proof| proof.program).collect())?;
     let start = Instant::now();
-    let limit = if timed { Some(limit) } else { (!counted).then_some(Duration::from_hours(1)) };
-    // With only some of the counts, tests without a count do not run.
-    let count = |count: Option<u64>| count.or((counted && !timed).then_some(0));
+    let limit = if timed { Some(limit) } else { (!exclusive).then_some(Duration::from_hours(1)) };
     let seed = args.seed.unwrap_or_else(seed_from_clock);
     let soak = Soak {
         programs,
-        cases: count(args.cases),
-        schedules: count(args.schedules),
-        rotations: count(args.rotations),
+        counts: args.counts,
+        exclusive,
         start,
         deadline: limit.map(|limit| start + limit),
         stop: stop_on_ctrl_c()?,
-        state: Mutex::new(State {
-            progress: PROOFS
-                .iter()
-                .map(|proof| Progress { batch: proof.unit.first_batch(), ..Progress::default() })
-                .collect(),
-            next_seed: seed,
-            ..State::default()
-        }),
+        state: Mutex::new(State::new(seed)),
     };
     let cores = std::thread::available_parallelism().map_or(1, std::num::NonZero::get);
     let jobs = args.jobs.unwrap_or(cores).max(1);
@@ -259,53 +383,22 @@ impl Soak {
                 "no test matches {}; update the list in xtask/src/soak.rs",
                 PROOFS[batch.proof].test
             );
-            let progress = &mut state.progress[batch.proof];
-            progress.done += batch.count * passed * PROOFS[batch.proof].times;
-            if begun.elapsed() < BATCH / 2 {
-                progress.batch = progress.batch.max(batch.count.saturating_mul(2));
-            } else if begun.elapsed() > BATCH * 2 {
-                progress.batch = (batch.count / 2).max(1);
-            }
+            state.passed(&batch, passed, begun.elapsed());
         }
         Ok(())
     }
 
-    /// The next batch. The tests take turns.
     fn next(&self) -> Option<Batch> {
         if self.stop.load(Ordering::SeqCst) || self.deadline.is_some_and(|it| Instant::now() >= it) {
             return None;
         }
-        let mut state = self.state();
-        for _ in 0..PROOFS.len() {
-            let proof = state.next_proof;
-            state.next_proof = (proof + 1) % PROOFS.len();
-            let unit = PROOFS[proof].unit;
-            let wanted = match unit {
-                Unit::Cases => self.cases,
-                Unit::Schedules | Unit::Seeds => self.schedules,
-                Unit::Rotations => self.rotations,
-            };
-            let begun: u64 = (0..PROOFS.len())
-                .filter(|other| PROOFS[*other].unit == unit)
-                .map(|other| state.progress[other].begun)
-                .sum();
-            let left = wanted.map_or(u64::MAX, |wanted| wanted.saturating_sub(begun));
-            if left == 0 {
-                continue;
-            }
-            let count = state.progress[proof].batch.min(left);
-            state.progress[proof].begun += count;
-            let seed = state.next_seed;
-            state.next_seed = seed.wrapping_add(count);
-            return Some(Batch { proof, seed, count });
-        }
-        None
+        self.state().next(&self.counts, self.exclusive)
     }
 
     /// Runs a batch and returns whether it passed, with its output. Returns `None` if the soak was stopped.
     fn start(&self, batch: &Batch) -> Result<Option<(bool, String)>> {
-        let Proof { test, unit_test, .. } = PROOFS[batch.proof];
-        let program = if unit_test { &self.programs.unit_tests } else { &self.programs.tests };
+        let Proof { test, program, .. } = PROOFS[batch.proof];
+        let program = self.programs.get(&program).context("a test that is not wanted was started")?;
         let mut command = Command::new(program);
         command.arg(test).arg("--test-threads=1").envs(batch.environment());
         command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
@@ -328,8 +421,7 @@ impl Soak {
                     break status;
                 }
                 if self.stop.load(Ordering::SeqCst) {
-                    child.kill()?;
-                    child.wait()?;
+                    kill(&mut child)?;
                     return Ok(None);
                 }
                 std::thread::sleep(POLL);
@@ -364,7 +456,12 @@ impl Soak {
         let state = self.state();
         println!("{} in {}", done(&state.progress), clock(self.start.elapsed()));
         for (proof, progress) in PROOFS.iter().zip(&state.progress) {
-            println!("  {:>12} of {}", progress.done, proof.test);
+            let each = if progress.tests > 1 {
+                format!(", each of {} tests", progress.tests)
+            } else {
+                String::new()
+            };
+            println!("  {:>12} {} of {}{each}", progress.done, proof.unit.name(), proof.test);
         }
         let Some((batch, output)) = &state.failure else {
             println!("lost 0");
@@ -383,17 +480,25 @@ impl Soak {
     }
 }
 
+/// The runs of all tests, by unit.
 fn done(progress: &[Progress]) -> String {
     let of = |unit| -> u64 {
-        PROOFS.iter().zip(progress).filter(|(proof, _)| proof.unit == unit).map(|(_, it)| it.done).sum()
+        let tests = PROOFS.iter().zip(progress).filter(|(proof, _)| proof.unit == unit);
+        tests.map(|(_, it)| it.done * it.tests).sum()
     };
-    format!(
-        "{} cases, {} schedules, {} seeds, {} rotations",
-        of(Unit::Cases),
-        of(Unit::Schedules),
-        of(Unit::Seeds),
-        of(Unit::Rotations)
-    )
+    UNITS.map(|unit| format!("{} {}", of(unit), unit.name())).join(", ")
+}
+
+/// Kills a test with the servers that it has started.
+fn kill(child: &mut Child) -> Result<()> {
+    #[cfg(unix)]
+    if let Some(group) = rustix::process::Pid::from_raw(child.id().cast_signed()) {
+        rustix::process::kill_process_group(group, rustix::process::Signal::KILL).context("kill a test")?;
+    }
+    #[cfg(not(unix))]
+    child.kill().context("kill a test")?;
+    child.wait().context("wait for a killed test")?;
+    Ok(())
 }
 
 fn clock(time: Duration) -> String {
@@ -418,39 +523,45 @@ fn stop_on_ctrl_c() -> Result<Arc<AtomicBool>> {
     Ok(stop)
 }
 
-fn build() -> Result<Programs> {
+/// Builds test binaries with one command, so that packages share the builds of dependencies.
+fn build(wanted: &BTreeSet<Program>) -> Result<BTreeMap<Program, PathBuf>> {
     println!("building the tests in release");
     let mut command = crate::cargo();
-    command.args([
-        "test",
-        "--release",
-        "--package",
-        "kubewright-runtime",
-        "--lib",
-        "--test",
-        "it",
-        "--no-run",
-    ]);
+    command.args(["test", "--release", "--no-run"]);
+    for package in wanted.iter().map(|program| program.package()).collect::<BTreeSet<_>>() {
+        command.args(["--package", package]);
+    }
+    for target in wanted.iter().map(|program| program.target()).collect::<BTreeSet<_>>() {
+        command.args(target);
+    }
     command.args(["--message-format", "json-render-diagnostics"]).stderr(Stdio::inherit());
     let output = command.output().context("start cargo")?;
     ensure!(output.status.success(), "building the tests failed");
-    let mut programs = (None, None);
+    let mut programs = BTreeMap::new();
     for message in cargo_metadata::Message::parse_stream(&*output.stdout) {
         let cargo_metadata::Message::CompilerArtifact(artifact) =
             message.context("parse cargo's messages")?
         else {
             continue;
         };
-        let Some(program) = artifact.executable else { continue };
-        let slot = if artifact.target.is_test() { &mut programs.1 } else { &mut programs.0 };
-        *slot = Some(program.into_std_path_buf());
+        let target = if artifact.target.is_test() { &["--test", "it"][..] } else { &["--lib"] };
+        let package = artifact.manifest_path.parent().and_then(|folder| folder.file_name());
+        let is = |program: &&Program| Some(program.package()) == package && program.target() == target;
+        // Building the tests of the command line also builds its binary, which is no test.
+        if artifact.profile.test
+            && let (Some(path), Some(program)) = (artifact.executable, wanted.iter().find(is))
+        {
+            programs.insert(*program, path.into_std_path_buf());
+        }
     }
-    let (Some(unit_tests), Some(tests)) = programs else { bail!("cargo built no test binaries") };
-    Ok(Programs { unit_tests, tests })
+    ensure!(programs.len() == wanted.len(), "cargo built {programs:?} of the tests {wanted:?}");
+    Ok(programs)
 }
 
 #[cfg(test)]
 mod tests {
+    use std::path::Path;
+
     use super::*;
 
     fn batch(unit: Unit) -> Batch {
@@ -462,8 +573,9 @@ mod tests {
     fn a_failure_prints_the_command_that_reproduces_it() {
         insta::assert_snapshot!(batch(Unit::Cases), @"PROPTEST_RNG_SEED=40 PROPTEST_CASES=8 cargo test --release -p kubewright-runtime --lib -- queue::tests::model::");
         insta::assert_snapshot!(batch(Unit::Schedules), @"SHUTTLE_RANDOM_SEED=40 KUBEWRIGHT_SCHEDULES=8 cargo test --release -p kubewright-runtime --test it -- queue_shuttle::");
-        insta::assert_snapshot!(batch(Unit::Seeds), @"KUBEWRIGHT_SEEDS=40..48 cargo test --release -p kubewright-runtime --test it -- manager_proofs::whatever_happens_to_the_watches");
+        insta::assert_snapshot!(batch(Unit::Seeds), @"KUBEWRIGHT_SEEDS=40..48 cargo test --release -p kubewright-runtime --test it -- manager_proofs::state_converges_after_random_faults");
         insta::assert_snapshot!(batch(Unit::Rotations), @"KUBEWRIGHT_SEEDS=40..41 KUBEWRIGHT_ROTATIONS=8 cargo test --release -p kubewright-runtime --test it -- webhook::rotations::no_handshake_is_refused_and_no_write_is_lost");
+        insta::assert_snapshot!(batch(Unit::Kills), @"KUBEWRIGHT_CRASH_SEED=40 KUBEWRIGHT_CRASH_KILLS=8 cargo test --release -p kubewright-cli --test it -- crash::linear::requests_and_watches_are_linearizable_over_kills");
     }
 
     #[test]
@@ -478,6 +590,90 @@ mod tests {
             batch(Unit::Seeds).narrowed(other).environment(),
             [("KUBEWRIGHT_SEEDS", "40..48".to_owned())]
         );
+    }
+
+    /// Runs all batches, each in the given time, and returns the counts per test.
+    fn finish(counts: Counts, took: Duration) -> BTreeMap<&'static str, Vec<u64>> {
+        let mut state = State::new(1);
+        let mut batches = BTreeMap::<_, Vec<u64>>::new();
+        while let Some(batch) = state.next(&counts, counts.exclusive(false)) {
+            batches.entry(PROOFS[batch.proof].test).or_default().push(batch.count);
+            state.passed(&batch, 1, took);
+        }
+        batches
+    }
+
+    #[test]
+    fn each_test_reaches_the_count_of_its_unit() {
+        let counts = Counts { cases: Some(10_001), seeds: Some(7), ..Counts::default() };
+        for took in [Duration::ZERO, BATCH, BATCH * 3] {
+            let batches = finish(counts, took);
+            let tests = |unit| PROOFS.iter().filter(move |proof| proof.unit == unit).map(|proof| proof.test);
+            for (unit, count) in [(Unit::Cases, 10_001), (Unit::Seeds, 7)] {
+                assert!(tests(unit).count() > 1);
+                for test in tests(unit) {
+                    assert_eq!(batches[test].iter().sum::<u64>(), count, "{test}");
+                }
+            }
+            assert_eq!(batches.len(), tests(Unit::Cases).count() + tests(Unit::Seeds).count(), "{batches:?}");
+        }
+    }
+
+    #[test]
+    fn a_batch_of_rotations_is_never_too_small_for_a_kill_at_each_step() {
+        let counts = Counts { rotations: Some(1_010), ..Counts::default() };
+        for took in [Duration::ZERO, BATCH, BATCH * 3] {
+            let batches: Vec<u64> = finish(counts, took).into_values().flatten().collect();
+            assert!(batches.iter().all(|count| *count >= 25), "{batches:?}");
+            assert!(batches.iter().sum::<u64>() >= 1_010, "{batches:?}");
+        }
+    }
+
+    #[test]
+    fn without_a_count_all_tests_run() {
+        let mut state = State::new(1);
+        let counts = Counts { cases: Some(1), ..Counts::default() };
+        let timed = counts.exclusive(true);
+        let tests: BTreeSet<usize> =
+            (0..PROOFS.len() * 2).filter_map(|_| Some(state.next(&counts, timed)?.proof)).collect();
+        assert_eq!(tests.len(), PROOFS.len());
+    }
+
+    /// A renamed test would match no name, and the soak would end with an error after its build.
+    #[test]
+    fn every_test_of_the_list_is_in_the_sources() {
+        let crates = Path::new(env!("CARGO_MANIFEST_DIR")).join("../crates");
+        for Proof { test, program, .. } in PROOFS {
+            let folder = if program.target() == ["--lib"] { "src" } else { "tests/it" };
+            let (module, name) = test.rsplit_once("::").expect("a test in a module");
+            let path = crates.join(program.package()).join(folder).join(module.replace("::", "/"));
+            let source = std::fs::read_to_string(path.with_extension("rs"))
+                .unwrap_or_else(|error| panic!("{test}: {}: {error}", path.display()));
+            assert!(declares_test(&source, name), "{test} is not in {}.rs", path.display());
+        }
+    }
+
+    /// Whether a function with this name has the attribute of a test. With an empty name, any function.
+    fn declares_test(source: &str, name: &str) -> bool {
+        let mut is_test = false;
+        source.lines().map(str::trim_start).any(|line| {
+            if line.starts_with("#[test]") || line.starts_with("#[tokio::test") {
+                is_test = true;
+            } else if let Some((_, declared)) = line.split_once("fn ") {
+                let declared = declared.split(['(', '<']).next().unwrap_or_default();
+                return std::mem::take(&mut is_test) && (name.is_empty() || declared == name);
+            }
+            false
+        })
+    }
+
+    #[test]
+    fn a_function_without_the_attribute_of_a_test_is_no_test() {
+        let source =
+            "fn helper() {}\n#[tokio::test(start_paused = true)]\nasync fn works() {}\nfn other() {}";
+        assert!(declares_test(source, "works") && declares_test(source, ""));
+        assert!(!declares_test(source, "work") && !declares_test(source, "other"));
+        assert!(!declares_test("fn helper() {}", ""));
     }
 
     #[test]

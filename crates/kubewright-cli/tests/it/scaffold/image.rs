@@ -1,5 +1,6 @@
 //! Checks the container image without Docker: the build context is sufficient.
 
+use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -49,6 +50,24 @@ fn the_build_context_has_all_copied_files() {
     assert!(dockerfile.contains("USER 65532:65532") && dockerfile.contains("FROM scratch"), "{dockerfile}");
     let entry = "cp target/release/shop /manager";
     assert!(dockerfile.contains(entry), "{dockerfile}");
+}
+
+/// The kubewright checkout.
+fn checkout() -> PathBuf {
+    fs::canonicalize(concat!(env!("CARGO_MANIFEST_DIR"), "/../..")).expect("it is there")
+}
+
+/// The packages of the workspace in `folder`. Fails if a member is missing.
+fn members(folder: &Path) -> BTreeSet<String> {
+    let output = Command::new("cargo")
+        .args(["metadata", "--offline", "--no-deps", "--format-version", "1"])
+        .current_dir(folder)
+        .output()
+        .expect("cargo starts");
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    let metadata: serde_json::Value = serde_json::from_slice(&output.stdout).expect("JSON");
+    let packages = metadata["packages"].as_array().expect("an array");
+    packages.iter().map(|package| package["name"].as_str().expect("a name").to_owned()).collect()
 }
 
 fn copy(from: &Path, to: &Path) {
@@ -132,6 +151,31 @@ fn the_build_context_is_sufficient_for_cargo() {
         .output()
         .expect("cargo starts");
     assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    assert_eq!(members(&inside), members(&checkout));
+}
+
+/// An example is built with its whole workspace as the build context.
+#[test]
+fn the_build_context_of_an_example_has_all_members_of_the_workspace() {
+    let checkout = checkout();
+    let mut examples = BTreeMap::<String, Vec<PathBuf>>::new();
+    for example in fs::read_dir(checkout.join("examples")).expect("it is there") {
+        let example = example.expect("an entry").path();
+        if example.join("Dockerfile").exists() {
+            let ignored = fs::read_to_string(example.join("Dockerfile.dockerignore")).expect("it has one");
+            examples.entry(ignored).or_default().push(example);
+        }
+    }
+    assert!(!examples.is_empty());
+    let all = members(&checkout);
+    for (ignored, examples) in examples {
+        let context = tempfile::tempdir().expect("a folder");
+        assert!(ignored.lines().any(|line| line == "*"), "{examples:?}: {ignored}");
+        for kept in ignored.lines().filter_map(|line| line.strip_prefix('!')) {
+            copy(&checkout.join(kept), &context.path().join(kept));
+        }
+        assert_eq!(members(context.path()), all, "{examples:?}");
+    }
 }
 
 #[test]
