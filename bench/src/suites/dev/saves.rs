@@ -30,7 +30,7 @@ const PATIENCE: Duration = Duration::from_mins(10);
 pub(super) fn run(bench: &Bench, kubewright: &Path, project: &Project, rows: &mut Rows) -> Result<()> {
     bench.progress.say("dev: starting `kubewright dev`");
     let mut dev = Dev::start(kubewright, project)?;
-    dev.until(" ready the operator runs")?;
+    dev.until(" ready the operator is running")?;
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
     let kubeconfig = connect::Source { kubeconfig: Some(project.kept("kubeconfig")), context: None };
     let client = runtime.block_on(async {
