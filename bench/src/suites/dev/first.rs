@@ -58,13 +58,13 @@ pub(super) fn run(bench: &Bench, rows: &mut Rows) -> Result<()> {
         bench.progress.say(&format!("dev: warm start, round {round} of {}", bench.rounds));
         let started = Instant::now();
         let mut dev = dev()?;
-        dev.until(" ready the operator runs")?;
+        dev.until(" ready the operator is running")?;
         rows.sample("warm start to ready", Unit::Seconds, started.elapsed().as_secs_f64());
         dev.end()?;
     }
 
     let mut dev = dev()?;
-    dev.until(" ready the operator runs")?;
+    dev.until(" ready the operator is running")?;
     let kind = GroupVersionKind::gvk("view.example.com", "v1", "MarkdownView");
     let kubeconfig = clone.target.path().join("kubewright/dev/markdown-view/kubeconfig");
     let sample = Sample::connect(kubeconfig, &kind, SAMPLE)?;

@@ -25,7 +25,7 @@ pub(super) fn run(bench: &Bench, kubewright: &Path, project: &Project, rows: &mu
     let mut command = project.command(kubewright);
     command.args(["dev", "--color", "never"]);
     let mut dev = Dev::start(command)?;
-    dev.until(" ready the operator runs")?;
+    dev.until(" ready the operator is running")?;
     let kind = GroupVersionKind::gvk("bench.example.com", "v1", "Widget");
     let sample = Sample::connect(project.kept("kubeconfig"), &kind, SAMPLE)?;
     let mut before = MESSAGE.to_owned();

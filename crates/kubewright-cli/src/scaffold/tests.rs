@@ -268,7 +268,7 @@ fn again(step: &plan::Step) -> plan::Step {
 fn the_multigroup_layout_keeps_user_changes_both_ways() {
     let one = with(&project(), &order());
     let mut disk = files(&one);
-    edited(&mut disk, "src/controllers/order.rs", "\"reconciling\"", "\"at it\"");
+    edited(&mut disk, "src/controllers/order.rs", "\"Reconciling\"", "\"at it\"");
     let many = ProjectFile { multigroup: true, ..one.clone() };
     let moved = done(&disk, &plan(&disk, &one, &many, false).unwrap());
     let controller = &moved["src/controllers/sales/order.rs"];

@@ -96,7 +96,7 @@ async fn log_lines_contain_the_controller_and_the_object() -> Result<()> {
     assert_eq!(starting["operator"], "config-map-labeller");
     assert_eq!(starting["version"], env!("CARGO_PKG_VERSION"));
     assert_eq!(starting["server"], format!("https://{}/", cluster.address()));
-    let labelling = operator.logs("labelling").await?;
+    let labelling = operator.logs("Labelling ConfigMap").await?;
     let wanted = serde_json::json!({
         "level": "info", "keys": 3, "controller": "configmap", "namespace": "default", "name": "first",
     });

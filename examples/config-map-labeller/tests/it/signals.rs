@@ -60,7 +60,7 @@ async fn a_second_signal_exits_without_waiting_for_running_reconciles() -> Resul
     relay.hold();
     cluster.create("default", "second", 2).await?;
     for name in ["first", "second"] {
-        assert_eq!(operator.logs("labelling").await?["name"], name);
+        assert_eq!(operator.logs("Labelling ConfigMap").await?["name"], name);
     }
     operator.signal(Signal::TERM)?;
     operator.logs("Shutdown signal received; a second one exits immediately").await?;

@@ -23,7 +23,7 @@ fn older() -> Folder {
 #[test]
 fn an_update_keeps_user_changes() {
     let folder = older();
-    let controller = folder.read("src/controllers/order.rs").replace("\"reconciling\"", "\"mine\"");
+    let controller = folder.read("src/controllers/order.rs").replace("\"Reconciling\"", "\"mine\"");
     folder.write("src/controllers/order.rs", &controller);
     let before = folder.files();
     let diff = folder.done("update --dry-run");
