@@ -1,13 +1,13 @@
 //! Checks the code blocks of the book and of the examples' READMEs: commands start with `$ `, and translations have the
 //! blocks of the English page.
 //!
-//! A block of a translation that differs stands after the comment `<!-- translated -->`.
+//! A block of a translation that differs stands after the comment `<!-- translated block -->`.
 
 use super::{Files, Violation};
 
 /// The folders of the translations.
 const TRANSLATIONS: [&str; 2] = ["docs/ja/", "docs/zh/"];
-const TRANSLATED: &str = "<!-- translated -->";
+const TRANSLATED: &str = "<!-- translated block -->";
 
 pub(super) fn check(files: &Files, violations: &mut Vec<Violation>) {
     for (path, page) in files.written("md") {
@@ -94,7 +94,7 @@ mod tests {
     fn blocks_without_prompts_and_stale_translations_are_reported() {
         let english = "```console\n$ a\nb\n```\n```text\nfree\n```\n```rust\nlet a;\n```\n";
         let japanese =
-            "```console\n$ a\nb\n```\n<!-- translated -->\n```text\n自由\n```\n```rust\nlet b;\n```\n";
+            "```console\n$ a\nb\n```\n<!-- translated block -->\n```text\n自由\n```\n```rust\nlet b;\n```\n";
         let files = [
             ("docs/page.md", english),
             ("docs/ja/page.md", japanese),
@@ -109,8 +109,8 @@ mod tests {
         insta::assert_snapshot!(reported.join("\n"), @"
         docs/bare.md:1: the first line is no command; start each command with `$ `
         docs/bare.md:4: the block of commands is not checked; use `console`, and start each command with `$ `
-        docs/ja/page.md:9: the block differs from that at docs/page.md:8; copy the block, or write <!-- translated --> above it
-        docs/zh/page.md:1: docs/page.md has 3 code blocks, this page has 1; copy the block, or write <!-- translated --> above it
+        docs/ja/page.md:9: the block differs from that at docs/page.md:8; copy the block, or write <!-- translated block --> above it
+        docs/zh/page.md:1: docs/page.md has 3 code blocks, this page has 1; copy the block, or write <!-- translated block --> above it
         ");
     }
 }

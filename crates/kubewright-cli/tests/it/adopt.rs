@@ -56,7 +56,7 @@ static WORKSPACE: LazyLock<PathBuf> = LazyLock::new(|| {
         fs::create_dir(root.join(package)).expect("a folder can be made");
         copy(project.folder.path(), &root.join(package));
     }
-    let built = cargo(&root, "build --workspace --bins --tests");
+    let built = cargo(&root, "build --workspace --bins --test greeting");
     assert_eq!(built.status, 0, "{built}");
     root
 });

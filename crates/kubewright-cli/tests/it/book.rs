@@ -2,6 +2,7 @@
 
 mod rules;
 
+use std::collections::BTreeSet;
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -21,13 +22,17 @@ pub(crate) struct Page {
     /// Relative to the root of the repository.
     pub(crate) path: String,
     pub(crate) commands: Vec<Shown>,
+    /// The page without its code blocks.
+    prose: String,
 }
 
 impl Page {
     pub(crate) fn read(path: &str) -> Self {
         let text =
             fs::read_to_string(Path::new(ROOT).join(path)).unwrap_or_else(|error| panic!("{path}: {error}"));
-        Self { path: path.to_owned(), commands: commands(&text) }
+        // Every second part is a code block.
+        let prose = text.split("\n```").step_by(2).collect::<Vec<_>>().join("\n");
+        Self { path: path.to_owned(), commands: commands(&text), prose }
     }
 }
 
@@ -131,6 +136,29 @@ fn every_kubewright_command_of_the_book_has_valid_arguments() {
         }
     }
     assert!(checked > 150, "{checked} commands");
+}
+
+/// The text may name a flag without its value, and a value by its placeholder.
+#[test]
+fn every_kubewright_command_in_the_text_has_valid_arguments() {
+    let mut checked = BTreeSet::new();
+    for page in all() {
+        let spans = page.prose.split('`').skip(1).step_by(2);
+        for arguments in spans.filter_map(|span| span.strip_prefix("kubewright ")) {
+            // Arguments after `--` are cargo's, so that `--help` would be one of them.
+            if arguments.contains(" -- ")
+                || arguments.starts_with("COMMAND")
+                || !checked.insert(arguments.to_owned())
+            {
+                continue;
+            }
+            let ran = kubewright(&format!("{arguments} --help"));
+            let is_placeholder =
+                ran.stderr.contains("a value is required for") || ran.stderr.contains("invalid value");
+            assert!(ran.status == 0 || is_placeholder, "{}: {arguments}: {ran}", page.path);
+        }
+    }
+    assert!(checked.len() > 30, "{} commands", checked.len());
 }
 
 /// Runs the commands of pages that change a project, in one project.

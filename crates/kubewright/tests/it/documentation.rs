@@ -145,11 +145,13 @@ fn kube_attributes() -> String {
     assert_eq!((crd.name_any().as_str(), crd.spec.versions[0].deprecated), ("books.example.com", Some(true)));
     let source = include_str!("documentation.rs");
     let (_, source) = source.split_once("mod every_key {").expect("the module is in this file");
-    let attributes: String =
-        source.lines().filter_map(|line| line.trim().strip_prefix("#[kube(")?.strip_suffix(")]")).fold(
-            String::new(),
-            |all, line| if all.is_empty() { line.to_owned() } else { format!("{all}, {line}") },
-        );
+    let (source, _) = source.split_once("struct BookSpec").expect("the attributes are above it");
+    let attributes = source.split("#[kube(").skip(1).filter_map(|rest| rest.split(")]\n").next());
+    // rustfmt may break an attribute into lines.
+    let attributes: Vec<String> = attributes
+        .map(|list| list.split_whitespace().collect::<Vec<_>>().join(" ").trim_end_matches(',').to_owned())
+        .collect();
+    let attributes = attributes.join(", ");
     let mut section = "\n## `#[kube]`\n\nThe keys of kube's `#[derive(CustomResource)]`, on the struct of the spec. \
                        [kube's documentation](https://docs.rs/kube/latest/kube/derive.CustomResource.html) has the others. \
                        `#[x_kube(validation = ..)]` and `#[x_kube(merge_strategy = ..)]` are for fields, with \
