@@ -89,7 +89,7 @@ pub(crate) async fn kubeconfig(
         .create_token_request(account, &PostParams::default(), &TokenRequest::default())
         .await
         .map_err(|source| OperatorKubeconfigError::Token(account.clone(), source))?;
-    let token = token.status.unwrap_or_default().token;
+    let token = token.status.map(|status| status.token).unwrap_or_default();
 
     let failed = |path: &Path| {
         let path = path.to_owned();
