@@ -36,17 +36,17 @@ pub fn shrink(png: &[u8]) -> Result<Vec<u8>> {
     // 8 bits, a palette, and the only methods that there are.
     header.extend([8, 3, 0, 0, 0]);
     let mut written = SIGNATURE.to_vec();
-    chunk(&mut written, b"IHDR", &header)?;
-    chunk(&mut written, b"PLTE", &palette.concat())?;
-    chunk(&mut written, b"IDAT", &data.finish().context("compress")?)?;
-    chunk(&mut written, b"IEND", &[])?;
+    chunk(&mut written, *b"IHDR", &header)?;
+    chunk(&mut written, *b"PLTE", &palette.concat())?;
+    chunk(&mut written, *b"IDAT", &data.finish().context("compress")?)?;
+    chunk(&mut written, *b"IEND", &[])?;
     Ok(written)
 }
 
-fn chunk(written: &mut Vec<u8>, name: &[u8; 4], data: &[u8]) -> Result<()> {
+fn chunk(written: &mut Vec<u8>, name: [u8; 4], data: &[u8]) -> Result<()> {
     written.extend(u32::try_from(data.len()).context("a picture is too large")?.to_be_bytes());
     let mut sum = Crc::new();
-    sum.update(name);
+    sum.update(&name);
     sum.update(data);
     written.extend(name);
     written.extend(data);
@@ -157,9 +157,9 @@ mod tests {
         let mut data = ZlibEncoder::new(Vec::new(), Compression::fast());
         data.write_all(&rows.concat()).unwrap();
         let mut png = SIGNATURE.to_vec();
-        chunk(&mut png, b"IHDR", &[0, 0, 0, 3, 0, 0, 0, 5, 8, 2, 0, 0, 0]).unwrap();
-        chunk(&mut png, b"IDAT", &data.finish().unwrap()).unwrap();
-        chunk(&mut png, b"IEND", &[]).unwrap();
+        chunk(&mut png, *b"IHDR", &[0, 0, 0, 3, 0, 0, 0, 5, 8, 2, 0, 0, 0]).unwrap();
+        chunk(&mut png, *b"IDAT", &data.finish().unwrap()).unwrap();
+        chunk(&mut png, *b"IEND", &[]).unwrap();
         png
     }
 
@@ -182,7 +182,7 @@ mod tests {
         let small = shrink(&png).unwrap();
         assert_eq!(small[16..29], [0, 0, 0, 3, 0, 0, 0, 5, 8, 3, 0, 0, 0]);
         let palette = picture.palette();
-        let start = small.windows(4).position(|bytes| bytes == b"PLTE").unwrap() + 4;
+        let start = small.windows(4).position(|bytes| bytes == *b"PLTE").unwrap() + 4;
         assert_eq!(small[start..start + palette.len() * 3], palette.concat());
         assert!(palette.len() < 16 && picture.pixels.iter().all(|color| palette.contains(color)));
     }

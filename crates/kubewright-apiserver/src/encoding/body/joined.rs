@@ -161,7 +161,8 @@ mod tests {
     #[test]
     fn a_rendered_list_yields_between_chunks() {
         let version = StoredObject::new("a".into(), 1, Attributes::default(), Bytes::from_static(b"{}"));
-        let versions = vec![Arc::new(version); 3 * RENDERED];
+        let version = Arc::new(version);
+        let versions = (0..3 * RENDERED).map(|_| version.clone()).collect();
         let render: Render = Box::new(|_| Bytes::from_static(b"1"));
         let mut joined = Joined::new(b"[".to_vec(), Items::Rendered(versions, render), b",", b"]");
         let mut context = Context::from_waker(std::task::Waker::noop());
