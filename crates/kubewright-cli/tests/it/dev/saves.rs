@@ -93,7 +93,7 @@ fn a_forbidden_call_is_reported_with_the_attribute_to_add() {
     dev.says("the operator runs as system:serviceaccount:");
     let told = dev.says("forbidden: ");
     let attribute =
-        r##"list secrets; to grant it, add #[rbac(groups = "", resources = "secrets", verbs = "list")]"##;
+        r#"list secrets; to grant it, add #[rbac(groups = "", resources = "secrets", verbs = "list")]"#;
     assert!(told.contains(attribute), "{told}");
 
     // With the attribute, the same call is allowed.
