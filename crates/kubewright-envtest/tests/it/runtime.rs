@@ -14,6 +14,7 @@ use anyhow::{Result, ensure};
 use k8s_openapi::api::coordination::v1::Lease;
 use k8s_openapi::api::core::v1::ConfigMap;
 use kube::api::{DynamicObject, ObjectMeta};
+use kubewright::rbac;
 use kubewright_envtest::{Environment, RecordedRequest, eventually};
 use kubewright_runtime::cache::{NamespaceOptions, Removal};
 use kubewright_runtime::finalizer::{self, Event};
@@ -335,6 +336,7 @@ spec:
 /// Copies `spec.level` of a kind that is not known at compile time to its status.
 struct Gauges;
 
+#[rbac(groups = "runtime-suite.example.com", resources = "gauges/status", verbs = "patch")]
 impl Reconciler for Gauges {
     type Object = DynamicObject;
 
