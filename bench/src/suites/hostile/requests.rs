@@ -77,9 +77,7 @@ pub(super) fn attacks() -> Vec<Attack> {
             })
         },
         Attack { is_single: true, ..attack("5,000 CRDs in one group", |base| vec![small(base)], many_crds) },
-        attack("list of 100,000 as Table", maps, |base| {
-            vec![listed(base, TABLE)]
-        }),
+        attack("list of 100,000 as Table", maps, |base| vec![listed(base, TABLE)]),
         attack("list of 100,000 as metadata", maps, |base| {
             vec![listed(base, "application/json;as=PartialObjectMetadataList;g=meta.k8s.io;v=v1")]
         }),
@@ -181,7 +179,10 @@ fn regex(base: &str) -> Vec<Call> {
 }
 
 fn nested_regex(base: &str) -> Vec<Call> {
-    vec![small(base), crd(base, &json!({ "text": { "type": "string", "pattern": "(\\p{L}{1,100}){1,10}!" } }))]
+    vec![
+        small(base),
+        crd(base, &json!({ "text": { "type": "string", "pattern": "(\\p{L}{1,100}){1,10}!" } })),
+    ]
 }
 
 fn many_values(base: &str) -> Vec<Call> {

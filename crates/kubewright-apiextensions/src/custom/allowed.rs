@@ -12,10 +12,9 @@ use serde_json::Value;
 
 use super::validate::to_int;
 
-/// The allowed values of a schema; by default any value.
+/// The allowed values of a schema.
 #[derive(Debug, Clone, Default)]
 pub struct Allowed {
-    any: bool,
     strings: HashSet<String>,
     integers: HashSet<i64>,
     /// The bits of numbers that are no 64-bit integers.
@@ -33,7 +32,7 @@ impl Allowed {
             other => quote(&json::to_string(other)),
         };
         let supported = values.iter().map(quoted).collect::<Vec<_>>().join(", ").into();
-        let mut allowed = Self { any: values.is_empty(), supported, ..Self::default() };
+        let mut allowed = Self { supported, ..Self::default() };
         for value in values {
             match value {
                 Value::Null => {}
@@ -51,18 +50,17 @@ impl Allowed {
 
     /// Whether the value is allowed.
     pub fn contains(&self, value: &Value) -> bool {
-        self.any
-            || match value {
-                Value::Null => false,
-                Value::String(text) => self.strings.contains(text),
-                Value::Number(number) => {
-                    let (integer, float) = (number.as_i64(), number.as_f64().unwrap_or_default());
-                    self.integers.contains(&integer.unwrap_or_else(|| to_int(float)))
-                        || self.floats.contains(&bits(float))
-                        || integer.is_some_and(|code| self.strings.contains(&character(code)))
-                }
-                other => self.others.contains(&json::to_vec(other)),
+        match value {
+            Value::Null => false,
+            Value::String(text) => self.strings.contains(text),
+            Value::Number(number) => {
+                let (integer, float) = (number.as_i64(), number.as_f64().unwrap_or_default());
+                self.integers.contains(&integer.unwrap_or_else(|| to_int(float)))
+                    || self.floats.contains(&bits(float))
+                    || integer.is_some_and(|code| self.strings.contains(&character(code)))
             }
+            other => self.others.contains(&json::to_vec(other)),
+        }
     }
 
     /// The values in messages, quoted.
@@ -92,14 +90,14 @@ mod tests {
     fn values_are_compared_with_gos_conversions() {
         let allowed = |values: Value| Allowed::new(values.as_array().unwrap());
         let numbers = allowed(json!([1, 2.5, 0.0, "A", true, [1, {"a": null}]]));
-        for value in [json!(1), json!(1.5), json!(2.5), json!(-0.0), json!(65), json!(true), json!([1, {"a": null}])]
+        for value in
+            [json!(1), json!(1.5), json!(2.5), json!(-0.0), json!(65), json!(true), json!([1, {"a": null}])]
         {
             assert!(numbers.contains(&value), "{value}");
         }
         for value in [json!(2), json!(66), json!("1"), json!(false), json!(null), json!([1])] {
             assert!(!numbers.contains(&value), "{value}");
         }
-        assert!(allowed(json!([])).contains(&json!({})));
         assert!(!allowed(json!([null])).contains(&json!(null)));
     }
 }

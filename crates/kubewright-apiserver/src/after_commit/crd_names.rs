@@ -32,7 +32,9 @@ impl Group {
     /// Reads a CRD again after a write, or removes it. Returns whether it released names.
     pub(crate) fn read(&mut self, key: &Arc<str>, version: Option<&StoredObject>) -> bool {
         match version {
-            Some(version) if self.members.get(key).is_some_and(|known| known.revision == version.revision) => {
+            Some(version)
+                if self.members.get(key).is_some_and(|known| known.revision == version.revision) =>
+            {
                 false
             }
             Some(version) => self.set(key, version.revision, outline(version)),

@@ -67,9 +67,7 @@ impl http_body::Body for Body {
                 let whole = std::mem::take(bytes);
                 Poll::Ready((!whole.is_empty()).then(|| Ok(Frame::data(whole))))
             }
-            Kind::Joined(joined) => {
-                joined.poll_next(cx).map(|next| next.map(|piece| Ok(Frame::data(piece))))
-            }
+            Kind::Joined(joined) => joined.poll_next(cx).map(|next| next.map(|piece| Ok(Frame::data(piece)))),
             Kind::Stream(stream) => {
                 stream.as_mut().poll_next(cx).map(|next| next.map(|piece| Ok(Frame::data(piece))))
             }

@@ -26,17 +26,17 @@ pub(crate) fn render(served: Arc<Resource>, view: View, now: i64) -> Render {
         let stored = served.is_storage_form() && !response::hides_annotations(&served);
         match (view, Raw::of(&version.json).filter(|_| stored)) {
             (View::Whole, _) => return response::whole(&served, version),
-            (View::Metadata(api) | View::MetadataList(api), Some(raw)) => metadata(&mut out, raw.metadata, api),
+            (View::Metadata(api) | View::MetadataList(api), Some(raw)) => {
+                metadata(&mut out, raw.metadata, api)
+            }
             (View::Metadata(api) | View::MetadataList(api), None) => {
                 let object = response::packed(&served, version);
                 packed::write_to(&mut out, &response::metadata_of(&served, &object, api));
             }
-            (View::Table(api, include), Some(raw)) => {
-                match raw.without_managed_fields() {
-                    Some(object) => stored_row(&mut out, &served, version, &raw, api, include, &object, now),
-                    None => decoded_row(&mut out, &served, version, api, include, now),
-                }
-            }
+            (View::Table(api, include), Some(raw)) => match raw.without_managed_fields() {
+                Some(object) => stored_row(&mut out, &served, version, &raw, api, include, &object, now),
+                None => decoded_row(&mut out, &served, version, api, include, now),
+            },
             (View::Table(api, include), None) => decoded_row(&mut out, &served, version, api, include, now),
         }
         out.into()

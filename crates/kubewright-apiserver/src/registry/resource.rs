@@ -117,7 +117,8 @@ impl Resource {
 
     /// The order of discovery: by group, then by version priority, then by name.
     fn compare(&self, group: &str, version: &str, plural: &str) -> cmp::Ordering {
-        let by_version = || compare_versions(version, &self.version).then_with(|| (*self.version).cmp(version));
+        let by_version =
+            || compare_versions(version, &self.version).then_with(|| (*self.version).cmp(version));
         (*self.group).cmp(group).then_with(by_version).then_with(|| (*self.plural).cmp(plural))
     }
 

@@ -66,12 +66,7 @@ impl ApiServer {
         response
     }
 
-    async fn answer<B>(
-        &self,
-        parts: &Parts,
-        body: &mut B,
-        audit_id: &str,
-    ) -> Result<Response<Body>, ApiError>
+    async fn answer<B>(&self, parts: &Parts, body: &mut B, audit_id: &str) -> Result<Response<Body>, ApiError>
     where
         B: http_body::Body + Unpin,
         B::Error: std::fmt::Display,

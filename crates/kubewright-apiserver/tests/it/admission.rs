@@ -316,7 +316,8 @@ async fn a_custom_daemon_set_keeps_its_annotations() {
     assert_eq!(partial.body["kind"], "PartialObjectMetadata");
     assert_eq!(partial.body["metadata"]["annotations"], annotations);
 
-    let pod = json!({"metadata": {"labels": {"app": "a"}}, "spec": {"containers": [{"name": "c", "image": "i"}]}});
+    let pod =
+        json!({"metadata": {"labels": {"app": "a"}}, "spec": {"containers": [{"name": "c", "image": "i"}]}});
     let built_in = json!({
         "metadata": {"name": "a", "annotations": annotations},
         "spec": {"selector": {"matchLabels": {"app": "a"}}, "template": pod},

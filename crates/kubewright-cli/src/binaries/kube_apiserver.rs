@@ -118,7 +118,8 @@ async fn serve(given: &Given, ui: &Ui) -> Result<()> {
     let audit: Option<Arc<dyn Audit>> = match given.get("audit-log-path") {
         None => None,
         Some(path) => {
-            let log = AuditLog::open(path).with_context(|| format!("cannot open {path} (--audit-log-path)"))?;
+            let log =
+                AuditLog::open(path).with_context(|| format!("cannot open {path} (--audit-log-path)"))?;
             Some(Arc::new(log))
         }
     };

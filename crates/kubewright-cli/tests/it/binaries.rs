@@ -181,7 +181,8 @@ async fn audit_events_are_appended_to_a_file() {
         assert_eq!(event["objectRef"]["name"], "missing");
         assert_eq!(event["responseStatus"]["code"], 404);
     }
-    let flags = format!("{} --audit-log-path={}/missing/audit.log", folder.flags(), folder.dir.path().display());
+    let flags =
+        format!("{} --audit-log-path={}/missing/audit.log", folder.flags(), folder.dir.path().display());
     let ended = Process::start(&mut called("kube-apiserver", &flags), "").end();
     assert_eq!(ended.status, Some(1));
     assert!(ended.stderr.contains("(--audit-log-path)"), "{}", ended.stderr);

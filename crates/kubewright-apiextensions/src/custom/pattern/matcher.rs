@@ -82,9 +82,8 @@ struct Bounded {
 
 impl Bounded {
     fn compile(source: &str) -> Option<Self> {
-        let config = thompson::Config::new()
-            .nfa_size_limit(Some(SIZE_LIMIT))
-            .which_captures(WhichCaptures::None);
+        let config =
+            thompson::Config::new().nfa_size_limit(Some(SIZE_LIMIT)).which_captures(WhichCaptures::None);
         let nfa = NFA::compiler().configure(config).build(source).ok()?;
         let states = nfa.states().len();
         let config = DFA::config()

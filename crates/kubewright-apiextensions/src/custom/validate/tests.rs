@@ -287,7 +287,8 @@ fn values_of(schema: &Schema) -> Value {
 
 #[test]
 fn many_distinct_errors_are_found_in_linear_time() {
-    let schema = json!({"type": "object", "properties": {"items": {"type": "array", "items": {"type": "string"}}}});
+    let schema =
+        json!({"type": "object", "properties": {"items": {"type": "array", "items": {"type": "string"}}}});
     let schema = Schema::compile(&schema).unwrap();
     let errors = validate(&schema, &json!({"items": vec![1; 200_000]}));
     assert!(errors.len() > 5_000);

@@ -80,7 +80,17 @@ impl Joined {
     pub(super) fn new(head: Vec<u8>, items: Items, separator: &'static [u8], tail: &'static [u8]) -> Self {
         let separators = items.len().saturating_sub(1) * separator.len();
         let left = items.bytes().map(|bytes| head.len() + bytes + separators + tail.len());
-        Self { head, items, at: 0, separator, tail, left, ended: false, yields: false, piece: BytesMut::new() }
+        Self {
+            head,
+            items,
+            at: 0,
+            separator,
+            tail,
+            left,
+            ended: false,
+            yields: false,
+            piece: BytesMut::new(),
+        }
     }
 
     /// Number of remaining bytes, if it is known.

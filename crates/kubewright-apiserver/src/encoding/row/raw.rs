@@ -188,7 +188,10 @@ mod tests {
     #[test]
     fn malformed_json_is_not_split() {
         for text in ["", "[]", "{", r#"{"a""#, r#"{"a":"#, r#"{"metadata":1"#, r#"{"metadata": 1 }x"#] {
-            assert!(Raw::of(text.as_bytes()).is_none_or(|raw| raw.without_managed_fields().is_none()), "{text}");
+            assert!(
+                Raw::of(text.as_bytes()).is_none_or(|raw| raw.without_managed_fields().is_none()),
+                "{text}"
+            );
         }
     }
 }

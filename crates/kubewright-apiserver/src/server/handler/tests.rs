@@ -219,7 +219,8 @@ async fn an_early_refusal_over_http_1_closes_the_connection() {
     server.inner.bootstrap();
     let refused = async |user: crate::authn::User, version: Version| {
         let chunk = || Ok::<_, io::Error>(http_body::Frame::data(Bytes::from(vec![b' '; 1 << 20])));
-        let endless = http_body_util::StreamBody::new(futures_util::stream::iter(std::iter::repeat_with(chunk)));
+        let endless =
+            http_body_util::StreamBody::new(futures_util::stream::iter(std::iter::repeat_with(chunk)));
         let request = http::Request::post(MAPS).version(version).extension(user);
         let request = request.extension(OverSocket { peer: None }).header("content-type", "application/json");
         let response = server.handle(request.body(endless).unwrap()).await;

@@ -102,7 +102,8 @@ fn a_long_list_as_yaml_does_not_block_others() -> Result<()> {
 #[test]
 fn a_large_yaml_body_does_not_block_others() -> Result<()> {
     let lines: Vec<String> = (0..60_000).map(|at| format!("  key-{at}: \"{at:012}\"")).collect();
-    let text = format!("apiVersion: v1\nkind: ConfigMap\nmetadata: {{name: large}}\ndata:\n{}\n", lines.join("\n"));
+    let text =
+        format!("apiVersion: v1\nkind: ConfigMap\nmetadata: {{name: large}}\ndata:\n{}\n", lines.join("\n"));
     others_are_served(with_maps(0), post(MAPS, "application/yaml", text)?)
 }
 

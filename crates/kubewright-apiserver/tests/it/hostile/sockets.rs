@@ -95,7 +95,10 @@ async fn a_request_whose_body_does_not_arrive_times_out() -> Result<()> {
         stream.write_all(head.as_bytes()).await?;
         let answer = read_to_close(&mut stream).await;
         assert!(answer.starts_with("HTTP/1.1 504"), "{target}: {answer}");
-        assert!(answer.contains("request did not complete within the allotted timeout"), "{target}: {answer}");
+        assert!(
+            answer.contains("request did not complete within the allotted timeout"),
+            "{target}: {answer}"
+        );
     }
     Ok(())
 }

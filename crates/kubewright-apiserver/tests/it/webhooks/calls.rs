@@ -229,9 +229,13 @@ async fn a_connection_to_a_pod_calls_webhooks_for_connect() {
     }]});
     configure(&server, "Validating", "connect", hook.client("/"), rules).await;
     let path = "/api/v1/namespaces/default/pods/p";
-    let (status, _, body) =
-        send(&server, "POST", &format!("{path}/exec?container=c&command=ls&command=-l&stdout=1"), &Value::Null)
-            .await;
+    let (status, _, body) = send(
+        &server,
+        "POST",
+        &format!("{path}/exec?container=c&command=ls&command=-l&stdout=1"),
+        &Value::Null,
+    )
+    .await;
     assert_eq!(status, 400, "{body}");
     let message = body["message"].as_str().unwrap();
     assert!(message.starts_with("admission webhook \"connect.example.com\" denied the request"), "{message}");

@@ -257,7 +257,10 @@ async fn an_equivalent_version_is_converted_for_admission() {
     let request = &reviews[0]["request"];
     assert_eq!(request["object"]["apiVersion"], "example.com/v1");
     assert_eq!(request["object"]["spec"], json!({"host": "x"}));
-    assert_eq!((&request["kind"]["version"], &request["requestKind"]["version"]), (&json!("v1"), &json!("v2")));
+    assert_eq!(
+        (&request["kind"]["version"], &request["requestKind"]["version"]),
+        (&json!("v1"), &json!("v2"))
+    );
     assert_eq!(
         (&request["resource"]["version"], &request["requestResource"]["version"]),
         (&json!("v1"), &json!("v2"))
@@ -295,7 +298,8 @@ async fn a_new_storage_version_is_added_to_stored_versions() {
     let touch = json!({"metadata": {"annotations": {"migrated": "yes"}}});
     assert_eq!(send(&server, "PATCH", &format!("{V2}/a"), &touch).await.0, 200);
     let (status, _, crd) =
-        send(&server, "PATCH", &format!("{path}/status"), &json!({"status": {"storedVersions": ["v2"]}})).await;
+        send(&server, "PATCH", &format!("{path}/status"), &json!({"status": {"storedVersions": ["v2"]}}))
+            .await;
     assert_eq!((status, &crd["status"]["storedVersions"]), (200, &json!(["v2"])), "{crd}");
     let (_, _, read) = send(&server, "GET", &format!("{V1}/a"), &Value::Null).await;
     assert_eq!(read["spec"]["host"], "x");
