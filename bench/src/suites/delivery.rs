@@ -1,14 +1,17 @@
 //! Delivering an operator: duration and size of images.
 //!
 //! `kubewright image build` in a scaffolded project, in wall time. The first build compiles every dependency
-//! in release mode, which takes minutes, and is done once per run. The rows have no peer in the same run: a
-//! Dockerfile needs a container runtime and a base image.
+//! in release mode, which takes minutes, and is done once per run. Pushes go to Debian's docker-registry on
+//! loopback. The rows have no peer: a Dockerfile needs a container runtime and a base image, and there are no
+//! published figures of a Dockerfile build of a comparable operator to cite.
 
 use std::fs;
+use std::io::{BufRead as _, BufReader};
 use std::path::Path;
-use std::process::{Command, Stdio};
+use std::process::{Child, Command, Stdio};
 
 use anyhow::{Context as _, Result, ensure};
+use tempfile::TempDir;
 
 use super::dev::scaffold::{LOGGED, Project, seconds};
 use super::{Bench, Suite};
@@ -27,15 +30,21 @@ fn run(bench: &Bench) -> Result<Vec<Row>> {
     let project = Project::make(&kubewright)?;
     let libc = if has_target()? { "musl" } else { "glibc" };
     bench.progress.say(&format!("delivery: first image with {libc}, takes minutes"));
+    let registry = Registry::start()?;
     let build = |output: &str| {
         let line = format!("image build --quiet --libc {libc} --output {output}");
         seconds(project.command(&kubewright).args(line.split(' ')))
     };
+    let push = |repository: &str| build(&format!("push --tag {}/{repository}:v1", registry.address));
     rows.sample(&format!("first image of a new project, {libc}"), Unit::Seconds, build("oci-layout")?);
     for round in 1..=bench.rounds {
         bench.progress.say(&format!("delivery: round {round} of {}", bench.rounds));
         rows.sample("image of a compiled operator, OCI layout", Unit::Millis, build("oci-layout")?);
         rows.sample("image of a compiled operator, docker archive", Unit::Millis, build("docker-archive")?);
+        // Every repository is empty at first. The registry does not share blobs between them.
+        let repository = format!("round{round}");
+        rows.sample("push of a compiled operator", Unit::Millis, push(&repository)?);
+        rows.sample("push of an image that the registry has", Unit::Millis, push(&repository)?);
         project.change_reconciler(LOGGED, &format!("{LOGGED}, round {round}"))?;
         let name = format!("image after editing the reconciler, {libc}");
         rows.sample(&name, Unit::Seconds, build("oci-layout")?);
@@ -44,6 +53,58 @@ fn run(bench: &Bench) -> Result<Vec<Row>> {
             Some(SIZE_MB);
     }
     Ok(rows.into_vec())
+}
+
+/// A registry on a free port of this machine.
+struct Registry {
+    child: Child,
+    address: String,
+    _data: TempDir,
+}
+
+impl Registry {
+    fn start() -> Result<Self> {
+        let data = tempfile::tempdir().context("create a temporary directory")?;
+        let config = data.path().join("config.yml");
+        let root = data.path().display();
+        fs::write(
+            &config,
+            format!(
+                "version: 0.1\nlog: {{level: info, accesslog: {{disabled: true}}}}\n\
+                 storage: {{filesystem: {{rootdirectory: {root}/data}}}}\nhttp: {{addr: '127.0.0.1:0'}}\n"
+            ),
+        )
+        .context("write the configuration of the registry")?;
+        let (log, input) = std::io::pipe().context("create a pipe")?;
+        let child = Command::new("docker-registry")
+            .arg("serve")
+            .arg(&config)
+            .env("OTEL_TRACES_EXPORTER", "none")
+            .stdin(Stdio::null())
+            .stdout(Stdio::null())
+            .stderr(input)
+            .spawn()
+            .context(
+                "start docker-registry; `cargo xtask ci --only tools` installs it in target/tools/bin",
+            )?;
+        let mut registry = Self { child, address: String::new(), _data: data };
+        let mut lines = BufReader::new(log).lines().map_while(Result::ok);
+        let line =
+            lines.find(|line| line.contains("listening on ")).context("the registry does not listen")?;
+        let address = line.split("listening on ").nth(1).unwrap_or_default();
+        address.split(['"', ' ']).next().unwrap_or_default().clone_into(&mut registry.address);
+        // A full pipe would block the registry. The thread ends with it.
+        std::thread::spawn(move || lines.for_each(drop));
+        Ok(registry)
+    }
+}
+
+impl Drop for Registry {
+    fn drop(&mut self) {
+        // The registry may have exited already.
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
 }
 
 /// Whether the static target is installed.

@@ -4,6 +4,8 @@
 //! and code. This module only parses.
 
 pub(crate) mod examples;
+#[cfg(test)]
+mod workflows;
 
 use std::ffi::OsString;
 

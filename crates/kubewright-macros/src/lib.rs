@@ -10,6 +10,7 @@ mod kubernetes;
 mod names;
 mod nearest;
 mod object;
+mod olm;
 mod rbac;
 mod register;
 mod webhook;
@@ -46,6 +47,24 @@ pub fn main(arguments: TokenStream, item: TokenStream) -> TokenStream {
 #[proc_macro_attribute]
 pub fn rbac(arguments: TokenStream, item: TokenStream) -> TokenStream {
     rbac::expand(arguments.into(), item.into()).into()
+}
+
+/// Allowed on the struct of a kind, next to its `#[kube(...)]`. The item is unchanged. `kubewright bundle` uses
+/// the texts in the ClusterServiceVersion.
+///
+/// | key | value | default |
+/// |---|---|---|
+/// | `display_name` | the name of the kind for people | the kind in words |
+/// | `description` | one or two sentences about the kind | the first paragraph of the kind's documentation |
+/// | `icon` | path of an SVG, PNG, JPEG or GIF file in the project, the icon of the operator | no icon |
+/// | `capabilities` | the operator's level: `Basic Install`, `Seamless Upgrades`, `Full Lifecycle`, `Deep Insights` or `Auto Pilot` | `Basic Install` |
+/// | `categories` | categories of the operator in catalogs, separated by commas | no categories |
+///
+/// `icon`, `capabilities` and `categories` belong to the operator. If several kinds set them, the first in the
+/// order of their source locations applies.
+#[proc_macro_attribute]
+pub fn olm(arguments: TokenStream, item: TokenStream) -> TokenStream {
+    olm::expand(arguments.into(), item.into()).into()
 }
 
 /// Allowed on an impl, a struct, an enum, a trait, a module or a function, once per webhook. The item is

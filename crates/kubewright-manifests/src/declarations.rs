@@ -5,7 +5,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use crate::declare::{Declared, Handler, Item, Kind, Rule, Webhook};
+use crate::declare::{Declared, Handler, Item, Kind, Olm, Rule, Webhook};
 
 /// The format version of this release.
 pub const FORMAT: u32 = 1;
@@ -186,6 +186,14 @@ impl Declarations {
     pub fn kinds(&self) -> impl Iterator<Item = &Kind> {
         self.declared.iter().filter_map(|declared| match declared {
             Declared::Kind(kind) => Some(kind),
+            _ => None,
+        })
+    }
+
+    /// The texts for OLM bundles.
+    pub fn olm(&self) -> impl Iterator<Item = &Olm> {
+        self.declared.iter().filter_map(|declared| match declared {
+            Declared::Olm(olm) => Some(olm),
             _ => None,
         })
     }

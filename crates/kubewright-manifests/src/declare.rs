@@ -42,6 +42,8 @@ pub enum Declared {
     Handler(Handler),
     /// A kind in `crds!(...)`.
     Kind(Kind),
+    /// `#[olm(...)]`.
+    Olm(Olm),
 }
 
 impl Declared {
@@ -52,8 +54,31 @@ impl Declared {
             Self::Webhook(webhook) => &webhook.item,
             Self::Handler(handler) => &handler.item,
             Self::Kind(kind) => &kind.item,
+            Self::Olm(olm) => &olm.item,
         }
     }
+}
+
+/// How an OLM bundle describes a kind and its operator. Empty texts are not set.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+pub struct Olm {
+    /// The source location.
+    pub item: Item,
+    /// The API group of the kind.
+    pub group: String,
+    /// The kind.
+    pub kind: String,
+    /// The name of the kind for people.
+    pub display_name: String,
+    /// One or two sentences about the kind.
+    pub description: String,
+    /// The path of the operator's icon in the project.
+    pub icon: String,
+    /// The capability level of the operator.
+    pub capabilities: String,
+    /// The categories of the operator in catalogs.
+    pub categories: Vec<String>,
 }
 
 /// An RBAC rule that the operator needs.

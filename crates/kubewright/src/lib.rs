@@ -143,6 +143,7 @@
 //! | owner references, finalizers, conditions, events | [`owner`], [`finalizer`], [`condition`], [`events`] |
 //! | admission and conversion webhooks | [`mod@webhook`] |
 //! | CRDs, RBAC rules and webhooks in the manifests | [`crds!`], [`schema`], [`macro@rbac`], [`macro@webhook`] |
+//! | texts of OLM bundles | [`macro@olm`] |
 //! | leader election | [`LeaderElectionOptions`]; `--leader-elect` |
 //! | health probes and metrics | [`health`], [`metrics`] |
 //! | the work queue, also without a manager | [`queue`] |
@@ -310,6 +311,24 @@ pub use kubewright_macros::main;
 /// ```
 ///
 pub use kubewright_macros::object;
+/// Describes a kind and its operator in OLM bundles.
+///
+/// ```
+/// use kubewright::declare::{self, Declared};
+/// use kubewright::olm;
+/// use kubewright::prelude::*;
+/// use serde::{Deserialize, Serialize};
+///
+/// #[olm(display_name = "Web Order", description = "An order of the web shop.", categories = "Database")]
+/// #[derive(CustomResource, KubeSchema, Serialize, Deserialize, Clone, Debug)]
+/// #[kube(group = "sales.example.com", version = "v1", kind = "Order", namespaced)]
+/// pub struct OrderSpec {}
+///
+/// let is_of_order = |declared: &Declared| matches!(declared, Declared::Olm(olm) if olm.display_name == "Web Order");
+/// assert!(declare::all().iter().any(is_of_order));
+/// ```
+///
+pub use kubewright_macros::olm;
 /// Declares an RBAC rule that the operator needs, in addition to those of its controllers.
 ///
 /// ```
@@ -326,6 +345,7 @@ pub use kubewright_macros::object;
 /// ```
 ///
 pub use kubewright_macros::rbac;
+
 /// Declares an admission webhook, on the impl of its handler.
 ///
 /// Omitted values follow from the handler's kind. The handler is served, and its webhook is part of the manifests, once

@@ -1,12 +1,13 @@
 //! Downloads every registry package that later steps need, so that they run offline.
 //!
-//! Downloads packages for the current platform only, like `cargo build`. A test that needs a package of
-//! another platform therefore fails here too.
+//! Downloads packages for the current platform and for static images only, like `cargo build`. A test that needs
+//! a package of another platform therefore fails here too.
 
 use std::path::Path;
 
 use anyhow::{Context as _, Result, ensure};
 
+use super::tools;
 use crate::facts;
 
 /// The manifest of this workspace.
@@ -30,7 +31,8 @@ pub fn run(root: &Path) -> Result<()> {
 /// Downloads the packages of one lock file.
 pub fn packages(root: &Path, manifest: &str) -> Result<()> {
     let mut fetch = crate::cargo();
-    fetch.args(["fetch", "--locked", "--target", "host-tuple", "--manifest-path", manifest]);
+    fetch.args(["fetch", "--locked", "--target", "host-tuple", "--target", tools::MUSL]);
+    fetch.args(["--manifest-path", manifest]);
     let status = fetch.current_dir(root).status().context("start cargo fetch")?;
     let shown = super::line(&fetch);
     ensure!(

@@ -48,8 +48,10 @@ fn is_root() -> bool {
 pub(super) fn install(root: &Path, machine: Machine, missing: &[Missing]) -> Result<()> {
     debug_assert!(machine.apt || machine.rustup);
     for tool in missing {
-        if let Source::Rustup(component) = tool.tool.source {
-            run(Command::new("rustup").args(["component", "add", component]))?;
+        match tool.tool.source {
+            Source::Rustup(component) => run(Command::new("rustup").args(["component", "add", component]))?,
+            Source::Target(target) => run(Command::new("rustup").args(["target", "add", target]))?,
+            _ => {}
         }
     }
     let local: Vec<Local> = missing

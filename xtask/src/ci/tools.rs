@@ -17,6 +17,10 @@ use super::install;
 /// The minimum version of kubectl. The tests expect its requests and output.
 const KUBECTL: (u32, u32) = (1, 32);
 
+/// The target of static operator images, for the architecture of this machine.
+pub(super) const MUSL: &str =
+    if cfg!(target_arch = "aarch64") { "aarch64-unknown-linux-musl" } else { "x86_64-unknown-linux-musl" };
+
 /// Runs a program and returns its standard output, or `None` if the program is missing or fails.
 pub type Probe<'a> = &'a dyn Fn(&str, &[&str]) -> Option<String>;
 
@@ -36,6 +40,8 @@ pub struct Tool {
 pub enum Source {
     /// A component of the Rust toolchain.
     Rustup(&'static str),
+    /// The standard library of another target, added with `rustup target add`.
+    Target(&'static str),
     /// Debian packages, installed on the system. This needs root.
     System(&'static [&'static str]),
     /// One program from a Debian package, unpacked below `target/tools`.
@@ -77,6 +83,17 @@ pub const TOOLS: &[Tool] = &[
         name: "clippy",
         source: Source::Rustup("clippy"),
         problem: |probe| runs(probe, "cargo", &["clippy", "--version"]),
+    },
+    Tool {
+        name: MUSL,
+        source: Source::Target(MUSL),
+        // Compiles an empty crate, which needs the standard library.
+        problem: |probe| runs(probe, "rustc", &["-", "--crate-type=lib", "--emit=mir=-", "--target", MUSL]),
+    },
+    Tool {
+        name: "musl-gcc",
+        source: Source::System(&["musl-tools"]),
+        problem: |probe| runs(probe, "musl-gcc", &["--version"]),
     },
     Tool {
         name: "git",
@@ -212,7 +229,7 @@ pub fn plan(missing: &[Missing], machine: install::Machine) -> Vec<String> {
     if !local.is_empty() {
         lines.push(format!("installs into target/tools: {}", local.join(", ")));
     }
-    let components = names(missing, |source| matches!(source, Source::Rustup(_)));
+    let components = names(missing, is_rust);
     if !components.is_empty() {
         lines.push(format!("installs with rustup: {}", components.join(" ")));
     }
@@ -222,12 +239,12 @@ pub fn plan(missing: &[Missing], machine: install::Machine) -> Vec<String> {
 /// Instructions for tools that `cargo xtask ci` cannot install on this machine.
 fn by_hand(missing: &[Missing], machine: install::Machine) -> Vec<String> {
     let mut lines = Vec::new();
-    let components = names(missing, |source| matches!(source, Source::Rustup(_)));
+    let components = names(missing, is_rust);
     if !components.is_empty() && !machine.rustup {
         lines.push(format!("tools are missing; install with your Rust toolchain: {}", components.join(", ")));
     }
     if !machine.apt {
-        let rest = names(missing, |source| !matches!(source, Source::Rustup(_)));
+        let rest = names(missing, |source| !is_rust(source));
         if !rest.is_empty() {
             lines.push(format!("tools are missing; install (kubectl 1.32 or newer): {}", rest.join(", ")));
         }
@@ -238,6 +255,11 @@ fn by_hand(missing: &[Missing], machine: install::Machine) -> Vec<String> {
         }
     }
     lines
+}
+
+/// Whether a tool is a part of the Rust toolchain.
+fn is_rust(source: &Source) -> bool {
+    matches!(source, Source::Rustup(_) | Source::Target(_))
 }
 
 fn names(missing: &[Missing], choose: fn(&Source) -> bool) -> Vec<&'static str> {
@@ -294,9 +316,9 @@ mod tests {
     #[test]
     fn an_empty_debian_machine_installs_every_tool() {
         insta::assert_snapshot!(plan(&nothing_installed(), DEBIAN).join("\n"), @"
-        installs with apt-get: chromium chromium-driver git make procps python3 python3-pip skopeo umoci
+        installs with apt-get: chromium chromium-driver git make musl-tools procps python3 python3-pip skopeo umoci
         installs into target/tools: kubectl, etcd, docker-registry, helm, mdbook
-        installs with rustup: rustfmt clippy
+        installs with rustup: rustfmt clippy x86_64-unknown-linux-musl
         ");
     }
 
@@ -306,7 +328,7 @@ mod tests {
         assert_eq!(
             plan(&nothing_installed(), machine),
             [
-                "tools are missing; run as root: apt-get install chromium chromium-driver git make procps python3 python3-pip skopeo umoci"
+                "tools are missing; run as root: apt-get install chromium chromium-driver git make musl-tools procps python3 python3-pip skopeo umoci"
             ]
         );
     }
@@ -323,8 +345,8 @@ mod tests {
     fn without_apt_and_rustup_the_error_lists_every_tool() {
         let machine = Machine { apt: false, root: true, rustup: false };
         insta::assert_snapshot!(plan(&nothing_installed(), machine).join("\n"), @"
-        tools are missing; install with your Rust toolchain: rustfmt, clippy
-        tools are missing; install (kubectl 1.32 or newer): git, make, ps, python3 with pip, Chromium with ChromeDriver, kubectl, etcd, docker-registry, skopeo, umoci, helm, mdbook
+        tools are missing; install with your Rust toolchain: rustfmt, clippy, x86_64-unknown-linux-musl
+        tools are missing; install (kubectl 1.32 or newer): musl-gcc, git, make, ps, python3 with pip, Chromium with ChromeDriver, kubectl, etcd, docker-registry, skopeo, umoci, helm, mdbook
         ");
     }
 

@@ -3,12 +3,17 @@
 use std::path::PathBuf;
 
 use anyhow::Result;
+use oci_client::Reference;
 use serde_json::Value;
 
+use super::image;
 use crate::cli::examples::examples;
+use crate::delivery::bundle::pins::{self, Pins};
 use crate::delivery::bundle::{self, Options, Previous, Source};
 use crate::delivery::generated::{How, Tree};
+use crate::delivery::image::{layout, resolve};
 use crate::delivery::package::Package;
+use crate::delivery::rendered::Rendered;
 use crate::dev::samples;
 use crate::project::project_file::ProjectFile;
 use crate::project::{Project, manifests, read};
@@ -21,9 +26,10 @@ const EXAMPLES: &[(&str, &str)] = &[
         "Release a version that replaces another",
         "kubewright bundle --version 1.1.0 --channels stable --replaces shop.v1.0.0",
     ),
+    ("Push the bundle's image, without Docker", "kubewright bundle --push example.com/shop-bundle:v1.1.0"),
     (
-        "Pin the image",
-        "kubewright bundle --image example.com/shop@sha256:e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855",
+        "Use the image of a release, by the digest of its tag",
+        "kubewright bundle --image example.com/shop:v1.1.0",
     ),
 ];
 
@@ -62,9 +68,26 @@ pub(crate) struct Args {
     #[arg(long, value_name = "RANGE")]
     skip_range: Option<String>,
 
-    /// Image of the manager, with a digest to pin it [default: the image in config/default]
+    /// Image of the manager [default: the image in config/default, or of the bundle on disk]
     #[arg(long, value_name = "IMAGE")]
     image: Option<String>,
+
+    /// Replace the tags of all images by their digests, from the registry
+    #[arg(long, value_name = "BOOL", num_args = 0..=1, require_equals = true, default_missing_value = "true")]
+    #[arg(default_value_t = true, action = clap::ArgAction::Set, hide_possible_values = true)]
+    pin_images: bool,
+
+    /// Use HTTP for registries; the default for registries on this machine
+    #[arg(long)]
+    insecure_registry: bool,
+
+    /// Also build the bundle's image with this name, as an OCI layout in dist/bundle
+    #[arg(long, value_name = "IMAGE", conflicts_with_all = ["check", "dry_run", "push"])]
+    build: Option<String>,
+
+    /// Also build the bundle's image and push it under this name
+    #[arg(long, value_name = "IMAGE", conflicts_with_all = ["check", "dry_run"])]
+    push: Option<String>,
 
     /// Operator binary, if the package has several
     #[arg(long, value_name = "NAME")]
@@ -77,6 +100,8 @@ pub(crate) struct Args {
 
 pub(crate) fn run(args: &Args, ui: &Ui) -> Result<()> {
     let project = Project::find(&args.project)?;
+    // Fails before a long build.
+    let name = args.push.as_ref().or(args.build.as_ref()).map(|name| image::parse(name)).transpose()?;
     let file = ProjectFile::load(project.root())?;
     let declarations = project.declarations(args.bin.as_deref(), &args.cargo, ui)?;
     let manifests = project.manifests(&declarations, &manifests::Options::default())?;
@@ -89,10 +114,11 @@ pub(crate) fn run(args: &Args, ui: &Ui) -> Result<()> {
     let placeholder = objects.manager()?.containers().any(|container| {
         container["image"].as_str().is_some_and(|image| image.split([':', '@']).next() == Some("controller"))
     });
-    let image = args.image.clone().or_else(|| previous.image.clone().filter(|_| placeholder));
-    if let Some(image) = &image {
-        objects.set_image(image)?;
+    let manager = args.image.clone().or_else(|| previous.image.clone().filter(|_| placeholder));
+    if let Some(manager) = &manager {
+        objects.set_image(manager)?;
     }
+    let pins = if args.pin_images { args.pin(&mut objects, &previous.pins, ui)? } else { Pins::default() };
     let package = Package::read(&project)?;
     let options = Options {
         version: args.version.clone(),
@@ -112,7 +138,56 @@ pub(crate) fn run(args: &Args, ui: &Ui) -> Result<()> {
         declarations: &declarations,
         readme: read(project.root(), "README.md")?,
         samples,
+        icon: bundle::olm::icon(project.root(), &declarations)?,
+        pins,
     };
     let files = bundle::files(&source, &options)?;
-    Tree { command: "bundle", record: bundle::RECORD, files }.carry_out(&project, args.how, ui)
+    Tree { command: "bundle", record: bundle::RECORD, files }.carry_out(&project, args.how, ui)?;
+    match name {
+        Some(name) => args.deliver(&project, &name, ui),
+        None => Ok(()),
+    }
+}
+
+impl Args {
+    /// Builds the image of the bundle on disk, with the user's changes.
+    fn deliver(&self, project: &Project, name: &Reference, ui: &Ui) -> Result<()> {
+        let built = bundle::image::build(project.root())?;
+        let result = if self.push.is_some() {
+            image::push(&built, name, self.insecure_registry, ui)?
+        } else {
+            let folder = project.root().join("dist/bundle");
+            layout::write_directory(&built, name, &folder)?;
+            format!("{} {}", folder.display(), built.digest())
+        };
+        ui.print(format!("{result}\n").as_bytes())
+    }
+
+    /// Pins all images. `--check` uses the recorded digests, so that it gives the same result without a registry
+    /// and after a tag was moved.
+    fn pin(&self, objects: &mut Rendered, recorded: &Pins, ui: &Ui) -> Result<Pins> {
+        let runtime = image::runtime()?;
+        let found = Pins::pin(objects, recorded, |image| {
+            let known = || recorded.get(image).map(str::to_owned);
+            if self.how.check || !resolve::is_resolvable(image) {
+                return known();
+            }
+            let resolved = runtime.block_on(resolve::by_digest(image, self.insecure_registry, ui));
+            resolved.map_or_else(
+                |error| {
+                    ui.note(&format!("{error:#}"));
+                    known()
+                },
+                Some,
+            )
+        });
+        let unpinned: Vec<String> = pins::unpinned(objects).into_iter().collect();
+        if !unpinned.is_empty() {
+            ui.warn(&format!(
+                "images without a digest: {}; push them, and pass the manager's with --image, or allow tags with --pin-images=false",
+                unpinned.join(", ")
+            ));
+        }
+        Ok(found)
+    }
 }

@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use anyhow::{Result, anyhow};
 use oci_client::Reference;
+use tokio::runtime::Runtime;
 
 use super::dev::duration;
 use super::image::{self, ImageArgs};
@@ -12,7 +13,7 @@ use crate::cli::examples::examples;
 use crate::delivery::deploy::{self, Target};
 use crate::delivery::image::load::Cluster;
 use crate::delivery::image::platform::Platform;
-use crate::delivery::image::{Image, layout, registry};
+use crate::delivery::image::{Image, layout, registry, resolve};
 use crate::delivery::rendered::DEFAULT;
 use crate::error::Hint as _;
 use crate::project::Project;
@@ -36,7 +37,7 @@ pub(crate) struct Args {
     #[arg(value_name = "DIR", default_value = ".")]
     project: PathBuf,
 
-    /// Deploy this image instead of building one
+    /// Deploy this image instead of building one, with the digest of its tag
     #[arg(long, value_name = "IMG", conflicts_with_all = ["build", "tag", "binary", "platform", "push", "load"])]
     image: Option<String>,
 
@@ -106,7 +107,7 @@ pub(crate) fn run(args: &Args, ui: &Ui) -> Result<()> {
     let runtime = image::runtime()?;
     if args.dry_run {
         let image = match &args.image {
-            Some(image) => checked(image)?,
+            Some(image) => args.existing(image, &runtime, ui)?,
             None => args.planned(&project, ui)?,
         };
         rendered.set_image(&image)?;
@@ -115,7 +116,7 @@ pub(crate) fn run(args: &Args, ui: &Ui) -> Result<()> {
     let target = runtime.block_on(Target::connect(args.kubeconfig.clone(), args.context.clone()))?;
     ui.note(&format!("deploying to {}", target.shown()));
     let image = match &args.image {
-        Some(image) => checked(image)?,
+        Some(image) => args.existing(image, &runtime, ui)?,
         None => args.deliver(&project, &target, ui)?,
     };
     rendered.set_image(&image)?;
@@ -129,6 +130,20 @@ pub(crate) fn run(args: &Args, ui: &Ui) -> Result<()> {
 }
 
 impl Args {
+    /// The user's image, with the digest of its tag if its registry answers: the nodes must not pull another image
+    /// when the tag moves.
+    fn existing(&self, image: &str, runtime: &Runtime, ui: &Ui) -> Result<String> {
+        image::parse(image).map_err(|error| error.context(format!("cannot set the image in {DEFAULT}")))?;
+        if !resolve::is_resolvable(image) {
+            return Ok(image.to_owned());
+        }
+        let resolved = runtime.block_on(resolve::by_digest(image, self.insecure_registry, ui));
+        Ok(resolved.unwrap_or_else(|error| {
+            ui.note(&format!("{image} is deployed by its tag: {error:#}"));
+            image.to_owned()
+        }))
+    }
+
     /// Builds the image, and returns the name that it would have in the Deployment.
     fn planned(&self, project: &Project, ui: &Ui) -> Result<String> {
         let reference = self.options.reference()?;
@@ -182,13 +197,6 @@ impl Args {
             "push it to a registry: --tag registry.example.com/NAME:TAG; or load it: --load kind|minikube|k3d|containerd",
         )
     }
-}
-
-/// An image reference of the user, checked.
-fn checked(image: &str) -> Result<String> {
-    image::parse(image)
-        .map(|_| image.to_owned())
-        .map_err(|error| error.context(format!("cannot set the image in {DEFAULT}")))
 }
 
 fn by_digest(reference: &Reference, image: &Image) -> String {

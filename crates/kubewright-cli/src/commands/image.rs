@@ -54,9 +54,9 @@ pub(crate) struct ImageArgs {
     #[arg(long, value_name = "LIBC", default_value = "musl", hide_possible_values = true)]
     libc: Libc,
 
-    /// Use this compiled binary instead of compiling
+    /// Use this compiled binary instead of compiling (one per platform)
     #[arg(long, value_name = "FILE", conflicts_with_all = ["bin", "profile", "libc", "cargo"])]
-    binary: Option<PathBuf>,
+    binary: Vec<PathBuf>,
 
     /// Operator binary, if the package has several
     #[arg(long, value_name = "NAME")]
@@ -99,7 +99,7 @@ impl ImageArgs {
     pub(crate) fn build(&self, project: &Project, platforms: &[Platform], ui: &Ui) -> Result<Image> {
         let options = image::Options {
             platforms: platforms.to_vec(),
-            binary: self.binary.clone(),
+            binaries: self.binary.clone(),
             bin: self.bin.clone(),
             profile: self.profile.clone(),
             libc: self.libc,

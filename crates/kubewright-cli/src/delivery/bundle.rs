@@ -3,12 +3,15 @@
 //! The ClusterServiceVersion ([`csv`]) contains the Deployment, the permissions of its ServiceAccount, the
 //! owned CRDs with descriptors ([`descriptors`]) and the webhooks ([`webhooks`]). CRDs and other objects are
 //! files beside it. The objects come from config/default, what controllers own from the compiled operator, and
-//! texts from Cargo.toml and README.md.
+//! texts from `#[olm(...)]` attributes, Cargo.toml and README.md.
 
 mod csv;
 mod deployment;
 mod descriptors;
+pub(crate) mod image;
+pub(crate) mod olm;
 mod permissions;
+pub(crate) mod pins;
 mod previous;
 mod readme;
 mod webhooks;
@@ -85,6 +88,10 @@ pub(crate) struct Source<'a> {
     pub(crate) readme: Option<String>,
     /// The objects in config/samples.
     pub(crate) samples: Vec<Value>,
+    /// The icon of the operator.
+    pub(crate) icon: Option<Value>,
+    /// The tags of images that are pinned in `objects`.
+    pub(crate) pins: pins::Pins,
 }
 
 /// Options of the bundle.
@@ -273,8 +280,9 @@ fn annotations_file(annotations: &[(&str, Vec<(String, String)>)]) -> String {
 }
 
 fn dockerfile(annotations: &[(&str, Vec<(String, String)>)]) -> String {
-    let mut text =
-        String::from("# The image of the OLM bundle: docker build -f bundle.Dockerfile .\nFROM scratch\n");
+    let mut text = String::from(
+        "# The image of the OLM bundle, which `kubewright bundle --push` also builds.\nFROM scratch\n",
+    );
     for (about, pairs) in annotations {
         let _ = write!(text, "\n# {about}\n");
         for (key, value) in pairs {

@@ -7,14 +7,16 @@
 pub(crate) mod blob;
 mod compile;
 mod credentials;
-mod layer;
+pub(crate) mod layer;
 pub(crate) mod layout;
 mod libraries;
 pub(crate) mod load;
 mod manifest;
 mod package;
+mod paths;
 pub(crate) mod platform;
 pub(crate) mod registry;
+pub(crate) mod resolve;
 mod rootfs;
 mod sbom;
 
@@ -31,18 +33,19 @@ use crate::project::Project;
 use crate::ui::Ui;
 
 use blob::Blob;
-use layer::Layer;
+use layer::{Files, Layer};
 use libraries::Elf;
-use manifest::PlatformImage;
+use manifest::{Content, PlatformImage};
+use package::Dependencies;
 use platform::{Libc, Platform};
 
 /// What to build.
 #[derive(Debug, Default)]
 pub(crate) struct Options {
-    /// Empty for the platform of this machine, or of `binary`.
+    /// Empty for the platform of this machine, or those of `binaries`.
     pub(crate) platforms: Vec<Platform>,
-    /// A compiled operator.
-    pub(crate) binary: Option<PathBuf>,
+    /// Compiled operators, one for each platform. If empty, the operator is compiled.
+    pub(crate) binaries: Vec<PathBuf>,
     pub(crate) bin: Option<String>,
     pub(crate) profile: String,
     pub(crate) libc: Libc,
@@ -64,9 +67,7 @@ pub(crate) struct Image {
 
 /// Compiles the operator and builds its image.
 pub(crate) fn build(project: &Project, options: &Options, ui: &Ui) -> Result<Image> {
-    let seconds = source_date_epoch()?;
-    let created = i64::try_from(seconds).ok().and_then(|seconds| Timestamp::from_second(seconds).ok());
-    let created = created.context("SOURCE_DATE_EPOCH is out of range")?.to_string();
+    let (seconds, created) = time()?;
     let mut platforms = Vec::new();
     for (platform, binary) in binaries(project, options, ui)? {
         platforms.push(of_platform(project, options, platform, &binary, seconds, &created)?);
@@ -81,29 +82,22 @@ pub(crate) fn build(project: &Project, options: &Options, ui: &Ui) -> Result<Ima
     Ok(Image { platforms, index })
 }
 
-/// The binaries by platform.
-fn binaries(project: &Project, options: &Options, ui: &Ui) -> Result<Vec<(Platform, PathBuf)>> {
-    if let Some(binary) = &options.binary {
-        let actual = Elf::parse(&read(binary)?).and_then(|elf| elf.platform());
-        let actual = actual
-            .with_context(|| format!("cannot use {}", binary.display()))
-            .hint("pass a Linux binary, or let kubewright compile it")?;
-        return match &options.platforms[..] {
-            [] => Ok(vec![(actual, binary.clone())]),
-            [asked] if *asked == actual => Ok(vec![(actual, binary.clone())]),
-            _ => Err(anyhow!("{} is a binary for {actual} only", binary.display()))
-                .hint("drop --platform, or let kubewright compile for the platforms"),
-        };
+/// The binaries by platform, sorted: the order of the flags must not change the digest.
+fn binaries(project: &Project, options: &Options, ui: &Ui) -> Result<BTreeMap<Platform, PathBuf>> {
+    let mut asked = BTreeSet::new();
+    for platform in &options.platforms {
+        if !asked.insert(*platform) {
+            bail!("--platform names {platform} twice");
+        }
     }
-    let host = || {
-        Platform::host()
+    if !options.binaries.is_empty() {
+        return compiled(&options.binaries, &asked);
+    }
+    if asked.is_empty() {
+        let host = Platform::host()
             .context("images for this machine's architecture are not supported")
-            .hint("select one with --platform linux/amd64")
-    };
-    let platforms = if options.platforms.is_empty() { vec![host()?] } else { options.platforms.clone() };
-    let unique: BTreeSet<Platform> = platforms.iter().copied().collect();
-    if unique.len() != platforms.len() {
-        bail!("--platform names a platform twice");
+            .hint("select one with --platform linux/amd64")?;
+        asked.insert(host);
     }
     let compile = compile::Options {
         bin: options.bin.as_deref(),
@@ -111,12 +105,34 @@ fn binaries(project: &Project, options: &Options, ui: &Ui) -> Result<Vec<(Platfo
         libc: options.libc,
         cargo: &options.cargo,
     };
-    // The order of the flag must not change the digest.
-    let compiled = unique.into_iter().map(|platform| {
+    let compiled = asked.into_iter().map(|platform| {
         let binary = compile::compile(project, platform, &compile, ui)?;
         Ok((platform, binary))
     });
     compiled.collect()
+}
+
+/// Compiled binaries by the platform in their ELF header. `asked` restricts the platforms, unless it is empty.
+fn compiled(binaries: &[PathBuf], asked: &BTreeSet<Platform>) -> Result<BTreeMap<Platform, PathBuf>> {
+    let mut found: BTreeMap<Platform, PathBuf> = BTreeMap::new();
+    for binary in binaries {
+        let platform = Elf::parse(&read(binary)?).and_then(|elf| elf.platform());
+        let platform = platform
+            .with_context(|| format!("cannot use {}", binary.display()))
+            .hint("pass a Linux binary, or let kubewright compile it")?;
+        if !asked.is_empty() && !asked.contains(&platform) {
+            return Err(anyhow!("{} is a binary for {platform} only", binary.display()))
+                .hint("drop --platform, or let kubewright compile for the platforms");
+        }
+        if let Some(other) = found.insert(platform, binary.clone()) {
+            return Err(anyhow!("{} and {} are both for {platform}", other.display(), binary.display()))
+                .hint("pass one --binary for each platform");
+        }
+    }
+    if let Some(missing) = asked.iter().find(|platform| !found.contains_key(platform)) {
+        return Err(anyhow!("no --binary is for {missing}")).hint("pass one --binary for each platform");
+    }
+    Ok(found)
 }
 
 fn of_platform(
@@ -130,7 +146,11 @@ fn of_platform(
     let data = read(binary)?;
     let elf = Elf::parse(&data).with_context(|| format!("cannot use {}", binary.display()))?;
     let target = platform.target(if elf.is_dynamic() { Libc::Glibc } else { Libc::Musl });
-    let packages = project.packages(options.sbom.then_some(target))?;
+    let packages = if options.sbom {
+        project.dependencies(Dependencies { target, cargo: &options.cargo, locked: true })?
+    } else {
+        project.packages()?
+    };
     let operator = packages.operator(project)?;
     let mut labels: BTreeMap<String, String> = package::labels(project, operator);
     labels.extend(options.labels.iter().cloned());
@@ -138,7 +158,7 @@ fn of_platform(
         rootfs::base(&elf, platform, &options.certificates)?.layer(seconds, "CA certificates and user")?,
         rootfs::operator(data).layer(seconds, "operator")?,
     ];
-    let mut image = manifest::assemble(platform, layers, &labels, created)?;
+    let mut image = manifest::assemble(platform, layers, &labels, created, Content::Operator)?;
     if options.sbom {
         image.attach(sbom::of(&packages, operator)?)?;
     }
@@ -147,6 +167,26 @@ fn of_platform(
 
 fn read(binary: &Path) -> Result<Vec<u8>> {
     fs::read(binary).with_context(|| format!("cannot read the binary {}", binary.display()))
+}
+
+/// An image of files that nothing runs, such as an OLM bundle. By convention such images are for linux/amd64.
+pub(crate) fn of_data(
+    files: &Files,
+    comment: &'static str,
+    labels: &BTreeMap<String, String>,
+) -> Result<Image> {
+    let (seconds, created) = time()?;
+    let platform: Platform = "linux/amd64".parse().map_err(|error: String| anyhow!(error))?;
+    let layers = vec![files.layer(seconds, comment)?];
+    let image = manifest::assemble(platform, layers, labels, &created, Content::Data)?;
+    Ok(Image { platforms: vec![image], index: None })
+}
+
+/// The time of images, as seconds and in RFC 3339.
+fn time() -> Result<(u64, String)> {
+    let seconds = source_date_epoch()?;
+    let created = i64::try_from(seconds).ok().and_then(|seconds| Timestamp::from_second(seconds).ok());
+    Ok((seconds, created.context("SOURCE_DATE_EPOCH is out of range")?.to_string()))
 }
 
 /// The time of all files and of the image, by the convention of reproducible builds; 1970 by default.

@@ -110,6 +110,11 @@ impl Rendered {
         Ok(())
     }
 
+    /// The containers and init containers of all workloads.
+    pub(crate) fn containers_mut(&mut self) -> impl Iterator<Item = &mut Value> {
+        self.objects.iter_mut().flat_map(Object::containers_mut)
+    }
+
     /// The objects as YAML documents.
     pub(crate) fn to_yaml(&self) -> String {
         self.objects.iter().map(|object| kubewright_manifests::yaml::document(&object.value)).collect()

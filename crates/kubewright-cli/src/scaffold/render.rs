@@ -144,7 +144,7 @@ impl Output {
         self.fixed("AGENTS.md", template!("AGENTS.md.j2"));
         self.fixed(".github/workflows/test.yml", template!("github/test.yml.j2"));
         self.fixed(".github/workflows/lint.yml", template!("github/lint.yml.j2"));
-        self.fixed(".github/workflows/image.yml", template!("github/image.yml.j2"));
+        self.fixed(".github/workflows/release.yml", template!("github/release.yml.j2"));
         self.fixed(".github/workflows/chart.yml", template!("github/chart.yml.j2"));
     }
 

@@ -7,12 +7,17 @@ mod deploy;
 mod installer;
 mod layout;
 mod load;
+mod musl;
+mod platforms;
 mod push;
 mod refusals;
-mod registry;
+pub(crate) mod registry;
+mod reproducible;
+mod resolve;
 mod seeds;
 
 use std::fs;
+use std::os::unix::fs::PermissionsExt as _;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::sync::OnceLock;
@@ -149,6 +154,41 @@ pub(crate) fn skopeo(arguments: &[&str]) -> String {
     let arguments: Vec<&str> =
         std::iter::once("--insecure-policy").chain(arguments.iter().copied()).collect();
     tool("skopeo", "skopeo", &arguments)
+}
+
+/// The dynamic loader that a binary asks for; `None` for a static binary.
+#[track_caller]
+pub(crate) fn interpreter(binary: &Path) -> Option<String> {
+    let data = fs::read(binary).expect("a binary");
+    let file = elf::ElfBytes::<elf::endian::AnyEndian>::minimal_parse(&data).expect("an ELF binary");
+    let segments = file.segments().expect("program headers");
+    let segment = segments.iter().find(|segment| segment.p_type == elf::abi::PT_INTERP)?;
+    let path = file.segment_data(&segment).expect("a path");
+    Some(String::from_utf8_lossy(path).trim_end_matches('\0').to_owned())
+}
+
+/// All paths below a directory, sorted.
+pub(crate) fn tree(folder: &Path) -> Vec<String> {
+    let mut found = Vec::new();
+    let mut left = vec![folder.to_owned()];
+    while let Some(next) = left.pop() {
+        for entry in fs::read_dir(next).expect("a folder") {
+            let path = entry.expect("an entry").path();
+            if path.is_dir() {
+                left.push(path.clone());
+            }
+            found.push(path.strip_prefix(folder).expect("it is below").display().to_string());
+        }
+    }
+    found.sort();
+    found
+}
+
+/// Writes a program of the test.
+pub(crate) fn script(file: &Path, text: &str) {
+    fs::create_dir_all(file.parent().expect("it is in a folder")).expect("a folder");
+    fs::write(file, text).expect("a file");
+    fs::set_permissions(file, fs::Permissions::from_mode(0o755)).expect("a mode");
 }
 
 /// Unpacks an image of a layout with umoci. Returns its root filesystem.

@@ -57,7 +57,7 @@ fn help_of_image_build() {
       -t, --tag <IMG>            Name and tag of the image [default: controller:latest]
           --libc <LIBC>          C library: musl (static) or glibc (a copy of this machine's) [default:
                                  musl]
-          --binary <FILE>        Use this compiled binary instead of compiling
+          --binary <FILE>        Use this compiled binary instead of compiling (one per platform)
           --bin <NAME>           Operator binary, if the package has several
           --profile <NAME>       Cargo profile [default: release]
           --label <NAME=VALUE>   Label, in addition to those from Cargo.toml and git (repeatable)
@@ -107,7 +107,7 @@ fn help_of_image_load() {
       -t, --tag <IMG>            Name and tag of the image [default: controller:latest]
           --libc <LIBC>          C library: musl (static) or glibc (a copy of this machine's) [default:
                                  musl]
-          --binary <FILE>        Use this compiled binary instead of compiling
+          --binary <FILE>        Use this compiled binary instead of compiling (one per platform)
           --bin <NAME>           Operator binary, if the package has several
           --profile <NAME>       Cargo profile [default: release]
           --label <NAME=VALUE>   Label, in addition to those from Cargo.toml and git (repeatable)
@@ -146,7 +146,7 @@ fn help_of_deploy() {
       [CARGO_ARGS]...  Arguments for cargo, after `--`
 
     Options:
-          --image <IMG>          Deploy this image instead of building one
+          --image <IMG>          Deploy this image instead of building one, with the digest of its tag
           --build                Build the image [default, unless --image is set]
           --push                 Push the image [default if its name has a registry]
           --load <CLUSTER>       Load the image into kind, minikube, k3d or containerd [default: by the
@@ -162,7 +162,7 @@ fn help_of_deploy() {
       -t, --tag <IMG>            Name and tag of the image [default: controller:latest]
           --libc <LIBC>          C library: musl (static) or glibc (a copy of this machine's) [default:
                                  musl]
-          --binary <FILE>        Use this compiled binary instead of compiling
+          --binary <FILE>        Use this compiled binary instead of compiling (one per platform)
           --bin <NAME>           Operator binary, if the package has several
           --profile <NAME>       Cargo profile [default: release]
           --label <NAME=VALUE>   Label, in addition to those from Cargo.toml and git (repeatable)

@@ -229,6 +229,7 @@ fn the_reference_of_attributes_is_their_documentation() {
             "pub fn main(arguments: TokenStream, item: TokenStream) -> TokenStream {",
         ),
         ("#[rbac]", "rbac", "pub fn rbac(arguments: TokenStream, item: TokenStream) -> TokenStream {"),
+        ("#[olm]", "olm", "pub fn olm(arguments: TokenStream, item: TokenStream) -> TokenStream {"),
         (
             "#[webhook]",
             "webhook",

@@ -5,7 +5,7 @@ use serde_json::{Value, json};
 
 use super::permissions::Permissions;
 use super::readme::{Readme, display_name};
-use super::{Options, Source, deployment, descriptors, webhooks};
+use super::{Options, Source, deployment, descriptors, olm, pins, webhooks};
 use crate::project::project_file::LAYOUT;
 
 /// The ClusterServiceVersion of a bundle.
@@ -32,11 +32,15 @@ pub(super) fn of(source: &Source<'_>, options: &Options, version: &str) -> Resul
         "operators.operatorframework.io/builder": format!("kubewright-v{}", env!("CARGO_PKG_VERSION")),
         "operators.operatorframework.io/project_layout": LAYOUT,
     });
+    olm::annotate(&mut annotations, source.declarations);
     if let Some(image) = image {
         annotations["containerImage"] = image;
     }
     if let Some(repository) = &package.repository {
         annotations["repository"] = repository.as_str().into();
+    }
+    if let Some(record) = source.pins.record() {
+        annotations[pins::ANNOTATION] = record.into();
     }
     if let Some(range) = &options.skip_range {
         annotations["olm.skipRange"] = range.as_str().into();
@@ -74,6 +78,9 @@ pub(super) fn of(source: &Source<'_>, options: &Options, version: &str) -> Resul
         if !list.is_empty() {
             spec[field] = list.into();
         }
+    }
+    if let Some(icon) = &source.icon {
+        spec["icon"] = json!([icon]);
     }
     if let Some(replaces) = &options.replaces {
         spec["replaces"] = replaces.as_str().into();

@@ -3,6 +3,7 @@
 use kubewright_manifests::declarations::Declarations;
 use serde_json::{Value, json};
 
+use super::olm;
 use super::readme::display_name;
 use crate::delivery::rendered::{Object, Rendered};
 
@@ -38,6 +39,7 @@ fn entry(definition: &Object, version: &Value, declarations: &Declarations) -> V
         "description": described.unwrap_or_else(|| format!("{} of the operator.", display_name(kind))),
     });
     let group = spec["group"].as_str().unwrap_or_default();
+    olm::describe(&mut entry, group, kind, declarations);
     let mut resources: Vec<Value> = Vec::new();
     let controllers = declarations.controllers.iter();
     for controller in controllers.filter(|it| it.of.group == group && it.of.kind == kind) {

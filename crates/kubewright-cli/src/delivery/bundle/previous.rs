@@ -6,6 +6,7 @@ use std::path::Path;
 use anyhow::{Context as _, Result};
 use serde_json::Value;
 
+use super::pins::Pins;
 use super::{ANNOTATIONS, CSV_FILE, FOLDER};
 
 /// The options in the bundle on disk, from an earlier run or edited by the user.
@@ -19,6 +20,8 @@ pub(crate) struct Previous {
     pub(crate) skip_range: Option<String>,
     /// The image of the manager.
     pub(crate) image: Option<String>,
+    /// The digests of images.
+    pub(crate) pins: Pins,
 }
 
 impl Previous {
@@ -42,6 +45,7 @@ impl Previous {
             skips: skips.filter_map(&text).collect(),
             skip_range: text(&csv["metadata"]["annotations"]["olm.skipRange"]),
             image: text(&csv["metadata"]["annotations"]["containerImage"]),
+            pins: Pins::read(&csv),
         })
     }
 }

@@ -1,7 +1,7 @@
 //! Compiles the operator for a platform.
 //!
-//! Paths of this machine are removed from the binary, so that the same source gives the same digest on other
-//! machines. cargo prints its own progress.
+//! The flags of [`paths`] remove paths of this machine from the binary, so that the same source gives the same
+//! digest on other machines. cargo prints its own progress.
 
 use std::env;
 use std::fs;
@@ -10,6 +10,8 @@ use std::process::{Command, Stdio};
 
 use anyhow::{Context as _, Result, anyhow, bail};
 
+use super::package::Dependencies;
+use super::paths;
 use super::platform::{Libc, Platform};
 use crate::error::Hint as _;
 use crate::project::{Build, Project};
@@ -45,7 +47,15 @@ pub(crate) fn compile(
         "compiling for {platform} ({target}{})",
         if uses_zig { ", with cargo-zigbuild" } else { "" }
     ));
-    let arguments = arguments(project, target, options)?;
+    let flags = Flags::add(
+        &remapped(project, target, options)?,
+        env::var("CARGO_ENCODED_RUSTFLAGS").ok().as_deref(),
+        env::var("RUSTFLAGS").ok().as_deref(),
+    );
+    let mut arguments =
+        vec!["--profile".to_owned(), options.profile.to_owned(), "--target".to_owned(), target.to_owned()];
+    arguments.extend(flags.arguments);
+    arguments.extend_from_slice(options.cargo);
     let build = Build {
         subcommand: if uses_zig { "zigbuild" } else { "build" },
         selection: match options.bin {
@@ -53,7 +63,7 @@ pub(crate) fn compile(
             None => vec!["--bins".to_owned()],
         },
         arguments: &arguments,
-        variables: rust_flags(project)?,
+        variables: flags.variables,
     };
     project.build(&build, ui).map_err(|error| {
         let cross = options.libc == Libc::Musl && !uses_zig;
@@ -71,47 +81,43 @@ fn linker_advice(platform: Platform) -> String {
     install.to_owned()
 }
 
-fn arguments(project: &Project, target: &str, options: &Options<'_>) -> Result<Vec<String>> {
-    let mut arguments =
-        vec!["--profile".to_owned(), options.profile.to_owned(), "--target".to_owned(), target.to_owned()];
-    // Joined with the user's `build.rustflags`. The user's `target.*.rustflags` replace them: cargo has no
-    // way to add to those.
-    if env::var_os("RUSTFLAGS").is_none() && env::var_os("CARGO_ENCODED_RUSTFLAGS").is_none() {
-        let flags: Vec<String> = remapped(project)?.iter().map(|flag| format!("{flag:?}")).collect();
-        arguments.extend(["--config".to_owned(), format!("build.rustflags=[{}]", flags.join(", "))]);
-    }
-    arguments.extend_from_slice(options.cargo);
-    Ok(arguments)
+/// The flags that remove paths. Without the dependencies, such as in a partial offline cache, those of the
+/// workspace remain.
+fn remapped(project: &Project, target: &str, options: &Options<'_>) -> Result<Vec<String>> {
+    let all = Dependencies { target, cargo: options.cargo, locked: false };
+    let graph = project.dependencies(all).or_else(|_| project.packages())?;
+    paths::remapped(&graph)
 }
 
-/// `RUSTFLAGS` replace the flags of all configuration files; then ours are added to the variable.
-fn rust_flags(project: &Project) -> Result<Vec<(&'static str, String)>> {
-    let remapped = remapped(project)?;
-    if let Ok(encoded) = env::var("CARGO_ENCODED_RUSTFLAGS") {
-        let all: Vec<&str> = encoded.split('\u{1f}').chain(remapped.iter().map(String::as_str)).collect();
-        return Ok(vec![("CARGO_ENCODED_RUSTFLAGS", all.join("\u{1f}"))]);
-    }
-    if let Ok(flags) = env::var("RUSTFLAGS") {
-        return Ok(vec![("RUSTFLAGS", format!("{flags} {}", remapped.join(" ")))]);
-    }
-    Ok(Vec::new())
+/// Compiler flags as arguments and variables for cargo.
+#[derive(Debug, PartialEq, Eq)]
+struct Flags {
+    arguments: Vec<String>,
+    variables: Vec<(&'static str, String)>,
 }
 
-/// Compiler flags that replace paths of this machine in panic messages.
-fn remapped(project: &Project) -> Result<Vec<String>> {
-    let mut flags = Vec::new();
-    let home = env::var_os("CARGO_HOME")
-        .map(PathBuf::from)
-        .or_else(|| env::var_os("HOME").map(|home| Path::new(&home).join(".cargo")));
-    let root = project.root().canonicalize().context("cannot find the project")?;
-    for (path, name) in home.into_iter().map(|home| (home, "/cargo")).chain([(root, "/operator")]) {
-        let path = path.to_str().context("a path of the project is not UTF-8")?.to_owned();
-        // Flags in RUSTFLAGS are separated by spaces.
-        if !path.contains([' ', '=']) {
-            flags.push(format!("--remap-path-prefix={path}={name}"));
-        }
+impl Flags {
+    /// Adds flags to the user's. Both forms allow spaces in a flag.
+    ///
+    /// The user's variables `encoded` and `plain` replace the flags of configuration files, so the flags are
+    /// added to the variable. Otherwise cargo joins them with the user's `build.rustflags`. The user's
+    /// `target.*.rustflags` replace them: cargo has no way to add to those and to `build.rustflags`.
+    fn add(flags: &[String], encoded: Option<&str>, plain: Option<&str>) -> Self {
+        const SEPARATOR: &str = "\u{1f}";
+        let users: Vec<&str> = match (encoded, plain) {
+            (Some(encoded), _) => encoded.split(SEPARATOR).filter(|flag| !flag.is_empty()).collect(),
+            (None, Some(plain)) => plain.split_whitespace().collect(),
+            (None, None) => {
+                // A JSON array of strings is also a TOML array.
+                let list = serde_json::json!(flags);
+                let arguments = vec!["--config".to_owned(), format!("build.rustflags={list}")];
+                return Self { arguments, variables: Vec::new() };
+            }
+        };
+        let all: Vec<&str> = users.into_iter().chain(flags.iter().map(String::as_str)).collect();
+        let variables = vec![("CARGO_ENCODED_RUSTFLAGS", all.join(SEPARATOR))];
+        Self { arguments: Vec::new(), variables }
     }
-    Ok(flags)
 }
 
 /// Fails with the rustup command if the standard library of the target is missing.
@@ -162,6 +168,22 @@ mod tests {
         assert!(linker_advice(host).contains("musl-tools"));
         let other = if host.architecture() == "arm64" { "linux/amd64" } else { "linux/arm64" };
         assert!(linker_advice(other.parse().unwrap()).ends_with("which compiles for all platforms"));
+    }
+
+    #[test]
+    fn flags_with_spaces_are_added_to_those_of_the_user() {
+        let ours = ["--remap-path-prefix=/a b=/c".to_owned()];
+        let variable = |value: &str| Flags {
+            arguments: Vec::new(),
+            variables: vec![("CARGO_ENCODED_RUSTFLAGS", value.to_owned())],
+        };
+        let added = |encoded, plain| Flags::add(&ours, encoded, plain);
+        assert_eq!(added(None, Some("-g  -O")), variable("-g\u{1f}-O\u{1f}--remap-path-prefix=/a b=/c"));
+        assert_eq!(added(Some("-L a b"), Some("-g")), variable("-L a b\u{1f}--remap-path-prefix=/a b=/c"));
+        assert_eq!(added(Some(""), None), variable("--remap-path-prefix=/a b=/c"));
+        let config = r#"build.rustflags=["--remap-path-prefix=/a b=/c"]"#;
+        let arguments = vec!["--config".to_owned(), config.to_owned()];
+        assert_eq!(added(None, None), Flags { arguments, variables: Vec::new() });
     }
 
     #[test]

@@ -40,12 +40,22 @@ pub(crate) struct Sbom {
     pub(crate) manifest: Blob,
 }
 
+/// What an image is for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Content {
+    /// Containers run the operator.
+    Operator,
+    /// Tools read the files.
+    Data,
+}
+
 /// Assembles the image of a platform. `created` is a time in RFC 3339.
 pub(crate) fn assemble(
     platform: Platform,
     layers: Vec<Layer>,
     labels: &BTreeMap<String, String>,
     created: &str,
+    content: Content,
 ) -> Result<PlatformImage> {
     let failed = "cannot assemble the image";
     let labels: HashMap<String, String> = labels.clone().into_iter().collect();
@@ -66,7 +76,7 @@ pub(crate) fn assemble(
         .created(created)
         .architecture(Arch::from(platform.architecture()))
         .os(Os::Linux)
-        .config(execution(labels.clone())?)
+        .config(execution(labels.clone(), content)?)
         .rootfs(rootfs)
         .history(history);
     if let Some(variant) = platform.variant() {
@@ -86,8 +96,17 @@ pub(crate) fn assemble(
     Ok(PlatformImage { platform, config, layers, manifest, sbom: None })
 }
 
-fn execution(labels: HashMap<String, String>) -> Result<Config> {
-    ConfigBuilder::default()
+fn execution(labels: HashMap<String, String>, content: Content) -> Result<Config> {
+    let config = ConfigBuilder::default().labels(labels);
+    let config = match content {
+        Content::Operator => runnable(config),
+        Content::Data => config,
+    };
+    config.build().context("cannot assemble the image")
+}
+
+fn runnable(config: ConfigBuilder) -> ConfigBuilder {
+    config
         .user(format!("{USER}:{USER}"))
         .env(vec![
             "PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin".to_owned(),
@@ -95,9 +114,6 @@ fn execution(labels: HashMap<String, String>) -> Result<Config> {
         ])
         .entrypoint(vec![ENTRYPOINT.to_owned()])
         .working_dir("/")
-        .labels(labels)
-        .build()
-        .context("cannot assemble the image")
 }
 
 impl PlatformImage {

@@ -1,7 +1,7 @@
 //! Package metadata of the operator from cargo and git: labels of the image, and its dependencies for the SBOM.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
 use anyhow::{Context as _, Result, anyhow};
@@ -17,6 +17,19 @@ pub(crate) struct DependencyGraph {
     /// Absent without dependencies.
     resolve: Option<Resolve>,
     workspace_root: PathBuf,
+    #[serde(default)]
+    target_directory: PathBuf,
+}
+
+/// The dependencies to list.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Dependencies<'a> {
+    /// The Rust target of the operator.
+    pub(crate) target: &'a str,
+    /// The arguments of the build, of which those that select dependencies apply.
+    pub(crate) cargo: &'a [String],
+    /// Fail if Cargo.lock is out of date. After a build it is not.
+    pub(crate) locked: bool,
 }
 
 #[derive(Clone, Debug, Deserialize)]
@@ -60,14 +73,25 @@ struct EdgeKind {
 }
 
 impl Project {
-    /// The packages of the project; with `target` also all dependencies for that target.
-    pub(crate) fn packages(&self, target: Option<&str>) -> Result<DependencyGraph> {
+    /// The packages of the workspace, without their dependencies.
+    pub(crate) fn packages(&self) -> Result<DependencyGraph> {
+        self.cargo_metadata(&["--no-deps".to_owned()])
+    }
+
+    /// The packages of the workspace and all dependencies of a build.
+    pub(crate) fn dependencies(&self, of: Dependencies<'_>) -> Result<DependencyGraph> {
+        let mut arguments = vec!["--filter-platform".to_owned(), of.target.to_owned()];
+        arguments.extend(selecting(of.cargo));
+        let locked = "--locked".to_owned();
+        if of.locked && !arguments.contains(&locked) && self.packages()?.lock_file().exists() {
+            arguments.push(locked);
+        }
+        self.cargo_metadata(&arguments)
+    }
+
+    fn cargo_metadata(&self, arguments: &[String]) -> Result<DependencyGraph> {
         let mut command = Command::new(cargo());
-        command.current_dir(self.root()).args(["metadata", "--format-version", "1"]);
-        match target {
-            Some(target) => command.args(["--filter-platform", target]),
-            None => command.arg("--no-deps"),
-        };
+        command.current_dir(self.root()).args(["metadata", "--format-version", "1"]).args(arguments);
         let output = command.stdin(Stdio::null()).output().map_err(not_started)?;
         if !output.status.success() {
             let said = String::from_utf8_lossy(&output.stderr).trim().to_owned();
@@ -76,6 +100,24 @@ impl Project {
         }
         serde_json::from_slice(&output.stdout).context("cannot read the output of cargo")
     }
+}
+
+/// The arguments of a build that also change the result of `cargo metadata`.
+fn selecting(cargo: &[String]) -> Vec<String> {
+    const WITH_VALUE: [&str; 4] = ["--features", "-F", "--config", "-Z"];
+    const ALONE: [&str; 5] = ["--all-features", "--no-default-features", "--locked", "--offline", "--frozen"];
+    let mut chosen = Vec::new();
+    let mut left = cargo.iter();
+    while let Some(argument) = left.next() {
+        if WITH_VALUE.contains(&argument.as_str()) {
+            chosen.extend([argument.clone()].into_iter().chain(left.next().cloned()));
+        } else if ALONE.contains(&argument.as_str())
+            || ["--features=", "-F", "--config=", "-Z"].iter().any(|start| argument.starts_with(start))
+        {
+            chosen.push(argument.clone());
+        }
+    }
+    chosen
 }
 
 impl DependencyGraph {
@@ -111,6 +153,19 @@ impl DependencyGraph {
             found.insert(package.id.as_str(), (package, needed));
         }
         found
+    }
+
+    /// All packages with their directories.
+    pub(crate) fn folders(&self) -> impl Iterator<Item = (&Package, &Path)> {
+        self.packages.iter().filter_map(|package| Some((package, package.manifest_path.parent()?)))
+    }
+
+    pub(crate) fn workspace_root(&self) -> &Path {
+        &self.workspace_root
+    }
+
+    pub(crate) fn target_directory(&self) -> &Path {
+        &self.target_directory
     }
 
     /// The path of Cargo.lock.
@@ -185,6 +240,15 @@ mod tests {
         let linked = packages.linked(&packages.packages[0]);
         assert_eq!(linked.keys().copied().collect::<Vec<_>>(), ["a", "b", "op"]);
         assert_eq!(linked["op"].1, BTreeSet::from(["a"]));
+    }
+
+    #[test]
+    fn features_of_the_build_select_its_dependencies() {
+        let words = |line: &str| line.split(' ').map(str::to_owned).collect::<Vec<_>>();
+        let build = "--features a,b -F c --jobs 2 --no-default-features --features=d -Fe --offline --verbose";
+        let expected = "--features a,b -F c --no-default-features --features=d -Fe --offline";
+        assert_eq!(selecting(&words(build)), words(expected));
+        assert!(selecting(&words("--jobs 2 --timings")).is_empty());
     }
 
     #[test]

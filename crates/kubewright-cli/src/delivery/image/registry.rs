@@ -1,4 +1,4 @@
-//! Pushes images to registries.
+//! Registries: pushes images, and resolves tags.
 //!
 //! Blobs that the registry has are not uploaded again. Manifests come last, so that a tag never refers to
 //! missing blobs. SBOMs are attached as referrers; registries without the referrers API get the tag
@@ -44,6 +44,7 @@ pub(crate) struct Pushed {
 pub(crate) struct Repository<'a> {
     client: Client,
     reference: Reference,
+    authentication: RegistryAuth,
     ui: &'a Ui,
 }
 
@@ -51,6 +52,21 @@ impl<'a> Repository<'a> {
     /// Connects with the user's credentials. `insecure` allows plain HTTP, which is always used for
     /// registries on this machine.
     pub(crate) async fn connect(reference: &Reference, insecure: bool, ui: &'a Ui) -> Result<Self> {
+        let operations = [RegistryOperation::Push, RegistryOperation::Pull];
+        Self::connect_for(&operations, reference, insecure, ui).await
+    }
+
+    /// The same for users who may not push.
+    pub(crate) async fn connect_to_read(reference: &Reference, insecure: bool, ui: &'a Ui) -> Result<Self> {
+        Self::connect_for(&[RegistryOperation::Pull], reference, insecure, ui).await
+    }
+
+    async fn connect_for(
+        operations: &[RegistryOperation],
+        reference: &Reference,
+        insecure: bool,
+        ui: &'a Ui,
+    ) -> Result<Self> {
         // Fails only if a provider is installed already.
         let _ = rustls::crypto::ring::default_provider().install_default();
         let registry = reference.resolve_registry();
@@ -69,17 +85,17 @@ impl<'a> Repository<'a> {
         };
         let client = Client::try_from(config).map_err(|error| told(&error, reference))?;
         let authentication = credentials::of(reference)?;
-        let repository = Self { client, reference: reference.clone(), ui };
-        for operation in [RegistryOperation::Push, RegistryOperation::Pull] {
-            repository.authenticate(&authentication, operation).await?;
+        let repository = Self { client, reference: reference.clone(), authentication, ui };
+        for operation in operations {
+            repository.authenticate(*operation).await?;
         }
         Ok(repository)
     }
 
-    async fn authenticate(&self, authentication: &RegistryAuth, operation: RegistryOperation) -> Result<()> {
+    async fn authenticate(&self, operation: RegistryOperation) -> Result<()> {
         let registry = self.reference.registry();
-        self.client.auth(&self.reference, authentication, operation).await.map_err(|error| {
-            let advice = match (&error, authentication) {
+        self.client.auth(&self.reference, &self.authentication, operation).await.map_err(|error| {
+            let advice = match (&error, &self.authentication) {
                 (OciDistributionError::AuthenticationFailure(_), RegistryAuth::Anonymous) => {
                     format!("there are no credentials for {registry}: run `docker login {registry}`")
                 }
@@ -94,6 +110,15 @@ impl<'a> Repository<'a> {
             told(&error, &self.reference).context(format!("cannot log in to {registry}")).hint(advice)
         })?;
         Ok(())
+    }
+
+    /// The digest of the tag.
+    pub(crate) async fn digest(&self) -> Result<String> {
+        self.client
+            .fetch_manifest_digest(&self.reference, &self.authentication)
+            .await
+            .map_err(|error| told(&error, &self.reference))
+            .with_context(|| format!("cannot resolve {}", self.reference))
     }
 
     /// Pushes the image under its tag.
@@ -266,7 +291,7 @@ fn told(error: &OciDistributionError, reference: &Reference) -> anyhow::Error {
         return told;
     }
     told.hint(format!(
-        "run `docker login {}` with an account that may push to {}",
+        "run `docker login {}` with an account that has access to {}",
         reference.registry(),
         reference.repository()
     ))

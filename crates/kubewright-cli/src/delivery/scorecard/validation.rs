@@ -10,6 +10,7 @@ use super::Outcome;
 use super::contents::Contents;
 use super::server::{Answer, Server};
 use crate::delivery::bundle::{ANNOTATIONS, SUPPORTED, check_version};
+use crate::delivery::image::resolve::is_pinned;
 use crate::delivery::rendered::Object;
 
 /// Annotations that every bundle has, with the required value if there is one.
@@ -31,6 +32,7 @@ pub(super) async fn bundle(bundle: &Contents, server: &Server, outcome: &mut Out
     definitions(bundle, outcome);
     webhooks(bundle, outcome);
     texts(bundle, outcome);
+    images(bundle, outcome);
     objects(bundle, server, outcome).await;
 }
 
@@ -85,6 +87,21 @@ fn version(bundle: &Contents, outcome: &mut Outcome) {
         if parts.is_none_or(|(package, version)| package.is_empty() || check_version(version).is_err()) {
             outcome.fail(format!("{other} in spec.replaces or spec.skips is not a name such as NAME.v1.2.3"));
         }
+    }
+}
+
+/// Images by tag can change after the release, and mirrors of disconnected clusters skip them.
+fn images(bundle: &Contents, outcome: &mut Outcome) {
+    let related = list(&bundle.csv, "/spec/relatedImages").map(|it| text(it, "/image"));
+    let deployments: Vec<&Value> = list(&bundle.csv, "/spec/install/spec/deployments").collect();
+    let containers = deployments.iter().flat_map(|deployment| {
+        let setup = list(deployment, "/spec/template/spec/initContainers");
+        setup.chain(list(deployment, "/spec/template/spec/containers")).map(|it| text(it, "/image"))
+    });
+    for image in related.chain(containers).filter(|image| !is_pinned(image)) {
+        outcome.suggest(format!(
+            "pin the image {image} to a digest: push it, and run `kubewright bundle --image` with its name"
+        ));
     }
 }
 

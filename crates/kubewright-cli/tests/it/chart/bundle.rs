@@ -3,12 +3,15 @@
 use std::collections::BTreeSet;
 use std::fs;
 use std::path::Path;
+use std::process::Command;
 use std::sync::LazyLock;
 
 use serde_json::{Value, json};
 
 use super::same_objects::normalise;
 use super::{by_id, documents};
+use crate::delivery::registry::Registry;
+use crate::delivery::{Package, digest, json as json_of, skopeo, tree, unpack};
 use crate::manifests::Project;
 use crate::run::{self, Run, command};
 
@@ -205,6 +208,78 @@ pub(super) fn copy(from: &Path, to: &Path) {
         } else {
             fs::copy(entry.path(), place).expect("a file");
         }
+    }
+}
+
+/// With a real registry: tags become digests, which `--check` takes from the bundle.
+#[test]
+fn all_images_are_pinned_to_the_digests_of_their_tags() {
+    let (registry, project) = (Registry::start(), Project::shared("bundle-pinned"));
+    let package = Package::new();
+    let pushed = |image: &str, label: &str| {
+        let arguments = format!("--label of={label} --output push --tag {}", registry.image(image));
+        digest(&package.image(&arguments))
+    };
+    let (view, proxy) = (pushed("view:v1", "view"), pushed("proxy:v1", "proxy"));
+    let manager = project.path("config/manager/manager.yaml");
+    let before = fs::read_to_string(&manager).expect("a file");
+    let container = format!("      - name: proxy\n        image: {}\n", registry.image("proxy:v1"));
+    fs::write(&manager, format!("{before}{container}")).expect("a file");
+    let bundle = |line: &str| run_in(&project, &format!("bundle {line}"));
+    let image = registry.image("view:v1");
+
+    let unpinned = bundle(&format!("--image {image} --pin-images=false"));
+    assert!(unpinned.status == 0 && !unpinned.stderr.contains("without a digest"), "{unpinned}");
+    let images = |csv: &Value| {
+        let mut found: Vec<String> = list(csv, "/spec/relatedImages").map(|it| text(&it["image"])).collect();
+        let pod = "/spec/install/spec/deployments/0/spec/template/spec/containers";
+        let mut containers: Vec<String> = list(csv, pod).map(|it| text(&it["image"])).collect();
+        found.sort();
+        containers.sort();
+        assert_eq!(found, containers);
+        found
+    };
+    assert_eq!(images(&read(&project, CSV)), [registry.image("proxy:v1"), image.clone()]);
+    let suggested = run::run(command("scorecard").current_dir(project.path("")));
+    let suggestion = format!("suggestion: pin the image {image} to a digest");
+    assert!(suggested.status == 0 && suggested.stdout.contains(&suggestion), "{suggested}");
+
+    let pinned = bundle(&format!("--image {image}"));
+    assert!(pinned.status == 0 && !pinned.stderr.contains("without a digest"), "{pinned}");
+    let expected = [registry.image(&format!("proxy@{proxy}")), registry.image(&format!("view@{view}"))];
+    assert_eq!(images(&read(&project, CSV)), expected);
+    let suggested = run::run(command("scorecard").current_dir(project.path("")));
+    assert!(suggested.status == 0 && !suggested.stdout.contains("pin the image"), "{suggested}");
+
+    // The tag moves: `--check` needs no registry, and a new run resolves again.
+    let moved = pushed("proxy:v1", "another");
+    let checked = bundle("--check");
+    assert_eq!(checked.status, 0, "{checked}");
+    assert_eq!(bundle("").status, 0);
+    assert_eq!(images(&read(&project, CSV))[0], registry.image(&format!("proxy@{moved}")));
+
+    // The image of the bundle has its files and labels, and `make` needs no Docker.
+    let name = registry.image("view-bundle:v1");
+    let make = |target: &str| {
+        let output = Command::new("make")
+            .args([target, &format!("BUNDLE_IMG={name}"), "CONTAINER_TOOL=no-such-docker"])
+            .arg(format!("KUBEWRIGHT={}", env!("CARGO_BIN_EXE_kubewright")))
+            .current_dir(project.path(""))
+            .env("CARGO_TARGET_DIR", run::target())
+            .output()
+            .expect("make starts");
+        let said = String::from_utf8_lossy(&output.stderr).into_owned();
+        assert!(output.status.success(), "make {target}: {said}");
+    };
+    for target in ["chart", "bundle-build", "bundle-push"] {
+        make(target);
+    }
+    let inspected = json_of(&skopeo(&["inspect", "--tls-verify=false", &format!("docker://{name}")]));
+    let annotations = read(&project, "bundle/metadata/annotations.yaml");
+    assert_eq!(inspected["Labels"], annotations["annotations"]);
+    let rootfs = unpack(&project.path("dist/bundle"), "v1", &registry.path("unpacked"));
+    for folder in ["manifests", "metadata", "tests/scorecard"] {
+        assert_eq!(tree(&rootfs.join(folder)), tree(&project.path("bundle").join(folder)), "{folder}");
     }
 }
 

@@ -143,6 +143,15 @@ fn an_image_that_cannot_be_pulled_is_reported_with_its_events() {
     assert_eq!(failed.status, 1, "{failed}");
     assert!(failed.stderr.contains("ImagePullBackOff"), "{failed}");
     assert!(failed.stderr.contains("registry.example.com/shop:typo"), "{failed}");
+    assert!(
+        failed.stderr.contains("note: registry.example.com/shop:typo is deployed by its tag"),
+        "{failed}"
+    );
+    let events = failed.stderr.split("  events:\n").nth(1).unwrap_or_else(|| panic!("no events: {failed}"));
+    assert!(
+        events.contains("    Warning Failed: Failed to pull image \"registry.example.com/shop:typo\""),
+        "{failed}"
+    );
 }
 
 #[test]

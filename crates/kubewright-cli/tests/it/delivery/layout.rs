@@ -36,28 +36,6 @@ fn skopeo_and_umoci_accept_the_layout() {
 }
 
 #[test]
-fn a_static_binary_needs_no_libraries() {
-    let package = Package::new();
-    let file = package.path("static");
-    let output = Command::new("rustc")
-        .args(["--edition=2024", "-Copt-level=s", "-Cstrip=symbols", "-Ctarget-feature=+crt-static", "-o"])
-        .args([&file, &package.path("src/main.rs")])
-        .output()
-        .expect("rustc starts");
-    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
-    let built = package.run("image build --binary static --tag shop:v1");
-    assert_eq!(built.status, 0, "{built}");
-    let rootfs = unpack(&package.path("dist/image"), "v1", &package.path("bundle"));
-    let mut names: Vec<String> = fs::read_dir(&rootfs)
-        .expect("a folder")
-        .map(|entry| entry.expect("an entry").file_name().to_string_lossy().into_owned())
-        .collect();
-    names.sort();
-    assert_eq!(names, ["etc", "manager", "tmp"]);
-    assert_eq!(run_in(&rootfs, &[]), "user 65532 group 65532\ncertificates true\naddress true\n");
-}
-
-#[test]
 fn the_same_source_gives_the_same_digest_in_another_directory() {
     let digests: Vec<String> = [Package::new(), Package::new()]
         .iter()

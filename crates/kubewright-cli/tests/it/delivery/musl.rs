@@ -1,0 +1,59 @@
+//! Static images, compiled for musl.
+
+use std::fs;
+
+use super::{Package, digest, interpreter, run_in, script, tree, unpack};
+use crate::run::run;
+
+/// The musl target of this machine.
+const TARGET: &str =
+    if cfg!(target_arch = "aarch64") { "aarch64-unknown-linux-musl" } else { "x86_64-unknown-linux-musl" };
+
+#[test]
+fn the_image_has_a_static_binary_by_default() {
+    let package = Package::new();
+    let built = package.run("image build --tag shop:v1");
+    assert_eq!(
+        built.status, 0,
+        "{built}: the Rust target {TARGET} is needed; `cargo xtask ci --only tools` adds it"
+    );
+    assert!(built.stderr.contains(&format!("({TARGET}")), "{built}");
+    let rootfs = unpack(&package.path("dist/image"), "v1", &package.path("bundle"));
+    assert_eq!(interpreter(&rootfs.join("manager")), None);
+    let expected = [
+        "etc",
+        "etc/group",
+        "etc/nsswitch.conf",
+        "etc/passwd",
+        "etc/ssl",
+        "etc/ssl/certs",
+        "etc/ssl/certs/ca-certificates.crt",
+        "manager",
+        "tmp",
+    ];
+    assert_eq!(tree(&rootfs), expected);
+    assert_eq!(run_in(&rootfs, &[]), "user 65532 group 65532\ncertificates true\naddress true\n");
+}
+
+#[test]
+fn cargo_zigbuild_compiles_if_it_is_installed() {
+    let package = Package::new();
+    let bin = package.path("bin");
+    // Records the call, and compiles with cargo.
+    script(
+        &bin.join("cargo-zigbuild"),
+        &format!("#!/bin/sh\necho \"$*\" >> {}/calls\nshift\nexec cargo build \"$@\"\n", bin.display()),
+    );
+    let path = format!("{}:{}", bin.display(), std::env::var("PATH").unwrap_or_default());
+    let built = run(package.command("image build").env("PATH", path));
+    assert_eq!(built.status, 0, "{built}");
+    assert!(built.stderr.contains(&format!("({TARGET}, with cargo-zigbuild)")), "{built}");
+    let calls = fs::read_to_string(bin.join("calls")).expect("it was called");
+    assert_eq!(calls.lines().count(), 1, "{calls}");
+    assert!(calls.starts_with("zigbuild "), "{calls}");
+    assert!(calls.contains(&format!("--bins --profile release --target {TARGET} ")), "{calls}");
+    // zig links for musl only.
+    let glibc = run(package.command("image build --libc glibc").env("PATH", &bin));
+    assert!(!glibc.stderr.contains("with cargo-zigbuild"), "{glibc}");
+    assert_eq!(digest(&built), digest(&Package::new().run("image build")));
+}
