@@ -79,7 +79,8 @@ async fn assert_chain(world: &World, stream: &mut Stream, manager: &str, verb: &
         if is_whole { Ok(chain) } else { Err(format!("{why:#}")) }
     });
     let chain = explained.await.expect("the chain goes back to the user");
-    let shown = |step: &Value| format!("{} {} {} {}", step["step"], step["by"], step["kind"], step["certain"]);
+    let shown =
+        |step: &Value| format!("{} {} {} {}", step["step"], step["by"], step["kind"], step["certain"]);
     let steps: Vec<String> = chain.iter().map(shown).collect();
     // The write of the Deployment's controller is known by its resource version, and what it reacted to is likely.
     assert_eq!(steps[0], r#""write" "controller" "Deployment" true"#, "{steps:#?}");
@@ -87,5 +88,8 @@ async fn assert_chain(world: &World, stream: &mut Stream, manager: &str, verb: &
     let own = steps.iter().position(|step| step.starts_with(r#""reconcile""#)).expect("a reconcile");
     assert_eq!(steps[own - 1], r#""write" "operator" "Deployment" false"#, "{steps:#?}");
     let first = chain.last().expect("it is not empty");
-    assert_eq!((&first["by"], &first["kind"], &first["verb"]), (&json!("user"), &json!("ConfigMap"), &json!(verb)));
+    assert_eq!(
+        (&first["by"], &first["kind"], &first["verb"]),
+        (&json!("user"), &json!("ConfigMap"), &json!(verb))
+    );
 }
