@@ -14,7 +14,7 @@ use crate::run;
 const ROOT: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../..");
 
 /// Widths and heights of the pictures.
-const SIZES: [(u32, u32); 3] = [(1280, 800), (1440, 900), (1920, 1080)];
+const SIZES: [(u32, u32); 3] = [(1280, 800), (1440, 960), (1920, 1080)];
 
 #[test]
 fn the_page_shows_the_operator_of_the_readme() {
