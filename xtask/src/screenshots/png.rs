@@ -42,19 +42,19 @@ pub fn shrink(png: &[u8]) -> Result<Vec<u8>> {
     // 8 bits, a palette, and the only methods that there are.
     header.extend([8, 3, 0, 0, 0]);
     let mut written = SIGNATURE.to_vec();
-    chunk(&mut written, b"IHDR", &header)?;
-    chunk(&mut written, b"PLTE", &palette.concat())?;
-    chunk(&mut written, b"IDAT", &data.finish().context("compress")?)?;
-    chunk(&mut written, b"IEND", &[])?;
+    chunk(&mut written, "IHDR", &header)?;
+    chunk(&mut written, "PLTE", &palette.concat())?;
+    chunk(&mut written, "IDAT", &data.finish().context("compress")?)?;
+    chunk(&mut written, "IEND", &[])?;
     Ok(written)
 }
 
-fn chunk(written: &mut Vec<u8>, name: &[u8; 4], data: &[u8]) -> Result<()> {
+fn chunk(written: &mut Vec<u8>, name: &str, data: &[u8]) -> Result<()> {
     written.extend(u32::try_from(data.len()).context("a picture is too large")?.to_be_bytes());
     let mut sum = Crc::new();
-    sum.update(name);
+    sum.update(name.as_bytes());
     sum.update(data);
-    written.extend(name);
+    written.extend(name.as_bytes());
     written.extend(data);
     written.extend(sum.sum().to_be_bytes());
     Ok(())
@@ -176,9 +176,9 @@ mod tests {
         let mut data = ZlibEncoder::new(Vec::new(), Compression::fast());
         data.write_all(&rows.concat()).unwrap();
         let mut png = SIGNATURE.to_vec();
-        chunk(&mut png, b"IHDR", &[0, 0, 0, 3, 0, 0, 0, 5, 8, 2, 0, 0, 0]).unwrap();
-        chunk(&mut png, b"IDAT", &data.finish().unwrap()).unwrap();
-        chunk(&mut png, b"IEND", &[]).unwrap();
+        chunk(&mut png, "IHDR", &[0, 0, 0, 3, 0, 0, 0, 5, 8, 2, 0, 0, 0]).unwrap();
+        chunk(&mut png, "IDAT", &data.finish().unwrap()).unwrap();
+        chunk(&mut png, "IEND", &[]).unwrap();
         png
     }
 
