@@ -1,7 +1,7 @@
 //! Makes screenshots smaller: 256 colors and the best compression.
 //!
-//! Smoothed text has thousands of shades, most of them on a few pixels. The most frequent colors are kept, and the
-//! others become the nearest of them, which is not visible.
+//! Smoothed text has thousands of shades, most of them on a few pixels. Frequent colors are kept, and of the others those
+//! that differ visibly. The rest become the nearest of them, which is not visible.
 
 use std::collections::HashMap;
 use std::io::{Read as _, Write as _};
@@ -13,6 +13,10 @@ use flate2::{Compression, Crc};
 
 const SIGNATURE: &[u8] = b"\x89PNG\r\n\x1a\n";
 const COLORS: usize = 256;
+/// Colors that are kept even if others are similar, such as the backgrounds of two panels.
+const FREQUENT: usize = 64;
+/// Squared distance of the other colors.
+const VISIBLE: u32 = 100;
 
 type Color = [u8; 3];
 
@@ -25,7 +29,9 @@ pub fn shrink(png: &[u8]) -> Result<Vec<u8>> {
     for row in picture.pixels.chunks(picture.width) {
         // No filter: the values are numbers of colors.
         rows.push(0);
-        rows.extend(row.iter().map(|color| *known.entry(*color).or_insert_with(|| nearest(&palette, *color))));
+        rows.extend(
+            row.iter().map(|color| *known.entry(*color).or_insert_with(|| nearest(&palette, *color))),
+        );
     }
     let mut data = ZlibEncoder::new(Vec::new(), Compression::best());
     data.write_all(&rows).context("compress")?;
@@ -36,19 +42,19 @@ pub fn shrink(png: &[u8]) -> Result<Vec<u8>> {
     // 8 bits, a palette, and the only methods that there are.
     header.extend([8, 3, 0, 0, 0]);
     let mut written = SIGNATURE.to_vec();
-    chunk(&mut written, *b"IHDR", &header)?;
-    chunk(&mut written, *b"PLTE", &palette.concat())?;
-    chunk(&mut written, *b"IDAT", &data.finish().context("compress")?)?;
-    chunk(&mut written, *b"IEND", &[])?;
+    chunk(&mut written, "IHDR", &header)?;
+    chunk(&mut written, "PLTE", &palette.concat())?;
+    chunk(&mut written, "IDAT", &data.finish().context("compress")?)?;
+    chunk(&mut written, "IEND", &[])?;
     Ok(written)
 }
 
-fn chunk(written: &mut Vec<u8>, name: [u8; 4], data: &[u8]) -> Result<()> {
+fn chunk(written: &mut Vec<u8>, name: &str, data: &[u8]) -> Result<()> {
     written.extend(u32::try_from(data.len()).context("a picture is too large")?.to_be_bytes());
     let mut sum = Crc::new();
-    sum.update(&name);
+    sum.update(name.as_bytes());
     sum.update(data);
-    written.extend(name);
+    written.extend(name.as_bytes());
     written.extend(data);
     written.extend(sum.sum().to_be_bytes());
     Ok(())
@@ -56,11 +62,13 @@ fn chunk(written: &mut Vec<u8>, name: [u8; 4], data: &[u8]) -> Result<()> {
 
 #[expect(clippy::cast_possible_truncation, reason = "a palette has at most 256 colors")]
 fn nearest(palette: &[Color], color: Color) -> u8 {
-    let distance = |other: &Color| -> u32 {
-        other.iter().zip(color).map(|(a, b)| u32::from(a.abs_diff(b)).pow(2)).sum()
-    };
-    let found = palette.iter().enumerate().min_by_key(|(_, other)| distance(other));
+    let found = palette.iter().enumerate().min_by_key(|(_, other)| distance(**other, color));
     found.map_or(0, |(at, _)| at as u8)
+}
+
+/// The squared distance of two colors.
+fn distance(one: Color, other: Color) -> u32 {
+    one.iter().zip(other).map(|(a, b)| u32::from(a.abs_diff(b)).pow(2)).sum()
 }
 
 struct Picture {
@@ -87,8 +95,10 @@ impl Picture {
         let [w0, w1, w2, w3, h0, h1, h2, h3, 8, kind @ (2 | 6), 0, 0, 0] = header else {
             anyhow::bail!("only PNGs with 8 bits per channel are supported, not {header:?}");
         };
-        let (width, height) =
-            (u32::from_be_bytes([*w0, *w1, *w2, *w3]) as usize, u32::from_be_bytes([*h0, *h1, *h2, *h3]) as usize);
+        let (width, height) = (
+            u32::from_be_bytes([*w0, *w1, *w2, *w3]) as usize,
+            u32::from_be_bytes([*h0, *h1, *h2, *h3]) as usize,
+        );
         let channels = if *kind == 6 { 4 } else { 3 };
         let mut rows = Vec::new();
         ZlibDecoder::new(&*data).read_to_end(&mut rows).context("decompress")?;
@@ -105,15 +115,24 @@ impl Picture {
         Ok(Self { width, height, pixels })
     }
 
-    /// The most frequent colors.
+    /// The colors to keep, most frequent first.
     fn palette(&self) -> Vec<Color> {
         let mut counts: HashMap<Color, usize> = HashMap::new();
         for color in &self.pixels {
             *counts.entry(*color).or_default() += 1;
         }
-        let mut colors: Vec<(usize, Color)> = counts.into_iter().map(|(color, count)| (count, color)).collect();
+        let mut colors: Vec<(usize, Color)> =
+            counts.into_iter().map(|(color, count)| (count, color)).collect();
         colors.sort_unstable_by(|a, b| b.cmp(a));
-        colors.into_iter().take(COLORS).map(|(_, color)| color).collect()
+        let mut palette: Vec<Color> = Vec::with_capacity(COLORS);
+        for (_, color) in colors {
+            let is_new =
+                palette.len() < FREQUENT || palette.iter().all(|kept| distance(*kept, color) >= VISIBLE);
+            if is_new && palette.len() < COLORS {
+                palette.push(color);
+            }
+        }
+        palette
     }
 }
 
@@ -157,9 +176,9 @@ mod tests {
         let mut data = ZlibEncoder::new(Vec::new(), Compression::fast());
         data.write_all(&rows.concat()).unwrap();
         let mut png = SIGNATURE.to_vec();
-        chunk(&mut png, *b"IHDR", &[0, 0, 0, 3, 0, 0, 0, 5, 8, 2, 0, 0, 0]).unwrap();
-        chunk(&mut png, *b"IDAT", &data.finish().unwrap()).unwrap();
-        chunk(&mut png, *b"IEND", &[]).unwrap();
+        chunk(&mut png, "IHDR", &[0, 0, 0, 3, 0, 0, 0, 5, 8, 2, 0, 0, 0]).unwrap();
+        chunk(&mut png, "IDAT", &data.finish().unwrap()).unwrap();
+        chunk(&mut png, "IEND", &[]).unwrap();
         png
     }
 

@@ -12,6 +12,7 @@ use anyhow::{Context as _, Result};
 use k8s_openapi::api::authorization::v1::{
     ResourceAttributes, SelfSubjectAccessReview, SelfSubjectAccessReviewSpec,
 };
+use kube::ResourceExt as _;
 use kube::api::{Api, DynamicObject, Patch, PatchParams, PostParams};
 use kube::core::{ApiResource, GroupVersionKind};
 use kubewright_apimachinery::permission::Permission;
@@ -21,11 +22,14 @@ use kubewright_manifests::rbac::{Account, Call, Unused, Usage, bound};
 use serde_json::Value;
 use tokio::sync::Notify;
 
+use super::webhooks::LABEL;
+
 /// Field manager of applied objects.
 const MANAGER: &str = "kubewright-dev";
 
 /// The permissions of the operator, and their use.
 pub(crate) struct Permissions {
+    operator: String,
     account: Account,
     seen: Arc<Seen>,
     /// Objects applied last.
@@ -87,7 +91,7 @@ impl Permissions {
         let account =
             if is_existing { Account::of(&format!("{operator}-dev")) } else { Account::of(operator) };
         let seen = Seen { user: account.user(), state: Mutex::default(), changed: Notify::new() };
-        Self { account, seen: Arc::new(seen), applied: Vec::new() }
+        Self { operator: operator.to_owned(), account, seen: Arc::new(seen), applied: Vec::new() }
     }
 
     /// The audit sink for the API server.
@@ -107,7 +111,7 @@ impl Permissions {
             return Ok(false);
         }
         for object in &objects {
-            apply(client, object).await?;
+            apply(client, object, &self.operator).await?;
         }
         self.applied = objects;
         let mut state = self.seen.state();
@@ -178,8 +182,10 @@ impl Permissions {
     }
 }
 
-async fn apply(client: &kube::Client, object: &Value) -> Result<()> {
-    let object: DynamicObject = serde_json::from_value(object.clone()).context("invalid role object")?;
+async fn apply(client: &kube::Client, object: &Value, operator: &str) -> Result<()> {
+    let mut object: DynamicObject = serde_json::from_value(object.clone()).context("invalid role object")?;
+    // The page hides these objects.
+    object.labels_mut().insert(LABEL.to_owned(), operator.to_owned());
     let types = object.types.clone().unwrap_or_default();
     let name = object.metadata.name.clone().unwrap_or_default();
     let (group, version) = types.api_version.split_once('/').unwrap_or(("", &types.api_version));

@@ -32,8 +32,8 @@ use super::samples::MANAGER;
 use crate::error::Hint as _;
 use crate::secret_file;
 
-/// Label of the loop's configurations, to find those of a crashed run.
-const LABEL: &str = "kubewright.dev/dev";
+/// Label of what the loop applies so that the operator can run. Webhook configurations of a crashed run are found by it.
+pub(crate) const LABEL: &str = "kubewright.dev/dev";
 const PREFIX: &str = "kubewright-dev-";
 
 /// The webhook endpoint of an operator on this machine.

@@ -48,7 +48,8 @@ impl Shown {
     /// Whether the page shows this output.
     pub(crate) fn matches(&self, printed: &str) -> bool {
         let expected: Vec<&str> = self.output.iter().map(String::as_str).collect();
-        matches(&expected, &printed.lines().collect::<Vec<_>>())
+        // kubectl prints a space after "is invalid:", which pages do not have.
+        matches(&expected, &printed.lines().map(str::trim_end).collect::<Vec<_>>())
     }
 
     /// The command line without its comment.

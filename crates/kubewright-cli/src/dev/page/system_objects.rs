@@ -4,7 +4,7 @@
 
 use serde_json::Value;
 
-use crate::dev::samples::MANAGER;
+use crate::dev::webhooks::LABEL;
 
 const NAMESPACES: &[&str] = &["kube-system", "kube-public", "kube-node-lease"];
 
@@ -50,7 +50,7 @@ pub(super) fn is_system_object(group: &str, kind: &str, object: &Value) -> bool 
     if NAMESPACES.contains(&namespace) {
         return true;
     }
-    if is_setup(group, kind) && is_applied_by_dev(metadata) {
+    if is_setup(group, kind) && label(LABEL).is_some() {
         return true;
     }
     match (group, kind) {
@@ -84,13 +84,11 @@ fn is_setup(group: &str, kind: &str) -> bool {
         (group, kind),
         ("", "Namespace" | "ServiceAccount")
             | ("rbac.authorization.k8s.io", _)
-            | ("admissionregistration.k8s.io", "MutatingWebhookConfiguration" | "ValidatingWebhookConfiguration")
+            | (
+                "admissionregistration.k8s.io",
+                "MutatingWebhookConfiguration" | "ValidatingWebhookConfiguration"
+            )
     )
-}
-
-fn is_applied_by_dev(metadata: &Value) -> bool {
-    let managers = metadata["managedFields"].as_array().into_iter().flatten();
-    managers.filter_map(|entry| entry["manager"].as_str()).any(|manager| manager == MANAGER)
 }
 
 #[cfg(test)]
@@ -117,19 +115,19 @@ mod tests {
 
     #[test]
     fn permissions_and_webhooks_that_dev_applies_are_system_objects() {
-        let applied = |manager: &str| json!({ "name": "mine", "namespace": "default", "managedFields": [{ "manager": manager }] });
+        let labeled =
+            json!({ "name": "mine", "namespace": "default", "labels": { "kubewright.dev/dev": "shop" } });
+        let other = json!({ "name": "mine", "namespace": "default", "labels": { "app": "shop" } });
         for (group, kind) in [
             ("", "Namespace"),
             ("", "ServiceAccount"),
             ("rbac.authorization.k8s.io", "ClusterRole"),
             ("admissionregistration.k8s.io", "ValidatingWebhookConfiguration"),
         ] {
-            assert!(hidden(group, kind, &applied("kubewright-dev")), "{kind}");
-            assert!(!hidden(group, kind, &applied("kubectl")), "{kind}");
+            assert!(hidden(group, kind, &labeled), "{kind}");
+            assert!(!hidden(group, kind, &other), "{kind}");
         }
-        // Samples are applied with the same field manager.
-        assert!(!hidden("", "ConfigMap", &applied("kubewright-dev")));
-        assert!(!hidden("view.example.com", "MarkdownView", &applied("kubewright-dev")));
+        assert!(!hidden("apiextensions.k8s.io", "CustomResourceDefinition", &labeled));
     }
 
     #[test]

@@ -34,6 +34,18 @@ function chainOf(chain, cause, actions) {
   return list;
 }
 
+/** Fields of a step. */
+const FIELDS = 3;
+const sections = { spec: 0, status: 1 };
+const place = (field) => sections[field.split(".")[0]] ?? 2;
+
+/** The changed fields, those of the spec first, and annotations and labels as one each: in short, and all of them. */
+function fieldsOf({ changed, more }) {
+  const rest = (number) => (number ? ` and ${number} more` : "");
+  const short = [...new Set(changed.map((field) => field.replace(/^(metadata\.\w+)\[.*$/, "$1")))].sort((a, b) => place(a) - place(b));
+  return [short.slice(0, FIELDS).join(", ") + rest(more + Math.max(0, short.length - FIELDS)), changed.join(", ") + rest(more)];
+}
+
 function stepOf(step, { onObject, onReconcile }) {
   if (step.step === "end") return [el("span", {}, step.text)];
   const link = (text, action) => {
@@ -47,11 +59,11 @@ function stepOf(step, { onObject, onReconcile }) {
       el("span", {}, "by ", link(`reconcile of ${step.kind} ${fullName(step)}`, () => onReconcile(step.id)), ` (controller ${step.controller})`),
     ];
   }
-  const fields = step.changed.join(", ") + (step.more ? ` and ${step.more} more` : "");
+  const [fields, all] = fieldsOf(step);
   const name = `${step.kind} ${fullName(step)}`;
   return [
     el("span", { className: "clock" }, clock(step.at)),
-    el("span", {},
+    el("span", { title: all },
       step.certain ? "" : el("i", {}, "likely: "),
       el("b", {}, step.manager || "an unknown client"),
       step.manager ? ` (${roles[step.by] ?? step.by}) ` : " ",

@@ -79,7 +79,9 @@ async fn events_of_one_second_keep_the_order_of_their_resource_versions() {
     let about = json!({ "kind": "ConfigMap", "namespace": "default", "name": "pages", "uid": map["metadata"]["uid"] });
     let second = ago(Duration::from_secs(30))[..19].to_owned();
     // Names and fractions of a second are in another order than the writes.
-    for (name, fraction) in [("delta", Some(900_000)), ("alpha", None), ("echo", Some(100_000)), ("bravo", None)] {
+    for (name, fraction) in
+        [("delta", Some(900_000)), ("alpha", None), ("echo", Some(100_000)), ("bravo", None)]
+    {
         let mut event = json!({
             "metadata": { "name": name }, "type": "Normal", "reason": "Noted", "message": name, "involvedObject": about,
         });

@@ -152,8 +152,16 @@ async fn reviews(journal: &mut Journal) {
     let patch = json!([{ "op": "replace", "path": "/spec/viewerImage", "value": "peaceiris/mdbook:latest", "before": "" }]);
     let denial = "MarkdownView.example.com \"markdownview-sample\" is invalid: spec.replicas: Invalid value: 10: must be between 1 and 5";
     for record in [
-        review("mmarkdownview-v1.kb.io", "CREATE", &json!({ "patch": patch, "warnings": ["viewerImage was empty; the default image changes with every release"] })),
-        review("vmarkdownview-v1.kb.io", "UPDATE", &json!({ "allowed": false, "code": 422, "message": denial })),
+        review(
+            "mmarkdownview-v1.kb.io",
+            "CREATE",
+            &json!({ "patch": patch, "warnings": ["viewerImage was empty; the default image changes with every release"] }),
+        ),
+        review(
+            "vmarkdownview-v1.kb.io",
+            "UPDATE",
+            &json!({ "allowed": false, "code": 422, "message": denial }),
+        ),
         review("vmarkdownview-v1.kb.io", "UPDATE", &json!({ "subresource": "status", "dry_run": true })),
         json!({
             "type": "conversion", "at": now(), "kind": "MarkdownView", "from": ["example.com/v1"], "to": "example.com/v2",
@@ -167,7 +175,11 @@ async fn reviews(journal: &mut Journal) {
 /// Log lines of the manager and of reconciles.
 fn logs(world: &World) {
     let feed = world.page.feed();
-    let of = |reconcile: &str| format!("controller=markdownview controller_kind=MarkdownView object=default/markdownview-sample reconcile_id={reconcile}");
+    let of = |reconcile: &str| {
+        format!(
+            "controller=markdownview controller_kind=MarkdownView object=default/markdownview-sample reconcile_id={reconcile}"
+        )
+    };
     feed.log("12:00:00.123 INFO  Starting manager");
     feed.log(&format!(
         "12:00:00.124 ERROR Reconcile failed error=\"Service viewer-markdownview-sample: the server has asked for the client to slow down\" {}",
