@@ -203,11 +203,17 @@ pub fn ensure_installed(root: &Path) -> Result<()> {
         bail!("{}", by_hand.join("\n"));
     }
     install::install(root, machine, &missing)?;
-    let left = missing_here(root)?;
+    let mut left = missing_here(root)?;
+    left.retain(|missing| !matches!(missing.tool.source, Source::Target(_)));
     let names: Vec<String> =
         left.iter().map(|missing| format!("{} {}", missing.tool.name, missing.problem)).collect();
     ensure!(left.is_empty(), "after installation, {}", names.join(", "));
     Ok(())
+}
+
+/// Whether Rust can compile for [`MUSL`].
+pub fn has_musl(root: &Path) -> Result<bool> {
+    Ok(missing_here(root)?.iter().all(|missing| missing.tool.name != MUSL))
 }
 
 /// Describes how `missing` will be installed, one line per installer.

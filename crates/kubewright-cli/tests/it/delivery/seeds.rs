@@ -3,7 +3,7 @@
 use std::fs;
 use std::path::Path;
 
-use super::{json, run_in, skopeo, unpack};
+use super::{json, musl, run_in, skopeo, unpack};
 use crate::run;
 use crate::scaffold::Folder;
 
@@ -45,8 +45,8 @@ fn the_notes_work_without_docker() {
     let path = format!("{}:{}", tools.path().display(), std::env::var("PATH").unwrap_or_default());
     let lock = format!("{ROOT}/Cargo.lock");
     // The dev profile compiles in a fraction of the time, for the same target and with the same flags.
-    let variables =
-        [("PATH", path.as_str()), ("CARGO_LOCK", lock.as_str()), ("IMAGE_FLAGS", "--profile dev")];
+    let flags = if musl::is_left_out() { "--profile dev --libc glibc" } else { "--profile dev" };
+    let variables = [("PATH", path.as_str()), ("CARGO_LOCK", lock.as_str()), ("IMAGE_FLAGS", flags)];
     let script = format!("{ROOT}/scripts/without-docker.sh .");
     let said = folder.shell("sh", &script, &variables);
     assert!(said.contains("successfully rolled out\n"), "{said}");
@@ -62,7 +62,7 @@ fn the_notes_work_without_docker() {
     let project = folder.path().join("bar-controller");
     let layout = project.join("dist/image");
     let rootfs = unpack(&layout, "dev", &tools.path().join("bundle"));
-    assert_eq!(super::interpreter(&rootfs.join("manager")), None);
+    assert_eq!(super::interpreter(&rootfs.join("manager")).is_some(), musl::is_left_out());
     let inventory = json(&run_in(&rootfs, &[("KUBEWRIGHT_MANIFESTS", "1")]));
     assert!(inventory.to_string().contains("samplecontroller.ginoh.github.io"), "{inventory}");
     sbom_lists_the_runtime(&layout);
