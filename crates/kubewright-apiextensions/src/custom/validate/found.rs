@@ -42,7 +42,7 @@ pub(super) struct Outcome {
     pub(super) errors: Vec<Found>,
     pub(super) matches: usize,
     /// Errors with equal texts are reported once, even for different fields. Filled with the second error.
-    known: Option<Box<HashSet<Text>>>,
+    known: Option<HashSet<Text>>,
     bytes: usize,
     /// Errors beyond [`MAX_BYTES`] were dropped.
     truncated: bool,
@@ -51,7 +51,7 @@ pub(super) struct Outcome {
 impl Outcome {
     pub(super) fn add(&mut self, error: Found) {
         if let Some(first) = self.errors.first() {
-            let known = self.known.get_or_insert_with(|| Box::new(HashSet::from([first.text.clone()])));
+            let known = self.known.get_or_insert_with(|| HashSet::from([first.text.clone()]));
             if !known.insert(error.text.clone()) {
                 return;
             }
