@@ -44,7 +44,7 @@ pub struct TooCostly {
 impl Matcher {
     pub(super) fn compile(source: &str) -> Result<Self, Box<BuildError>> {
         let config = Regex::config().nfa_size_limit(Some(SIZE_LIMIT)).which_captures(WhichCaptures::None);
-        let regex = Regex::builder().configure(config).build(source)?;
+        let regex = Regex::builder().configure(config).build(source).map_err(Box::new)?;
         Ok(Self { source: source.to_owned(), regex, bounded: Arc::default() })
     }
 
