@@ -7,6 +7,7 @@
 use std::io::{BufRead as _, BufReader};
 use std::net::{Ipv4Addr, SocketAddr};
 use std::panic::AssertUnwindSafe;
+use std::path::Path;
 use std::process::{Child, Command, Stdio};
 
 use base64::Engine as _;
@@ -70,24 +71,9 @@ impl Browser {
         let missing =
             "install Chromium and its driver, on Debian with `apt-get install chromium chromium-driver`";
         let folder = tempfile::tempdir().expect("a folder");
-        let mut driver = Command::new("chromedriver")
-            .arg("--port=0")
-            .env("TMPDIR", folder.path())
-            .stdout(Stdio::piped())
-            .stderr(Stdio::null())
-            .spawn()
-            .unwrap_or_else(|error| panic!("chromedriver does not start ({error}): {missing}"));
-        let output = driver.stdout.take().expect("it is piped");
-        let port = BufReader::new(output)
-            .lines()
-            .map_while(Result::ok)
-            .find_map(|line| {
-                line.strip_prefix("ChromeDriver was started successfully on port ")?
-                    .trim_end_matches('.')
-                    .parse()
-                    .ok()
-            })
-            .expect("chromedriver says its port");
+        // It exits if the free port that it chose for IPv4 is taken for IPv6.
+        let (driver, port) =
+            (0..5).find_map(|_| start(folder.path(), missing)).expect("chromedriver says its port");
         let address = SocketAddr::from((Ipv4Addr::LOCALHOST, port));
         let mut browser = Self { driver, address, session: String::new(), _folder: folder };
         let wanted = json!({
@@ -241,6 +227,29 @@ impl Browser {
         let value = answer["value"].take();
         if status.is_success() { Ok(value) } else { Err(format!("{}: {}", value["error"], value["message"])) }
     }
+}
+
+/// Starts the driver and returns its port; `None` if it exits.
+fn start(folder: &Path, missing: &str) -> Option<(Child, u16)> {
+    let mut driver = Command::new("chromedriver")
+        .arg("--port=0")
+        .env("TMPDIR", folder)
+        .stdout(Stdio::piped())
+        .stderr(Stdio::null())
+        .spawn()
+        .unwrap_or_else(|error| panic!("chromedriver does not start ({error}): {missing}"));
+    let output = driver.stdout.take().expect("it is piped");
+    let port = BufReader::new(output).lines().map_while(Result::ok).find_map(|line| {
+        line.strip_prefix("ChromeDriver was started successfully on port ")?
+            .trim_end_matches('.')
+            .parse()
+            .ok()
+    });
+    if port.is_none() {
+        let _ = driver.kill();
+        let _ = driver.wait();
+    }
+    port.map(|port| (driver, port))
 }
 
 impl Drop for Browser {
