@@ -61,7 +61,9 @@ fn texts<'a>(value: &'a Value, name: &str, found: &mut Vec<&'a str>) {
 
 fn of<'a>(workflow: &'a Value, names: &[&str]) -> Vec<&'a str> {
     let mut found = Vec::new();
-    names.iter().for_each(|name| texts(workflow, name, &mut found));
+    for name in names {
+        texts(workflow, name, &mut found);
+    }
     found
 }
 

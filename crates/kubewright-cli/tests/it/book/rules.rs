@@ -177,7 +177,7 @@ fn rule(page: &Page, shown: &Shown) -> Option<usize> {
 }
 
 /// The commands of a page that a test runs.
-pub(crate) fn run_by<'a>(test: Test, page: &'a Page) -> impl Iterator<Item = &'a Shown> {
+pub(crate) fn run_by(test: Test, page: &Page) -> impl Iterator<Item = &Shown> {
     page.commands.iter().filter(move |shown| {
         let rule = rule(page, shown).map(|rule| &RULES[rule].2);
         matches!(rule, Some(Run(of)) if *of == test)
