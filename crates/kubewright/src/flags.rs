@@ -153,6 +153,15 @@ struct Typed {
     #[arg(long, value_name = "NAME", help_heading = WEBHOOKS)]
     webhook_service_namespace: Option<String>,
 
+    /// Additional DNS name of the self-signed webhook certificate; can be repeated
+    #[arg(long, value_name = "NAME", help_heading = WEBHOOKS, value_parser = values::dns_name)]
+    webhook_cert_extra_name: Vec<String>,
+
+    /// DNS domain of the cluster, for the self-signed webhook certificate
+    #[arg(long, value_name = "DOMAIN", default_value = "cluster.local", help_heading = WEBHOOKS)]
+    #[arg(value_parser = values::dns_name)]
+    webhook_cluster_domain: String,
+
     /// Enable leader election, so that only one replica is active
     #[arg(long, value_name = "BOOL", default_value = "false", help_heading = ELECTION)]
     #[arg(value_parser = values::boolean, num_args = 0..=1, require_equals = true, default_missing_value = "true")]
@@ -273,6 +282,8 @@ impl Flags {
                 .or(environment.webhook_service_name)
                 .unwrap_or_else(|| WebhookOptions::default().service_name),
             service_namespace: typed.webhook_service_namespace.or(environment.pod_namespace),
+            extra_names: typed.webhook_cert_extra_name,
+            cluster_domain: typed.webhook_cluster_domain,
             ..WebhookOptions::default()
         };
         let manager = ManagerOptions {

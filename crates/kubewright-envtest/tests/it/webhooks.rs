@@ -9,7 +9,7 @@ use kubewright_envtest::{Environment, Running};
 use kubewright_runtime::webhook::{
     AdmissionRequest, BoxError, Conversion, Defaulter, Rejection, Spoke, Validation, Validator,
 };
-use kubewright_runtime::{Context, Outcome, Reconciler};
+use kubewright_runtime::{Context, Key, Outcome, Patch, Reconciler};
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
@@ -96,6 +96,18 @@ impl Reconciler for Pages {
     }
 }
 
+/// Sets the replicas of a page.
+struct Scale(i32);
+
+impl Reconciler for Scale {
+    type Object = v1::Page;
+
+    async fn reconcile(&self, page: &v1::Page, cx: &Context) -> kubewright_runtime::Result<Outcome> {
+        cx.client().patch(page, &Patch::merge(json!({ "spec": { "replicas": self.0 } }))).await?;
+        Ok(Outcome::done())
+    }
+}
+
 async fn environment() -> Result<(Environment, Running, String)> {
     let env = Environment::builder().crd::<v1::Page>().crd::<v2::Page>().start().await?;
     let namespace = env.namespace().await?;
@@ -176,5 +188,19 @@ async fn a_manager_with_webhooks_starts_under_its_generated_role() -> Result<()>
     let labels = [("webhook", "/validate-webhooks-example-com-v1-page"), ("code", "200")];
     assert_eq!(metrics.value("controller_runtime_webhook_requests_total", &labels), Some(1.0));
     assert_eq!(env.refused_permissions(), []);
+    Ok(running.stop().await?)
+}
+
+#[tokio::test]
+async fn the_writes_of_reconcile_once_go_through_the_webhooks() -> Result<()> {
+    let (env, running, namespace) = environment().await?;
+    let pages = api(&env, &namespace, "v1");
+    pages.create(&PostParams::default(), &page("v1", "a", &json!({ "title": "A" }))).await?;
+    let key = Key::namespaced(&namespace, "a");
+    env.reconcile_once(&Scale(3), &key).await?;
+    let refused = env.reconcile_once(&Scale(9), &key).await.unwrap_err();
+    let refused = format!("{refused:?}");
+    assert!(refused.contains("spec.replicas: Invalid value: 9: must be between 1 and 5"), "{refused}");
+    assert_eq!(pages.get("a").await?.data["spec"]["replicas"], 3);
     Ok(running.stop().await?)
 }

@@ -119,7 +119,7 @@ impl Manager {
         let served = match &options.webhooks.certificates {
             CertificateMode::SelfSigned => {
                 Some(self.rotate_certificates(server.address(), &mut groups.always)?)
-            },
+            }
             CertificateMode::Files { certificate, key } => {
                 let certificates = Certificates::from_files(certificate, key);
                 let certificates = certificates.map_err(ManagerError::WebhookCertificate)?;

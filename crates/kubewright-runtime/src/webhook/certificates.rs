@@ -225,9 +225,7 @@ pub fn next(material: Option<&Material>, names: &[String], targets: Targets, now
     let Some(material) = material else { return Step::Create };
     let leaf = &material.leaf;
     let has_names = names.iter().all(|name| leaf.names.contains(name));
-    if !has_names
-        || now >= leaf.validity.renew_at() && leaf.validity.until < material.ca.validity.until
-    {
+    if !has_names || now >= leaf.validity.renew_at() && leaf.validity.until < material.ca.validity.until {
         return Step::Renew;
     }
     let Targets::TrustSince(since) = targets else { return Step::Inject };

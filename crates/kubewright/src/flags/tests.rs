@@ -129,6 +129,20 @@ fn webhooks_have_kubebuilders_flags_and_the_service_from_the_environment() {
     assert_eq!(files.certificates, CertificateMode::Files { certificate, key });
     assert_eq!(webhooks(&["--webhook-cert-mode=none"]).certificates, CertificateMode::None);
 
+    assert_eq!((usual.extra_names.len(), usual.cluster_domain.as_str()), (0, "cluster.local"));
+    let named = webhooks(&[
+        "--webhook-cert-extra-name=hooks.example.com",
+        "--webhook-cert-extra-name=*.example.org",
+        "--webhook-cluster-domain=corp.local",
+    ]);
+    assert_eq!(named.extra_names, ["hooks.example.com", "*.example.org"]);
+    assert_eq!(named.cluster_domain, "corp.local");
+    for wrong in ["", "-a.b", "a..b", "a b", "https://a.b"] {
+        let flag = format!("--webhook-cert-extra-name={wrong}");
+        let error = crate::Operator::new("shop", "1").parse(["shop", &flag]).unwrap_err();
+        assert!(error.to_string().contains("DNS name"), "{error}");
+    }
+
     let environment = Environment {
         webhook_service_name: Some("shop-webhook-service".into()),
         pod_namespace: Some("shop-system".into()),

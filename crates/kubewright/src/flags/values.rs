@@ -46,6 +46,21 @@ pub(super) fn boolean(text: &str) -> Result<bool, String> {
     }
 }
 
+/// A DNS name, which may begin with a wildcard label.
+pub(super) fn dns_name(text: &str) -> Result<String, String> {
+    let label = |label: &str| {
+        (1..=63).contains(&label.len())
+            && label.bytes().all(|byte| byte.is_ascii_alphanumeric() || byte == b'-')
+            && !label.starts_with('-')
+            && !label.ends_with('-')
+    };
+    let name = text.strip_prefix("*.").unwrap_or(text);
+    if text.len() <= 253 && name.split('.').all(label) {
+        return Ok(text.to_owned());
+    }
+    Err("must be a DNS name, such as hooks.example.com".to_owned())
+}
+
 /// Namespace names; empty means all.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(super) struct Namespaces(pub(super) Vec<String>);

@@ -1,6 +1,7 @@
 //! Tests the conversion of MarkdownView between its versions.
 
 use anyhow::{Result, ensure};
+use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition;
 use kube::api::{Api, DynamicObject, PostParams};
 use kube::core::{ApiResource, GroupVersionKind};
 use kube::{CustomResourceExt, ResourceExt};
@@ -85,4 +86,30 @@ async fn is_read_in_all_versions(env: &Environment, object: &DynamicObject) -> R
         ensure!(before == after, "{stored} differs after a write of {version}:\n{before}\n{after}");
     }
     Ok(())
+}
+
+#[tokio::test]
+async fn objects_can_be_stored_as_v2() -> Result<()> {
+    let env = Environment::builder().crd::<v1::MarkdownView>().crd::<v2::MarkdownView>().start().await?;
+    let namespace = env.namespace().await?;
+    let manager = env.manager("markdown-view")?;
+    manager.conversion(conversion())?;
+    let mut running = env.run(manager);
+    running.ready().await?;
+
+    let crds: Api<CustomResourceDefinition> = Api::all(env.client());
+    let name = v1::MarkdownView::crd_name();
+    let mut crd = crds.get(name).await?;
+    for version in &mut crd.spec.versions {
+        version.storage = version.name == "v2";
+    }
+    crds.replace(name, &PostParams::default(), &crd).await?;
+    for sample in [V1, V2] {
+        for object in env.apply_yaml(&namespace, sample).await? {
+            is_read_in_all_versions(&env, &object).await?;
+        }
+    }
+    let status = crds.get(name).await?.status.unwrap_or_default();
+    ensure!(status.stored_versions.as_deref() == Some(&["v1".to_owned(), "v2".to_owned()]), "{status:?}");
+    Ok(running.stop().await?)
 }

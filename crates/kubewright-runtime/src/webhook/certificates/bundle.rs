@@ -77,7 +77,6 @@ fn is_named_as_ours(certificate: &X509Certificate<'_>) -> bool {
 fn expiration_of_foreign(text: &str) -> Option<i64> {
     let der = CertificateDer::from_pem_slice(text.as_bytes()).ok()?;
     let (_, certificate) = X509Certificate::from_der(&der).ok()?;
-    let is_anchor =
-        certificate.is_ca() || certificate.subject().as_raw() == certificate.issuer().as_raw();
+    let is_anchor = certificate.is_ca() || certificate.subject().as_raw() == certificate.issuer().as_raw();
     (is_anchor && !is_named_as_ours(&certificate)).then(|| certificate.validity().not_after.timestamp())
 }

@@ -110,7 +110,29 @@ enum RoundError {
     #[error("{} not found for Service {service}; apply config/webhook and config/crd", missing.join(", "))]
     MissingTarget { service: Service, missing: Vec<String> },
     #[error("failed to call path {path} of this replica as {target} does")]
-    Probe { path: String, target: Target, #[source] source: ProbeError },
+    Probe {
+        path: String,
+        target: Target,
+        #[source]
+        source: ProbeError,
+    },
+}
+
+impl RoundError {
+    /// Whether a ready replica stays ready. It still serves a certificate that its targets trusted when they were last
+    /// read. During a rollout, the new version may have removed a webhook, or the permissions of the old certificate mode,
+    /// and the replicas of the old version must serve until the new ones are ready.
+    fn keeps_ready(&self) -> bool {
+        match self {
+            Self::ReadSecret(..)
+            | Self::WriteSecret(..)
+            | Self::ReadTargets(..)
+            | Self::MissingTarget { .. } => true,
+            Self::Secret(..) | Self::Inject(..) | Self::Serve(..) | Self::Issue(_) | Self::Probe { .. } => {
+                false
+            }
+        }
+    }
 }
 
 /// The targets as they were when all of them had the bundle.
@@ -227,10 +249,7 @@ impl Rotator {
                     let reason = Chain(&error).to_string();
                     warn!(error = reason, failures, "Webhook certificates are not ready");
                     self.failed(&reason);
-                    // No write is sent through a missing target. During a rollout that removes a webhook, the old
-                    // replicas must still serve the other ones.
-                    let is_missing = matches!(error, RoundError::MissingTarget { .. });
-                    if !is_missing || self.readiness.check().is_err() {
+                    if !error.keeps_ready() || self.readiness.check().is_err() {
                         self.readiness.set(Err(reason));
                     }
                     backoff(failures)

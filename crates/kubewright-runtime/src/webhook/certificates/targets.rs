@@ -167,9 +167,10 @@ pub(super) async fn inject(client: &Client, found: &Found, own: &str, now: Times
         let bundle = found.clients.first().map(wanted);
         json!({ "spec": { "conversion": { "webhook": { "clientConfig": { "caBundle": bundle } } } } })
     } else {
-        let hooks = found.clients.iter().map(
-            |config| json!({ "name": config.name, "clientConfig": { "caBundle": wanted(config) } }),
-        );
+        let hooks = found
+            .clients
+            .iter()
+            .map(|config| json!({ "name": config.name, "clientConfig": { "caBundle": wanted(config) } }));
         json!({ "webhooks": hooks.collect::<Vec<Value>>() })
     };
     applied["apiVersion"] = kind.gvk().api_version().into();

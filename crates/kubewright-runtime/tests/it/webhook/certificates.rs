@@ -232,11 +232,25 @@ async fn a_ready_replica_stays_ready_when_a_target_is_deleted() {
     install(&client).await;
     let replica = Replica::start(&client, &clock);
     replica.ready().await;
-    let mutating =
-        client.get::<MutatingWebhookConfiguration>(&Key::cluster("m")).await.expect("it exists");
+    let mutating = client.get::<MutatingWebhookConfiguration>(&Key::cluster("m")).await.expect("it exists");
     client.delete(&*mutating).await.expect("deleted");
     // Several rechecks.
     tokio::time::sleep(LIMIT).await;
+    assert_eq!(replica.readiness.check(), Ok(()));
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_ready_replica_stays_ready_when_it_loses_its_permissions() {
+    let world = World::new();
+    install(&Client::new(world.direct.clone())).await;
+    let clock: Arc<dyn Clock> = Arc::new(TokioClock::starting_at(START.parse().expect("a time")));
+    let replica = Replica::start(&world.client(), &clock);
+    replica.ready().await;
+    world.faults.forget();
+    let is_read = |request: &RecordedRequest| request.path.contains("webhookconfigurations");
+    world.faults.every(Effect::Status(403, "Forbidden"), is_read);
+    tokio::time::sleep(LIMIT).await;
+    assert!(world.faults.count(is_read) > 0, "the targets are read");
     assert_eq!(replica.readiness.check(), Ok(()));
 }
 
@@ -291,8 +305,8 @@ async fn an_added_dns_name_reissues_the_leaf_with_the_same_ca() {
 
 /// A certificate of cert-manager's self-signed issuer, valid until this year.
 fn foreign(year: i32) -> String {
-    let mut params = rcgen::CertificateParams::new(vec!["webhook-service.system.svc".to_owned()])
-        .expect("a DNS name");
+    let mut params =
+        rcgen::CertificateParams::new(vec!["webhook-service.system.svc".to_owned()]).expect("a DNS name");
     params.distinguished_name.push(rcgen::DnType::CommonName, format!("foreign {year}"));
     params.not_before = rcgen::date_time_ymd(2025, 1, 1);
     params.not_after = rcgen::date_time_ymd(year, 1, 1);

@@ -10,7 +10,8 @@ use k8s_openapi::api::core::v1::{ConfigMap, Namespace, Pod, Secret, Service};
 use kubewright_apiserver::{ApiServer, Options};
 use kubewright_runtime::webhook::{Rejection, Validation, Validator, WebhookOptions};
 use kubewright_runtime::{
-    Client, Key, LeaderElectionOptions, Manager, ManagerError, ManagerOptions, Object, Patch, RegisterError, eventually,
+    Client, Key, LeaderElectionOptions, Manager, ManagerError, ManagerOptions, Object, Patch, RegisterError,
+    eventually,
 };
 use serde_json::{Value, json};
 use tokio_util::sync::CancellationToken;
@@ -209,7 +210,8 @@ async fn readiness_calls_the_paths_of_the_targets_on_the_own_server() {
 
     let stop = CancellationToken::new();
     let (address, task) = probed(&client, &stop).await;
-    let readyz = async || crate::serve::get(address, "/readyz/webhook-certificates").await.expect("an answer");
+    let readyz =
+        async || crate::serve::get(address, "/readyz/webhook-certificates").await.expect("an answer");
     eventually(LIMIT, async || match readyz().await {
         (500, reason) if reason.contains("failed to call path /wrong of this replica") => Ok(()),
         other => Err(format!("{other:?}")),
