@@ -69,20 +69,30 @@ fn lock_ups(webhook: &Webhook, declarations: &Declarations) -> Vec<Finding> {
         findings.push(Finding::error("KW414", &webhook.item, message, help).at("resources"));
         return findings;
     }
-    let vital =
-        NEEDED.iter().find(|(group, plural)| has(&webhook.groups, group) && has(&webhook.resources, plural));
-    if let Some((_, plural)) = vital
+    let excludes = excludes_operators(webhook.namespace_selector.as_ref());
+    let vital = NEEDED.iter().find(|(group, plural, scope)| {
+        has(&webhook.groups, group)
+            && has(&webhook.resources, plural)
+            && !(excludes && *scope == Scope::InNamespace)
+    });
+    if let Some((_, plural, scope)) = vital
         && !is_selective
-        && !excludes_operators(webhook.namespace_selector.as_ref())
     {
         let message = format!(
             "the operator needs {plural} to start, and a webhook for them without a selector can refuse its own: the \
              cluster cannot recover by itself"
         );
-        let help = "leave `namespace_selector` out to exclude kube-system and the operator's namespace, or add `object_selector`";
+        let help = match scope {
+            Scope::InNamespace => {
+                "leave `namespace_selector` out to exclude kube-system and the operator's namespace, or add `object_selector`"
+            }
+            Scope::Cluster => {
+                "add `object_selector` or `match_conditions`: `namespace_selector` has no effect on cluster-scoped resources"
+            }
+        };
         findings.push(Finding::error("KW415", &webhook.item, message, help).at("namespace_selector"));
     } else if webhook.namespace_selector.is_some()
-        && !excludes_operators(webhook.namespace_selector.as_ref())
+        && !excludes
         && !is_selective
         && declarations.webhooks.contains(webhook)
     {
@@ -92,26 +102,36 @@ fn lock_ups(webhook: &Webhook, declarations: &Declarations) -> Vec<Finding> {
             "add {{ key: \"{}\", operator: \"NotIn\", values: [\"{}\"] }}, or leave `namespace_selector` out",
             MANAGER_LABEL.0, MANAGER_LABEL.1
         );
-        findings.push(Finding::warning("KW416", &webhook.item, message, help).at("namespace_selector"));
+        findings.push(Finding::error("KW416", &webhook.item, message, help).at("namespace_selector"));
     }
     findings
 }
 
+/// Whether a namespace selector applies to a resource.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Scope {
+    /// It is namespaced, or a Namespace, which the selector matches by its own labels.
+    InNamespace,
+    /// It is cluster-scoped. The webhook is called whatever the selector says.
+    Cluster,
+}
+
 /// Built-in resources without which an operator does not start.
-const NEEDED: &[(&str, &str)] = &[
-    ("", "pods"),
-    ("", "services"),
-    ("", "secrets"),
-    ("", "configmaps"),
-    ("", "serviceaccounts"),
-    ("", "namespaces"),
-    ("", "nodes"),
-    ("apps", "deployments"),
-    ("apps", "replicasets"),
-    ("coordination.k8s.io", "leases"),
-    ("discovery.k8s.io", "endpointslices"),
-    ("rbac.authorization.k8s.io", "clusterroles"),
-    ("rbac.authorization.k8s.io", "clusterrolebindings"),
+const NEEDED: &[(&str, &str, Scope)] = &[
+    ("", "nodes", Scope::Cluster),
+    ("rbac.authorization.k8s.io", "clusterroles", Scope::Cluster),
+    ("rbac.authorization.k8s.io", "clusterrolebindings", Scope::Cluster),
+    ("apiextensions.k8s.io", "customresourcedefinitions", Scope::Cluster),
+    ("", "pods", Scope::InNamespace),
+    ("", "services", Scope::InNamespace),
+    ("", "secrets", Scope::InNamespace),
+    ("", "configmaps", Scope::InNamespace),
+    ("", "serviceaccounts", Scope::InNamespace),
+    ("", "namespaces", Scope::InNamespace),
+    ("apps", "deployments", Scope::InNamespace),
+    ("apps", "replicasets", Scope::InNamespace),
+    ("coordination.k8s.io", "leases", Scope::InNamespace),
+    ("discovery.k8s.io", "endpointslices", Scope::InNamespace),
 ];
 
 /// Whether a selector leaves out the operator's namespace: by its label, by its name, or since it selects by a label that

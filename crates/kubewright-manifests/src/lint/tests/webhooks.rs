@@ -64,12 +64,30 @@ fn a_webhook_that_can_lock_up_the_cluster_is_an_error() {
       help: leave `namespace_selector` out to exclude kube-system and the operator's namespace, or add `object_selector`
     ");
     let usual = Some(kubewright_apimachinery::webhook::outside_of_operators());
-    assert_eq!(findings(vec![Webhook { namespace_selector: usual, ..pods.clone() }]), "");
-    assert_eq!(findings(vec![Webhook { namespace_selector: Some(selected), ..pods }]), "");
+    assert_eq!(findings(vec![Webhook { namespace_selector: usual.clone(), ..pods.clone() }]), "");
+    assert_eq!(findings(vec![Webhook { namespace_selector: Some(selected), ..pods.clone() }]), "");
+
+    // A namespace selector has no effect on Nodes.
+    let mut nodes = Webhook { namespace_selector: usual, ..pods };
+    nodes.resources = vec!["nodes".into()];
+    insta::assert_snapshot!(findings(vec![nodes.clone()]), @r"
+    error[KW415] src/lib.rs:20 guestbook::webhook::Validator namespace_selector: the operator needs nodes to start, and a webhook for them without a selector can refuse its own: the cluster cannot recover by itself
+      help: add `object_selector` or `match_conditions`: `namespace_selector` has no effect on cluster-scoped resources
+    ");
+    nodes.match_conditions = vec![condition("not-me", "request.userInfo.username != 'me'")];
+    assert_eq!(findings(vec![nodes]), "");
 }
 
 #[test]
-fn a_namespace_selector_that_includes_the_operators_namespace_is_a_warning() {
+fn a_raw_handler_with_a_default_selector_has_no_findings() {
+    let raw = Webhook { resources: vec!["guestbooks".into(), "guests".into()], ..webhook() };
+    assert_eq!(findings(vec![raw.clone().with_defaults()]), "");
+    let all = Webhook { namespace_selector: Some(json!({})), ..raw }.with_defaults();
+    assert!(findings(vec![all]).starts_with("error[KW416]"));
+}
+
+#[test]
+fn a_namespace_selector_that_includes_the_operators_namespace_is_an_error() {
     let names =
         json!([{ "key": "kubernetes.io/metadata.name", "operator": "NotIn", "values": ["kube-system"] }]);
     let own = Webhook {
@@ -78,7 +96,7 @@ fn a_namespace_selector_that_includes_the_operators_namespace_is_a_warning() {
         ..webhook()
     };
     insta::assert_snapshot!(findings(vec![own]), @r#"
-    warning[KW416] src/lib.rs:20 guestbook::webhook::Validator namespace_selector: `namespace_selector` does not exclude the operator's own namespace: an object there cannot be written while the operator is down
+    error[KW416] src/lib.rs:20 guestbook::webhook::Validator namespace_selector: `namespace_selector` does not exclude the operator's own namespace: an object there cannot be written while the operator is down
       help: add { key: "control-plane", operator: "NotIn", values: ["controller-manager"] }, or leave `namespace_selector` out
     "#);
 }
