@@ -9,6 +9,7 @@ mod binaries;
 mod cli;
 mod commands;
 mod control_plane;
+mod conversion;
 mod delivery;
 mod descriptions;
 mod dev;

@@ -13,7 +13,7 @@ use serde_json::{Value, json};
 
 use crate::error::Hint as _;
 
-/// Annotation with the target version and the continue token, as JSON.
+/// Annotation with the target version, the generation of the CRD and the continue token, as JSON.
 const PROGRESS: &str = "kubewright.dev/storage-migration";
 /// Objects per list request.
 const PAGE: u32 = 500;
@@ -58,6 +58,15 @@ impl Migration {
     /// Rewrites every object and trims `status.storedVersions`. Returns the number of objects. `progress` is
     /// called after each page.
     pub(crate) async fn run(&self, client: &kube::Client, progress: impl Fn(usize)) -> Result<usize> {
+        self.run_in_pages(client, PAGE, progress).await
+    }
+
+    async fn run_in_pages(
+        &self,
+        client: &kube::Client,
+        size: u32,
+        progress: impl Fn(usize),
+    ) -> Result<usize> {
         let crds: Api<CustomResourceDefinition> = Api::all(client.clone());
         let crd = crds.get(&self.name).await.with_context(|| format!("cannot read the CRD {}", self.name))?;
         let mut kind = ApiResource::from_gvk(&GroupVersionKind::gvk(
@@ -70,7 +79,7 @@ impl Migration {
         let mut position = self.resumed(&crd);
         let mut written = 0;
         loop {
-            let mut page = ListParams::default().limit(PAGE);
+            let mut page = ListParams::default().limit(size);
             page.continue_token.clone_from(&position);
             let objects = match all.list(&page).await {
                 // The continue token expired: start over, which only repeats writes.
@@ -86,7 +95,7 @@ impl Migration {
             }
             progress(written);
             let Some(position) = &position else { break };
-            self.remember(&crds, Some(position)).await?;
+            self.remember(&crds, Some((crd.metadata.generation, position))).await?;
         }
         self.trim(&crds).await?;
         Ok(written)
@@ -129,15 +138,25 @@ impl Migration {
         }
     }
 
-    /// The continue token of an interrupted migration to the same version.
+    /// The continue token of an interrupted migration to the same version. The generation must be the same: if the storage
+    /// version changed in between, objects before the token may be stored in another version again.
     fn resumed(&self, crd: &CustomResourceDefinition) -> Option<String> {
         let text = crd.metadata.annotations.as_ref()?.get(PROGRESS)?;
         let kept: Value = serde_json::from_str(text).ok()?;
-        (kept["version"] == self.storage.as_str()).then(|| kept["continue"].as_str().map(str::to_owned))?
+        let is_same =
+            kept["version"] == self.storage.as_str() && kept["generation"] == json!(crd.metadata.generation);
+        is_same.then(|| kept["continue"].as_str().map(str::to_owned))?
     }
 
-    async fn remember(&self, crds: &Api<CustomResourceDefinition>, position: Option<&str>) -> Result<()> {
-        let kept = position.map(|it| json!({ "version": self.storage, "continue": it }).to_string());
+    /// Stores the generation of the CRD and the continue token, or removes them.
+    async fn remember(
+        &self,
+        crds: &Api<CustomResourceDefinition>,
+        position: Option<(Option<i64>, &str)>,
+    ) -> Result<()> {
+        let kept = position.map(|(generation, token)| {
+            json!({ "version": self.storage, "generation": generation, "continue": token }).to_string()
+        });
         let patch = json!({ "metadata": { "annotations": { PROGRESS: kept } } });
         let patched = crds.patch(&self.name, &PatchParams::default(), &Patch::Merge(patch)).await;
         patched.map(|_| ()).with_context(|| format!("cannot store the progress in the CRD {}", self.name))
@@ -159,5 +178,116 @@ impl Migration {
             .with_context(|| format!("cannot set status.storedVersions of {}", self.name))
             .hint("repeat the command")?;
         Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::cell::Cell;
+    use std::panic::AssertUnwindSafe;
+
+    use futures_util::FutureExt as _;
+    use kubewright_apiserver::{ApiServer, Options};
+
+    use super::*;
+
+    const CRD: &str = "orders.example.com";
+    const OBJECTS: usize = 25;
+    const PAGES: u32 = 10;
+
+    fn crd(storage: &str) -> CustomResourceDefinition {
+        let version = |name: &str| {
+            json!({
+                "name": name, "served": true, "storage": name == storage,
+                "schema": { "openAPIV3Schema": { "type": "object" } },
+            })
+        };
+        let crd = json!({
+            "metadata": { "name": CRD },
+            "spec": {
+                "group": "example.com", "scope": "Namespaced",
+                "names": { "kind": "Order", "plural": "orders" },
+                "versions": [version("v1"), version("v2")],
+            },
+        });
+        serde_json::from_value(crd).unwrap()
+    }
+
+    /// A server with objects that are stored as v1.
+    async fn cluster() -> kube::Client {
+        let client = kube::Client::new(ApiServer::new(Options::default()), "default");
+        Api::all(client.clone()).create(&PostParams::default(), &crd("v1")).await.unwrap();
+        let kind = ApiResource::from_gvk(&GroupVersionKind::gvk("example.com", "v1", "Order"));
+        let orders: Api<DynamicObject> = Api::default_namespaced_with(client.clone(), &kind);
+        for number in 0..OBJECTS {
+            let order = DynamicObject::new(&format!("order-{number:02}"), &kind);
+            orders.create(&PostParams::default(), &order).await.unwrap();
+        }
+        client
+    }
+
+    async fn set_storage(client: &kube::Client, version: &str) {
+        let crds: Api<CustomResourceDefinition> = Api::all(client.clone());
+        let versions = json!({ "spec": { "versions": crd(version).spec.versions } });
+        crds.patch(CRD, &PatchParams::default(), &Patch::Merge(versions)).await.unwrap();
+    }
+
+    async fn found(client: &kube::Client) -> Migration {
+        let [migration] = find(client, &[CRD.to_owned()]).await.unwrap().try_into().unwrap();
+        migration
+    }
+
+    async fn migrate(client: &kube::Client) -> usize {
+        found(client).await.run_in_pages(client, PAGES, |_| {}).await.unwrap()
+    }
+
+    /// A migration that crashes after the second page.
+    async fn interrupted(client: &kube::Client) {
+        let migration = found(client).await;
+        let pages = Cell::new(0);
+        let crash = |_| {
+            pages.set(pages.get() + 1);
+            assert!(pages.get() < 2, "the test wants this");
+        };
+        let run = migration.run_in_pages(client, PAGES, crash);
+        AssertUnwindSafe(run).catch_unwind().await.unwrap_err();
+    }
+
+    async fn stored(client: &kube::Client) -> Vec<String> {
+        let crds: Api<CustomResourceDefinition> = Api::all(client.clone());
+        let crd = crds.get(CRD).await.unwrap();
+        assert!(crd.metadata.annotations.is_none_or(|all| !all.contains_key(PROGRESS)));
+        crd.status.unwrap().stored_versions.unwrap()
+    }
+
+    #[tokio::test]
+    async fn all_pages_are_migrated() {
+        let client = cluster().await;
+        set_storage(&client, "v2").await;
+        assert_eq!(migrate(&client).await, OBJECTS);
+        assert_eq!(stored(&client).await, ["v2"]);
+        assert_eq!(find(&client, &[]).await.unwrap(), []);
+    }
+
+    #[tokio::test]
+    async fn an_interrupted_migration_resumes_after_the_last_recorded_page() {
+        let client = cluster().await;
+        set_storage(&client, "v2").await;
+        interrupted(&client).await;
+        assert_eq!(found(&client).await.stored, ["v1", "v2"], "not trimmed");
+        assert_eq!(migrate(&client).await, OBJECTS - PAGES as usize);
+        assert_eq!(stored(&client).await, ["v2"]);
+    }
+
+    #[tokio::test]
+    async fn a_migration_starts_over_after_the_storage_version_changed_in_between() {
+        let client = cluster().await;
+        set_storage(&client, "v2").await;
+        interrupted(&client).await;
+        // Objects of the first page may now be stored as v1 again.
+        set_storage(&client, "v1").await;
+        set_storage(&client, "v2").await;
+        assert_eq!(migrate(&client).await, OBJECTS);
+        assert_eq!(stored(&client).await, ["v2"]);
     }
 }

@@ -49,14 +49,15 @@ mod when {
     pub(super) const POLICIES: &str = ".Values.networkPolicy.enable";
     pub(super) const WEBHOOKS: &str = ".Values.webhook.enable";
     pub(super) const CERTIFICATES: &str = "and .Values.webhook.enable .Values.certManager.enable";
+    pub(super) const OWN_CERTIFICATES: &str = ".Values.webhook.enable (not .Values.certManager.enable)";
 }
 
 /// What the project has.
 #[derive(Clone, Copy, Debug)]
 struct Features {
     webhooks: bool,
-    /// Whether a value selects between certificates of the manager and of cert-manager.
-    switches_certificates: bool,
+    /// When cert-manager issues the certificate; `None` if it never does.
+    cert_manager: Option<&'static str>,
 }
 
 /// Input of the chart.
@@ -121,7 +122,7 @@ pub(crate) fn files(source: &Source) -> Result<Rendering> {
     let deployed = Manager::new(manager.value(), &names, features);
     let is_deployed = |kind: &str| source.objects.of_kind(kind).next().is_some();
     let exists = |kind: &str| objects.iter().any(|object| object.kind() == kind);
-    let settings = settings(source, &deployed, features, |kind| exists(kind).then(|| is_deployed(kind)));
+    let settings = settings(&deployed, features, |kind| exists(kind).then(|| is_deployed(kind)));
 
     let templates = Objects {
         names: &names,
@@ -167,9 +168,13 @@ pub(crate) fn files(source: &Source) -> Result<Rendering> {
 
 fn features(source: &Source) -> Features {
     let webhooks = source.project.resources.iter().any(|resource| resource.webhooks().is_some());
-    let certs = source.project.webhook_certs();
-    let switches = matches!(certs, WebhookCerts::SelfSigned | WebhookCerts::CertManager);
-    Features { webhooks, switches_certificates: webhooks && switches }
+    // A project with cert-manager has no permissions to issue its own certificate, so its chart has no switch.
+    let cert_manager = match source.project.webhook_certs() {
+        WebhookCerts::SelfSigned => Some(when::CERTIFICATES),
+        WebhookCerts::CertManager => Some(when::WEBHOOKS),
+        WebhookCerts::Files | WebhookCerts::None => None,
+    };
+    Features { webhooks, cert_manager: cert_manager.filter(|_| webhooks) }
 }
 
 /// The objects of config/default, and those that are off by default.
@@ -191,7 +196,7 @@ fn all_objects(source: &Source, names: &Names, features: Features) -> Result<Vec
     for object in &source.optional {
         add(object.value().clone())?;
     }
-    if features.switches_certificates {
+    if features.cert_manager.is_some() {
         for object in objects::certificates(names) {
             add(object)?;
         }
@@ -201,12 +206,7 @@ fn all_objects(source: &Source, names: &Names, features: Features) -> Result<Vec
 
 /// The settings in the order of values.yaml. `enabled` returns whether config/default deploys a kind; `None`
 /// if the project has none.
-fn settings(
-    source: &Source,
-    manager: &Manager,
-    features: Features,
-    enabled: impl Fn(&str) -> Option<bool>,
-) -> Vec<Setting> {
+fn settings(manager: &Manager, features: Features, enabled: impl Fn(&str) -> Option<bool>) -> Vec<Setting> {
     let enable = |about: &str, value: bool| Setting::switch("enable", about, value);
     let mut settings = vec![
         Setting::text("nameOverride", "Replaces the chart's name in object names and labels.", ""),
@@ -280,12 +280,11 @@ fn settings(
             ],
         ));
     }
-    if features.switches_certificates {
-        let is_default = source.project.webhook_certs() == WebhookCerts::CertManager;
+    if features.cert_manager == Some(when::CERTIFICATES) {
         settings.push(Setting::group(
             "certManager",
             "The webhook certificate. By default, the manager issues it and injects its CA.",
-            vec![enable("Let cert-manager, which must be installed, issue it.", is_default)],
+            vec![enable("Let cert-manager, which must be installed, issue it.", false)],
         ));
     }
     if let Some(is_default) = enabled("ServiceMonitor") {

@@ -6,8 +6,10 @@
 //! unaffected.
 
 mod conversions;
+mod reach;
 
 use std::ffi::OsString;
+use std::fmt;
 use std::net::{Ipv4Addr, TcpListener};
 use std::process::{Command, Stdio};
 
@@ -48,6 +50,27 @@ pub(crate) struct Webhooks {
     is_existing: bool,
     /// Whether there is something to delete or restore at the end.
     is_installed: bool,
+    /// Whether the API server reaches this machine; `None` until it was tested.
+    is_reachable: Option<bool>,
+}
+
+/// The API server cannot call this machine.
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) struct Unreachable {
+    base: String,
+    reason: String,
+}
+
+impl fmt::Display for Unreachable {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { base, reason } = self;
+        write!(
+            f,
+            "removed again: the cluster cannot reach this machine at {base} ({reason}); set --webhook-host to a name or \
+             address that the API server reaches, open the port in the firewall, or run `kubewright dev` without \
+             --existing-cluster"
+        )
+    }
 }
 
 /// How the API server reaches this machine.
@@ -125,6 +148,7 @@ impl Webhooks {
             applied: Vec::new(),
             is_existing: *host != Host::Loopback,
             is_installed: false,
+            is_reachable: (*host == Host::Loopback).then_some(true),
         })
     }
 
@@ -149,6 +173,10 @@ impl Webhooks {
     ) -> Result<()> {
         for (_, crd) in crds {
             if crd.pointer("/spec/conversion/strategy").is_some_and(|strategy| strategy == "Webhook") {
+                if self.is_reachable == Some(false) {
+                    return Err(anyhow!("the operator converts versions, and the cluster cannot reach it"))
+                        .hint("restart `kubewright dev` with a --webhook-host that the cluster reaches");
+                }
                 crd["spec"]["conversion"] = conversion(self.endpoint());
                 if self.is_existing {
                     self.is_installed = true;
@@ -166,9 +194,10 @@ impl Webhooks {
         client: &kube::Client,
         declarations: &Declarations,
     ) -> Result<usize> {
-        // Names of packages may have characters that names of objects may not have.
-        let prefix = format!("{PREFIX}{}", Account::of(&self.project).prefix);
-        let mut wanted = configurations_at(&declarations.webhooks, self.endpoint(), &prefix);
+        if self.is_reachable == Some(false) {
+            return Ok(0);
+        }
+        let mut wanted = configurations_at(&declarations.webhooks, self.endpoint(), &self.prefix());
         for configuration in &mut wanted {
             configuration["metadata"]["labels"] = json!({ LABEL: self.project });
         }
@@ -182,6 +211,25 @@ impl Webhooks {
             self.applied = wanted;
         }
         Ok(declarations.webhooks.len() + declarations.conversions.len())
+    }
+
+    /// The prefix of the names of configurations. Names of packages may have characters that names of objects may not
+    /// have.
+    fn prefix(&self) -> String {
+        format!("{PREFIX}{}", Account::of(&self.project).prefix)
+    }
+
+    /// Tests once whether the API server reaches this machine. If not, removes what was installed and returns the reason.
+    /// The operator must already serve.
+    pub(crate) async fn check_reachable(&mut self, client: &kube::Client) -> Result<Option<Unreachable>> {
+        if self.is_reachable.is_some() {
+            return Ok(None);
+        }
+        let reason = reach::probe(client, &self.project, &self.prefix(), self.endpoint()).await?;
+        self.is_reachable = Some(reason.is_none());
+        let Some(reason) = reason else { return Ok(None) };
+        self.remove(client).await?;
+        Ok(Some(Unreachable { base: self.base.clone(), reason }))
     }
 
     /// Deletes the configurations and restores the conversion of CRDs. Objects stay.
@@ -364,5 +412,76 @@ mod tests {
         install(&client, &crds).await;
         webhooks.remove(&client).await.unwrap();
         assert_eq!(installed(&client).await["spec"]["conversion"], json!({ "strategy": "None" }));
+    }
+
+    fn declarations() -> Declarations {
+        let webhook = kubewright_manifests::declare::Webhook {
+            name: "vorder.example.com".into(),
+            path: "/validate-order".into(),
+            groups: vec!["example.com".into()],
+            versions: vec!["v1".into()],
+            resources: vec!["orders".into()],
+            ..kubewright_manifests::declare::Webhook::default()
+        };
+        Declarations { webhooks: vec![webhook.with_defaults()], ..Declarations::new("shop") }
+    }
+
+    async fn configurations(client: &kube::Client) -> usize {
+        let api: Api<ValidatingWebhookConfiguration> = Api::all(client.clone());
+        api.list(&ListParams::default()).await.unwrap().items.len()
+    }
+
+    #[tokio::test]
+    async fn configurations_of_a_killed_run_are_deleted_at_the_next_start() {
+        let client = cluster();
+        let mut webhooks = Webhooks::new("shop", &Host::Named("10.0.0.5".to_owned())).unwrap();
+        assert_eq!(webhooks.apply(&client, &declarations()).await.unwrap(), 1);
+        assert_eq!(configurations(&client).await, 1);
+        // A killed process removes nothing.
+        drop(webhooks);
+        assert_eq!(configurations(&client).await, 1);
+        assert_eq!(clean_up(&client, "shop").await.unwrap(), 1);
+        assert_eq!(configurations(&client).await, 0);
+    }
+
+    #[tokio::test]
+    async fn webhooks_that_the_cluster_cannot_reach_are_removed_again() {
+        let client = cluster();
+        install(&client, &crds()).await;
+        let before = installed(&client).await;
+        // Nothing listens on the port.
+        let mut webhooks = Webhooks::new("shop", &Host::Named("127.0.0.1".to_owned())).unwrap();
+        let mut converted = crds();
+        webhooks.convert_here(&client, &mut converted).await.unwrap();
+        install(&client, &converted).await;
+        webhooks.apply(&client, &declarations()).await.unwrap();
+        let message = webhooks.check_reachable(&client).await.unwrap().expect("unreachable").to_string();
+        assert!(message.contains("cannot reach this machine at https://127.0.0.1:"), "{message}");
+        assert!(message.contains("--webhook-host"), "{message}");
+        assert_eq!(configurations(&client).await, 0);
+        assert_eq!(installed(&client).await["spec"], before["spec"]);
+        // Later deployments of the run install nothing.
+        assert_eq!(webhooks.apply(&client, &declarations()).await.unwrap(), 0);
+        webhooks.convert_here(&client, &mut crds()).await.unwrap_err();
+        assert_eq!(configurations(&client).await, 0);
+        assert_eq!(installed(&client).await["spec"], before["spec"]);
+    }
+
+    #[tokio::test]
+    async fn webhooks_that_the_cluster_reaches_stay() {
+        use kubewright_runtime::internal::certs::Certificates;
+        use kubewright_runtime::internal::serve::{Handler, Server, not_found};
+
+        let client = cluster();
+        let mut webhooks = Webhooks::new("shop", &Host::Named("127.0.0.1".to_owned())).unwrap();
+        let folder = webhooks.certificates.path();
+        let certificates = Certificates::from_files(folder.join("tls.crt"), folder.join("tls.key")).unwrap();
+        let server = Server::bind(&webhooks.listen.parse().unwrap(), "address").await.unwrap().unwrap();
+        let handler = Handler::new(|_| async { not_found() });
+        let serving = tokio::spawn(server.with_tls(certificates).run(handler, std::future::pending::<()>()));
+        webhooks.apply(&client, &declarations()).await.unwrap();
+        assert_eq!(webhooks.check_reachable(&client).await.unwrap(), None);
+        assert_eq!(configurations(&client).await, 1, "the webhooks stay, the probe is deleted");
+        serving.abort();
     }
 }

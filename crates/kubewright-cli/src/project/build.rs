@@ -18,7 +18,7 @@ use kubewright_manifests::declarations::Declarations;
 use serde::Deserialize;
 
 use super::Project;
-use super::project_file::ProjectFile;
+use super::project_file::{ProjectFile, WebhookCerts};
 use crate::error::Hint as _;
 use crate::scaffold;
 use crate::ui::Ui;
@@ -70,15 +70,19 @@ impl Project {
     /// Reads the inventory of an operator binary.
     pub(crate) fn declared_by(&self, program: &Path) -> Result<Declarations> {
         let kept = Kept::of(program, self.watched_namespace().as_deref());
-        if let Some(declarations) = kept.as_ref().and_then(Kept::read) {
-            return Ok(declarations);
-        }
-        let text = self.ask(program)?;
-        let declarations = Declarations::read(&text)
-            .with_context(|| format!("cannot read the inventory of {}", shown(program)))?;
-        if let Some(kept) = kept {
-            kept.write(&text);
-        }
+        let mut declarations = if let Some(declarations) = kept.as_ref().and_then(Kept::read) {
+            declarations
+        } else {
+            let text = self.ask(program)?;
+            let declarations = Declarations::read(&text)
+                .with_context(|| format!("cannot read the inventory of {}", shown(program)))?;
+            if let Some(kept) = kept {
+                kept.write(&text);
+            }
+            declarations
+        };
+        // Flags in config/default select the certificate mode, so the program does not know it.
+        declarations.webhook_certificates &= self.issues_certificates();
         Ok(declarations)
     }
 
@@ -163,6 +167,12 @@ impl Project {
     pub(crate) fn watched_namespace(&self) -> Option<String> {
         let file = ProjectFile::load(self.root()).ok()?;
         scaffold::watched(&file)
+    }
+
+    /// Whether the operator issues the certificates of its webhooks, according to PROJECT.
+    fn issues_certificates(&self) -> bool {
+        let file = ProjectFile::load(self.root());
+        file.map_or(true, |file| file.webhook_certs() == WebhookCerts::SelfSigned)
     }
 }
 

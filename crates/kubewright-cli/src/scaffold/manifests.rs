@@ -12,7 +12,7 @@ use serde_json::{Map, Value, json};
 
 use super::kinds::{Admission, Kind};
 use super::template::fill;
-use crate::project::project_file::ProjectFile;
+use crate::project::project_file::{ProjectFile, WebhookCerts};
 
 /// The generated files.
 pub(super) fn files(project: &ProjectFile, kinds: &[Kind<'_>]) -> Files {
@@ -50,7 +50,7 @@ pub(super) fn declarations(project: &ProjectFile, kinds: &[Kind<'_>]) -> Declara
         namespaces: watched(project).into_iter().collect(),
         declared: kinds.iter().filter(|kind| kind.own).map(|kind| Declared::Kind(declared(kind))).collect(),
         webhooks: kinds.iter().flat_map(webhooks).collect(),
-        webhook_certificates: true,
+        webhook_certificates: project.webhook_certs() == WebhookCerts::SelfSigned,
         conversions: conversions.collect(),
         controllers: controllers.collect(),
         ..Declarations::new(&project.project_name)

@@ -325,6 +325,21 @@ pub(crate) fn crd_of(project: &ProjectFile, removal: &Removal) -> Option<(String
     Some((format!("{DEFINITIONS}/{}_{}.yaml", known.group, known.plural), versions))
 }
 
+/// The name of the kind's CRD, if the change removes its conversion.
+pub(crate) fn converted_crd(changed: &Changed, removal: &Removal) -> Option<String> {
+    let Removal { group, version, kind, .. } = removal;
+    let converts = |project: &ProjectFile| {
+        let known = project.resources.iter().find(|known| is_called(known, group, version, kind));
+        known.and_then(Resource::webhooks).is_some_and(|webhooks| webhooks.conversion)
+    };
+    if !converts(&changed.before) || converts(&changed.after) {
+        return None;
+    }
+    let all = kinds::kinds(&changed.before);
+    let known = all.iter().find(|known| known.own && is_called(known.resource, group, version, kind))?;
+    Some(format!("{}.{}", known.plural, known.group))
+}
+
 /// Checks the consistency of the project's webhooks.
 pub(super) fn check(kinds: &[Kind<'_>]) -> Result<()> {
     let mut paths: BTreeMap<String, String> = BTreeMap::new();

@@ -262,6 +262,8 @@ fn help_of_delete_webhook() {
           --conversion               Conversion webhook; --version is the hub
           --spoke <VERSIONS>         Spoke versions to remove, comma-separated [default: all]
           --project <DIR>            Project directory [default: .]
+          --kubeconfig <FILE>        Kubeconfig of a cluster whose CRD is changed too
+          --context <NAME>           Kubeconfig context of that cluster
           --dry-run                  Print the changes without writing them
           --force                    Overwrite or remove files that you changed
       -h, --help                     Print help
@@ -280,6 +282,9 @@ fn help_of_delete_webhook() {
 
       # Remove one version from the conversion
       kubewright delete webhook --group shop --version v1 --kind Order --conversion --spoke v2
+
+      # Remove the conversion also from the CRD in a cluster
+      kubewright delete webhook --group shop --version v1 --kind Order --conversion --context staging
     ");
 }
 

@@ -25,6 +25,9 @@ mod logs;
 mod manifests;
 // Shared with the tests of kubewright-envtest.
 #[cfg(unix)]
+#[path = "../../../kubewright-envtest/tests/it/webhooks.rs"]
+mod manager_webhooks;
+#[cfg(unix)]
 #[path = "../../../kubewright-envtest/tests/it/markdown_view.rs"]
 mod markdown_view;
 #[cfg(unix)]

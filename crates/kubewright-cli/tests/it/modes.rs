@@ -1,7 +1,7 @@
-//! Runs the tutorial and runtime tests of kubewright-envtest on every supported control plane.
+//! Runs the tutorial, runtime and webhook tests of kubewright-envtest on every supported control plane.
 //!
 //! They are here because this crate has the binary. Embedded, they are normal tests of this binary
-//! (`tutorial`, `runtime`); for other control planes the binary runs itself with other environment variables.
+//! (`tutorial`, `runtime`, `manager_webhooks`); for other control planes the binary runs itself with other environment variables.
 
 use std::os::unix::fs::PermissionsExt as _;
 use std::path::{Path, PathBuf};
@@ -89,6 +89,16 @@ fn the_runtime_works_on_the_assets_directory() {
     let assets = folder.path().join("assets");
     assert_eq!(run(command("envtest assets").arg(&assets)).status, 0);
     runtime(&[("KUBEBUILDER_ASSETS", &assets)]);
+}
+
+#[test]
+fn webhooks_are_called_over_tls_on_the_assets_directory() {
+    let folder = tempfile::tempdir().unwrap();
+    let assets = folder.path().join("assets");
+    assert_eq!(run(command("envtest assets").arg(&assets)).status, 0);
+    for test in ["every_write_goes_through_the_webhooks", "a_stored_version_is_served_as_another"] {
+        passes(&format!("manager_webhooks::{test}"), 1, &[("KUBEBUILDER_ASSETS", &assets)]);
+    }
 }
 
 #[test]

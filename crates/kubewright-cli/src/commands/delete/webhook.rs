@@ -2,11 +2,15 @@
 
 use std::path::{Path, PathBuf};
 
-use anyhow::Result;
+use anyhow::{Context as _, Result, anyhow};
+use kubewright_runtime::connect;
 use serde_json::Value;
 
 use crate::cli::examples::examples;
 use crate::commands::change::{How, Which, change, open, read};
+use crate::control_plane;
+use crate::conversion::{self, Converted};
+use crate::error::Hint as _;
 use crate::project::project_file::ProjectFile;
 use crate::scaffold::webhooks::{self, Removal, Sorts};
 use crate::ui::Ui;
@@ -20,6 +24,10 @@ const EXAMPLES: &[(&str, &str)] = &[
     (
         "Remove one version from the conversion",
         "kubewright delete webhook --group shop --version v1 --kind Order --conversion --spoke v2",
+    ),
+    (
+        "Remove the conversion also from the CRD in a cluster",
+        "kubewright delete webhook --group shop --version v1 --kind Order --conversion --context staging",
     ),
 ];
 
@@ -41,6 +49,14 @@ pub(super) struct Args {
     #[arg(long, value_name = "DIR", default_value = ".")]
     project: PathBuf,
 
+    /// Kubeconfig of a cluster whose CRD is changed too
+    #[arg(long, value_name = "FILE")]
+    kubeconfig: Option<PathBuf>,
+
+    /// Kubeconfig context of that cluster
+    #[arg(long, value_name = "NAME")]
+    context: Option<String>,
+
     #[command(flatten)]
     how: How,
 }
@@ -58,8 +74,63 @@ pub(super) fn run(args: &Args, ui: &Ui) -> Result<()> {
     };
     let served = served(&root, &project, &removal)?;
     let changed = webhooks::remove(&project, &removal, &served)?;
-    change(&root, &changed, args.how, ui)?;
+    let converted = webhooks::converted_crd(&changed, &removal);
+    let Some(crd) = converted else {
+        change(&root, &changed, args.how, ui)?;
+        return Ok(());
+    };
+    if args.kubeconfig.is_none() && args.context.is_none() {
+        if change(&root, &changed, args.how, ui)? {
+            ui.note(&by_hand(&crd));
+        }
+        return Ok(());
+    }
+    let source = connect::Source { kubeconfig: args.kubeconfig.clone(), context: args.context.clone() };
+    let user_agent = connect::user_agent("kubewright-delete", env!("CARGO_PKG_VERSION"));
+    control_plane::runtime()?.block_on(async {
+        let config = connect::infer(&source).await.context("cannot load the kubeconfig")?;
+        let options = connect::Options { user_agent, ..connect::Options::default() };
+        let client = connect::client(config, options).context("cannot connect to the cluster")?;
+        let converted = Converted::find(&client, &crd).await?;
+        if let Some(converted) = &converted {
+            check(converted, &crd, args.how.force)?;
+        }
+        // The cluster is checked before files are written, and changed after that.
+        if change(&root, &changed, args.how, ui)?
+            && let Some(converted) = converted
+        {
+            converted.remove(&client).await?;
+            ui.note(&format!("the conversion of the CRD {crd} was set to None in the cluster"));
+        }
+        Ok(())
+    })
+}
+
+/// Refuses to remove a conversion that the cluster still needs.
+fn check(converted: &Converted, crd: &str, force: bool) -> Result<()> {
+    converted.check_stored()?;
+    if converted.served.len() > 1 && !force {
+        let served = converted.served.join(", ");
+        return Err(anyhow!(
+            "the cluster serves {crd} as {served}; without conversion, fields that differ would be lost"
+        ))
+        .hint("serve only one version and run `make install` first, or use --force");
+    }
     Ok(())
+}
+
+/// What the user does in each cluster before the CRD without conversion is applied.
+fn by_hand(crd: &str) -> String {
+    format!(
+        "before `make install` or `make deploy`, in each cluster with this CRD:
+  1. check that status.storedVersions has only the storage version:
+     kubectl get crd {crd} -o jsonpath='{{.status.storedVersions}}'
+     otherwise run: kubewright migrate {crd}
+  2. remove the conversion together with the injected CA, which another field manager owns:
+     {}
+`delete webhook --context NAME` does both",
+        conversion::command(crd)
+    )
 }
 
 /// The versions that the kind's CRD serves. Without a CRD file, all versions of the project.

@@ -277,7 +277,7 @@ fn arguments(arguments: &Value, features: Features) -> Arguments {
                 found.metrics_port = value.rsplit_once(':').and_then(|(_, port)| port.parse().ok());
                 found.items.push(metrics());
             }
-            "--webhook-cert-path" if features.switches_certificates => {}
+            "--webhook-cert-path" if features.cert_manager.is_some() => {}
             "--webhook-cert-path" if features.webhooks => {
                 found.items.push(Item::If(when::WEBHOOKS.into(), vec![data(argument)]));
             }
@@ -294,9 +294,9 @@ fn arguments(arguments: &Value, features: Features) -> Arguments {
             found.items.push(item);
         }
     }
-    if features.switches_certificates {
+    if let Some(condition) = features.cert_manager {
         let path = data(&format!("--webhook-cert-path={CERTIFICATES}"));
-        found.items.push(Item::If(when::CERTIFICATES.into(), vec![path]));
+        found.items.push(Item::If(condition.into(), vec![path]));
     }
     if features.webhooks {
         let port = vec![Part::Data("--webhook-port=".into()), Part::Action(".Values.webhook.port".into())];
@@ -378,14 +378,14 @@ fn volume_list(source: &Value, names: &Names, features: Features, mounts: bool) 
     let mut items: Vec<Item> = others.iter().map(|volume| Item::Node(names.value("", volume))).collect();
     let always = !items.is_empty();
     let mut condition = None;
-    if features.switches_certificates {
+    if let Some(when) = features.cert_manager {
         let volume = if mounts {
             json!({ "name": VOLUME, "mountPath": CERTIFICATES, "readOnly": true })
         } else {
             json!({ "name": VOLUME, "secret": { "secretName": SECRET } })
         };
-        condition = Some(when::CERTIFICATES);
-        items.push(Item::If(when::CERTIFICATES.into(), vec![Item::Node(volume.into())]));
+        condition = Some(when);
+        items.push(Item::If(when.into(), vec![Item::Node(volume.into())]));
     } else if let Some(volume) = certificate.first() {
         condition = Some(when::WEBHOOKS);
         items.push(Item::If(when::WEBHOOKS.into(), vec![Item::Node(names.value("", volume))]));

@@ -78,8 +78,8 @@ impl Objects<'_> {
                 set_ports(&mut node, self.ports.metrics, ".Values.metrics.port");
                 ("metrics", Some(when::METRICS.to_owned()))
             }
-            "Issuer" | "Certificate" if self.features.switches_certificates => {
-                ("cert-manager", Some(when::CERTIFICATES.to_owned()))
+            "Issuer" | "Certificate" if self.features.cert_manager.is_some() => {
+                ("cert-manager", self.features.cert_manager.map(str::to_owned))
             }
             "ServiceMonitor" => {
                 ("prometheus", Some(format!("and .Values.prometheus.enable {}", when::METRICS)))
@@ -120,6 +120,12 @@ impl Objects<'_> {
         let also = match suffix {
             _ if suffix.starts_with("leader-election-") => when::LEADER_ELECTION,
             _ if suffix.starts_with("metrics-") => when::METRICS,
+            // The permissions for certificates of the manager itself.
+            _ if self.features.cert_manager == Some(when::CERTIFICATES)
+                && suffix.starts_with("webhook-certificates-") =>
+            {
+                when::OWN_CERTIFICATES
+            }
             _ if self.features.webhooks && suffix.starts_with("webhook-") => when::WEBHOOKS,
             // Roles for users of custom resources are not bound.
             _ if object.kind() == "ClusterRole" && !self.bound.contains(object.name()) => when::HELPERS,
@@ -137,9 +143,9 @@ impl Objects<'_> {
         let is_converted = definition["spec"]["conversion"]["strategy"] == "Webhook";
         let mut conditional = vec![keep];
         let mut any = ".Values.crd.keep".to_owned();
-        if is_converted && self.features.switches_certificates {
-            conditional.push(self.inject());
-            any = format!("or {any} ({})", when::CERTIFICATES);
+        if let Some(condition) = self.features.cert_manager.filter(|_| is_converted) {
+            conditional.push(self.inject(condition));
+            any = format!("or {any} ({condition})");
         }
         annotate(node, conditional, &any);
         if is_converted && self.features.webhooks {
@@ -153,8 +159,8 @@ impl Objects<'_> {
     }
 
     fn webhooks(&self, node: &mut Node, configuration: &Value) {
-        if self.features.switches_certificates {
-            annotate(node, vec![self.inject()], when::CERTIFICATES);
+        if let Some(condition) = self.features.cert_manager {
+            annotate(node, vec![self.inject(condition)], condition);
         }
         // The scaffold's webhooks ignore the operator's namespace by its label, which Helm does not set.
         let Some(Node::List(webhooks)) = node.field_mut("webhooks") else { return };
@@ -187,13 +193,13 @@ impl Objects<'_> {
     }
 
     /// The annotation with which cert-manager injects its CA.
-    fn inject(&self) -> Entry {
+    fn inject(&self, condition: &str) -> Entry {
         let certificate = vec![
             Part::Action("$.Release.Namespace".into()),
             Part::Data("/".into()),
             Part::Action(self.names.action(CERTIFICATE)),
         ];
-        Entry::If(when::CERTIFICATES.into(), vec![Entry::Field(INJECT.into(), Node::Text(certificate))])
+        Entry::If(condition.into(), vec![Entry::Field(INJECT.into(), Node::Text(certificate))])
     }
 }
 

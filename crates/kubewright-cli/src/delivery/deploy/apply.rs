@@ -8,6 +8,7 @@ use kube::api::{Api, Patch, PatchParams};
 use kubewright_runtime::eventually;
 
 use super::{MANAGER, resource};
+use crate::conversion::Converted;
 use crate::delivery::rendered::{Object, Rendered};
 use crate::dev::told;
 use crate::error::Hint as _;
@@ -47,6 +48,7 @@ async fn apply_one(client: &kube::Client, object: &Object) -> Result<&'static st
             .with_context(failed)
             .hint("wait until it is gone, and try again");
     }
+    release_conversion(client, object).await.with_context(failed)?;
     let parameters = PatchParams::apply(MANAGER).force();
     let after = api
         .patch(object.name(), &parameters, &Patch::Apply(object.value()))
@@ -58,6 +60,20 @@ async fn apply_one(client: &kube::Client, object: &Object) -> Result<&'static st
         Some(before) if before.resource_version == after.metadata.resource_version => "unchanged",
         Some(_) => "configured",
     })
+}
+
+/// Removes the conversion webhook of an installed CRD that is to have none. The apply itself would keep the CA that the
+/// operator injected, which the API server rejects.
+async fn release_conversion(client: &kube::Client, object: &Object) -> Result<()> {
+    let strategy = object.value().pointer("/spec/conversion/strategy");
+    if object.kind() != "CustomResourceDefinition" || strategy.is_some_and(|strategy| strategy == "Webhook") {
+        return Ok(());
+    }
+    if let Some(converted) = Converted::find(client, object.name()).await? {
+        converted.check_stored()?;
+        converted.remove(client).await?;
+    }
+    Ok(())
 }
 
 async fn established(client: &kube::Client, name: &str) -> Result<()> {

@@ -126,6 +126,16 @@ impl Session {
             return Ok(());
         };
         let installed = webhooks.apply(self.cluster.client(), declarations).await?;
+        if installed > 0
+            && let Some(unreachable) = webhooks.check_reachable(self.cluster.client()).await?
+        {
+            // Without the conversion, objects of the other versions could be neither read nor written.
+            if !declarations.conversions.is_empty() {
+                return Err(anyhow!("webhooks: {unreachable}"));
+            }
+            self.report.failed("webhooks", &unreachable.to_string())?;
+            return Ok(());
+        }
         if is_first && installed > 0 {
             self.report.step("webhooks", &format!("{} served locally", count(installed, "webhook")))?;
         }

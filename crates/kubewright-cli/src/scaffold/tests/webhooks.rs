@@ -283,8 +283,70 @@ fn cert_manager_can_be_enabled_and_disabled() {
             changed.contains_key("config/certmanager/issuer.yaml"),
             certs == WebhookCerts::CertManager
         );
+        // Only certificates of the manager itself need permissions.
+        let certificates = "config/rbac/webhook_certificates_role.yaml";
+        assert!(disk.contains_key(certificates) && !changed.contains_key(certificates));
+        let injects = |disk: &Disk| disk["config/rbac/role.yaml"].contains("admissionregistration.k8s.io");
+        assert!(injects(&disk) && !injects(&changed));
         assert_eq!(done(&changed, &plan(&changed, &other, &own, false).unwrap()), disk);
         other.set_webhook_certs(WebhookCerts::SelfSigned);
         assert_eq!(other, own);
     }
+}
+
+#[test]
+fn an_external_kind_gets_webhooks_without_a_controller() {
+    let external = External { path: "certs::v1".into(), domain: "io".into(), module: "certs@1.2".into() };
+    let start = project();
+    let request = webhooks::Request {
+        group: "cert-manager".into(),
+        version: "v1".into(),
+        kind: "Certificate".into(),
+        external: Some(external),
+        ..hooks("dv")
+    };
+    let changed = webhooks::add(&start, &request).unwrap();
+    let disk = apply(&files(&start), &changed);
+    assert_eq!(disk, files(&changed.after));
+    assert!(disk["Cargo.toml"].contains("[dependencies.certs]\nversion = \"1.2\"\n"));
+    let handler = &disk["src/webhooks/v1/certificate.rs"];
+    assert!(handler.contains("use certs::v1::Certificate;"), "{handler}");
+    assert!(!disk.contains_key("src/controllers/certificate.rs"));
+    let manifests = &disk["config/webhook/manifests.yaml"];
+    assert!(manifests.contains("/validate-cert-manager-io-v1-certificate"), "{manifests}");
+    // The project has no CRD for it.
+    assert!(disk.keys().all(|path| !path.starts_with("config/crd/bases/")));
+
+    let all = Removal { group: "cert-manager".into(), kind: "Certificate".into(), ..removal("") };
+    let removed = webhooks::remove(&changed.after, &all, &[]).unwrap();
+    assert_eq!(removed.after, start);
+    assert_eq!(apply(&disk, &removed), files(&start));
+}
+
+#[test]
+fn an_imported_kubebuilder_project_keeps_its_conversion() {
+    let entry = |version: &str, webhooks: &str| {
+        format!(
+            "- {{api: {{crdVersion: v1, namespaced: true}}, domain: example.com, group: sales, kind: Order, \
+             path: example.com/shop/api/{version}, version: {version}{webhooks}}}\n"
+        )
+    };
+    let hub =
+        ", controller: true, webhooks: {conversion: true, spoke: [v2], validation: true, webhookVersion: v1}";
+    let text = format!(
+        "domain: example.com\nlayout: [go.kubebuilder.io/v4]\nprojectName: shop\nrepo: example.com/shop\n\
+         resources:\n{}{}version: \"3\"\n",
+        entry("v1", hub),
+        entry("v2", "")
+    );
+    let (ours, left) = adopt(&ProjectFile::read(&text).unwrap(), &[]);
+    add::check_project(&ours).unwrap();
+    assert!(left.iter().all(|left| !left.starts_with("conversion")), "{left:?}");
+    let webhooks = ours.resources[0].webhooks().unwrap();
+    assert!(webhooks.conversion && webhooks.validation);
+    assert_eq!(webhooks.spoke, ["v2"]);
+    let files = files(&ours);
+    assert!(files.contains_key("src/webhooks/v1/order_conversion.rs"));
+    assert!(files["config/crd/bases/sales.example.com_orders.yaml"].contains("strategy: Webhook"));
+    assert!(files["src/registry.rs"].contains("order_conversion"));
 }

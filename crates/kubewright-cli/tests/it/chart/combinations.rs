@@ -173,7 +173,12 @@ fn apply_all(folder: &Folder, expected_switches: usize) -> Vec<Combination> {
             "NetworkPolicy shop-system/shop-allow-webhook-traffic",
             one.on("networkPolicy.enable") && webhooks,
         );
-        one.has("Certificate ", webhooks && one.on("certManager.enable"));
+        let cert_manager = one.on("certManager.enable");
+        one.has("Certificate ", webhooks && cert_manager);
+        one.has(
+            "Role shop-system/shop-webhook-certificates-role",
+            one.on("rbac.enable") && webhooks && !cert_manager,
+        );
     }
     found
 }

@@ -85,6 +85,13 @@ fn the_chart_deploys_the_objects_of_config_default() {
         let folder = project(&lines);
         folder.done("chart");
         assert_same(&charted(&folder), &kustomized(&folder));
+        // The CA is injected. A rendered one would replace it at every upgrade.
+        let templates = folder.files();
+        let mut templates = templates.iter().filter(|(path, _)| path.starts_with("dist/chart/")).peekable();
+        assert!(templates.peek().is_some());
+        for (path, text) in templates {
+            assert!(!text.contains("caBundle"), "{path}");
+        }
     }
 }
 

@@ -1,6 +1,7 @@
 //! kubectl with a custom resource: MarkdownView.
 
 mod apply;
+mod conversion;
 mod definition;
 mod generated;
 mod get;
