@@ -7,7 +7,6 @@ mod merging;
 mod same_objects;
 mod scorecard;
 mod server;
-mod shapes;
 
 use std::collections::BTreeMap;
 use std::path::Path;
