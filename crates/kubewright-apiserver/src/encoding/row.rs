@@ -27,7 +27,7 @@ pub(crate) fn render(served: Arc<Resource>, view: View, now: i64) -> Render {
         match (view, Raw::of(&version.json).filter(|_| stored)) {
             (View::Whole, _) => return response::whole(&served, version),
             (View::Metadata(api) | View::MetadataList(api), Some(raw)) => {
-                metadata(&mut out, raw.metadata, api)
+                metadata(&mut out, raw.metadata, api);
             }
             (View::Metadata(api) | View::MetadataList(api), None) => {
                 let object = response::packed(&served, version);

@@ -81,17 +81,15 @@ impl<'a> Iterator for Fields<'a> {
     type Item = Option<Field<'a>>;
 
     fn next(&mut self) -> Option<Self::Item> {
-        match self.text.get(self.at) {
-            Some(b'}') => None,
-            _ => {
-                let field = self.field();
-                if field.is_none() {
-                    // The object ends with the error.
-                    (self.text, self.at) = (b"}", 0);
-                }
-                Some(field)
-            }
+        if self.text.get(self.at) == Some(&b'}') {
+            return None;
         }
+        let field = self.field();
+        if field.is_none() {
+            // The object ends with the error.
+            (self.text, self.at) = (b"}", 0);
+        }
+        Some(field)
     }
 }
 
