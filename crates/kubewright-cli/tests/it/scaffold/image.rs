@@ -1,5 +1,6 @@
 //! Checks the container image without Docker: the build context is sufficient.
 
+use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -51,6 +52,24 @@ fn the_build_context_has_all_copied_files() {
     assert!(dockerfile.contains(entry), "{dockerfile}");
 }
 
+/// The kubewright checkout.
+fn checkout() -> PathBuf {
+    fs::canonicalize(concat!(env!("CARGO_MANIFEST_DIR"), "/../..")).expect("it is there")
+}
+
+/// The packages of the workspace in `folder`. Fails if a member is missing.
+fn members(folder: &Path) -> BTreeSet<String> {
+    let output = Command::new("cargo")
+        .args(["metadata", "--offline", "--no-deps", "--format-version", "1"])
+        .current_dir(folder)
+        .output()
+        .expect("cargo starts");
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    let metadata: serde_json::Value = serde_json::from_slice(&output.stdout).expect("JSON");
+    let packages = metadata["packages"].as_array().expect("an array");
+    packages.iter().map(|package| package["name"].as_str().expect("a name").to_owned()).collect()
+}
+
 fn copy(from: &Path, to: &Path) {
     if from.is_dir() {
         fs::create_dir_all(to).expect("a folder");
@@ -71,7 +90,7 @@ fn the_build_context_is_sufficient_for_cargo() {
     folder.done("init --domain example.com");
     folder.done("create api --group sales --version v1 --kind Order");
     lock(&folder.path());
-    let checkout = fs::canonicalize(concat!(env!("CARGO_MANIFEST_DIR"), "/../..")).expect("it is there");
+    let checkout = checkout();
     let image = tempfile::tempdir().expect("a folder");
     for Copied { is_checkout, paths, to } in copied(&folder.read("Dockerfile")) {
         let from = if is_checkout { checkout.clone() } else { folder.path() };
@@ -100,6 +119,31 @@ fn the_build_context_is_sufficient_for_cargo() {
         .output()
         .expect("cargo starts");
     assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    assert_eq!(members(&inside), members(&checkout));
+}
+
+/// An example is built with its whole workspace as the build context.
+#[test]
+fn the_build_context_of_an_example_has_all_members_of_the_workspace() {
+    let checkout = checkout();
+    let mut examples = BTreeMap::<String, Vec<PathBuf>>::new();
+    for example in fs::read_dir(checkout.join("examples")).expect("it is there") {
+        let example = example.expect("an entry").path();
+        if example.join("Dockerfile").exists() {
+            let ignored = fs::read_to_string(example.join("Dockerfile.dockerignore")).expect("it has one");
+            examples.entry(ignored).or_default().push(example);
+        }
+    }
+    assert!(!examples.is_empty());
+    let all = members(&checkout);
+    for (ignored, examples) in examples {
+        let context = tempfile::tempdir().expect("a folder");
+        assert!(ignored.lines().any(|line| line == "*"), "{examples:?}: {ignored}");
+        for kept in ignored.lines().filter_map(|line| line.strip_prefix('!')) {
+            copy(&checkout.join(kept), &context.path().join(kept));
+        }
+        assert_eq!(members(context.path()), all, "{examples:?}");
+    }
 }
 
 #[test]
@@ -107,8 +151,7 @@ fn make_reports_a_missing_checkout() {
     let folder = Folder::new("shop");
     folder.done("init --domain example.com");
     let makefile = folder.read("Makefile");
-    let checkout = fs::canonicalize(concat!(env!("CARGO_MANIFEST_DIR"), "/../..")).expect("it is there");
-    let checkout = checkout.display().to_string();
+    let checkout = checkout().display().to_string();
     assert!(makefile.contains(&format!("--build-context kubewright={checkout} ")), "{makefile}");
     folder.write("Makefile", &makefile.replace(&checkout, "/gone/kubewright"));
     let output =
