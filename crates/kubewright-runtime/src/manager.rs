@@ -22,8 +22,7 @@ mod tasks;
 mod webhooks;
 
 use std::collections::BTreeSet;
-use std::net::SocketAddr;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 
 use futures_util::FutureExt as _;
 use http::Request;
@@ -40,6 +39,7 @@ pub use self::lifecycle::Handle;
 use self::lifecycle::{Command, Life, Part, Parts, Place};
 pub use self::manifest::{ControllerManifest, ConversionManifest, ManagerManifest};
 pub use self::options::ManagerOptions;
+pub use self::servers::Addresses;
 use self::tasks::Task;
 pub use self::tasks::TaskContext;
 use crate::Key;
@@ -52,6 +52,7 @@ use crate::fence::Fence;
 use crate::health::Checks;
 use crate::journal::Journal;
 use crate::metrics::Metrics;
+use crate::profiling::HeapProfile;
 use crate::queue::{Causes, QueueMetrics};
 use crate::reconcile::{self, Context, ContextParts, Error, ReconcileId};
 use crate::webhook::{Declaration, Webhooks};
@@ -102,6 +103,7 @@ struct Inner {
     queue_metrics: QueueMetrics,
     controller_metrics: ControllerMetrics,
     webhooks: Webhooks,
+    heap_profiles: OnceLock<HeapProfile>,
     options: ManagerOptions,
     state: Mutex<State>,
 }
@@ -126,20 +128,6 @@ struct State {
 struct Running {
     commands: mpsc::UnboundedSender<Command>,
     journal: Option<Journal>,
-}
-
-/// The addresses that a manager listens on.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-#[non_exhaustive]
-pub struct Addresses {
-    /// The address of `/healthz` and `/readyz`.
-    pub health_probe: Option<SocketAddr>,
-    /// The address of `/metrics`.
-    pub metrics: Option<SocketAddr>,
-    /// The address of `/debug/pprof/`.
-    pub pprof: Option<SocketAddr>,
-    /// The address of the webhook server.
-    pub webhook: Option<SocketAddr>,
 }
 
 impl Manager {
@@ -187,6 +175,7 @@ impl Manager {
                 queue_metrics,
                 controller_metrics,
                 webhooks: Webhooks::new(),
+                heap_profiles: OnceLock::new(),
                 state: Mutex::new(State {
                     rng,
                     names: BTreeSet::new(),

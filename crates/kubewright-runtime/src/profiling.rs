@@ -6,11 +6,14 @@
 //! |---|---|
 //! | `/debug/pprof/` | index |
 //! | `/debug/pprof/profile?seconds=N` | CPU profile in pprof's format; needs the cargo feature `profiling` |
+//! | `/debug/pprof/heap` | heap profile of the program's allocator; needs [`Manager::heap_profiles`] |
 //! | `/debug/pprof/cmdline` | the command line, with NUL bytes between arguments |
 //! | `/debug/memory` | memory of the process and of the caches, as text |
 //!
-//! There is no `/debug/pprof/heap`: a heap profile needs a sampling allocator, which is the program's choice. The path
-//! returns 501 and refers to `/debug/memory`.
+//! A heap profile needs an allocator that samples allocations, which only the program can install. Without one, the path
+//! returns 501 and refers to [`Manager::heap_profiles`].
+//!
+//! [`Manager::heap_profiles`]: crate::Manager::heap_profiles
 //!
 //! Nothing is measured between requests. There is no authentication: bind the server to 127.0.0.1.
 
@@ -18,9 +21,10 @@
 mod cpu;
 mod memory;
 
+use std::error::Error;
 use std::sync::Arc;
 
-use http::StatusCode;
+use http::{HeaderValue, StatusCode, header};
 
 use crate::Cache;
 use crate::serve::{Handler, Request, Response, text};
@@ -31,21 +35,29 @@ Profiles of this process. Read a CPU profile with:
   go tool pprof http://ADDRESS/debug/pprof/profile?seconds=30
 
 /debug/pprof/profile?seconds=30   CPU profile in pprof's format
+/debug/pprof/heap                 heap profile of the program's allocator
 /debug/pprof/cmdline              the command line of the process
 /debug/memory                     memory of the process and of the caches
 ";
 
+/// Takes a heap profile.
+pub(crate) type HeapProfile = Arc<dyn Fn() -> Result<Vec<u8>, Box<dyn Error + Send + Sync>> + Send + Sync>;
+
 /// Serves the pprof endpoints. `caches` are listed by name in the memory statistics.
-pub(crate) fn handler(caches: impl Fn() -> Vec<(String, Cache)> + Send + Sync + 'static) -> Handler {
+pub(crate) fn handler(
+    caches: impl Fn() -> Vec<(String, Cache)> + Send + Sync + 'static,
+    heap: Option<HeapProfile>,
+) -> Handler {
     let caches = Arc::new(caches);
+    let heap = Handler::new(move |_| heap_profile(heap.clone()));
     let index = Handler::new(|_| async { text(StatusCode::OK, INDEX) });
     Handler::paths([
         ("/debug/pprof", index.clone()),
         ("/debug/pprof/", index),
         ("/debug/pprof/profile", Handler::new(profile)),
         ("/debug/pprof/cmdline", Handler::new(|_| async { text(StatusCode::OK, command_line()) })),
-        ("/debug/pprof/heap", Handler::new(|_| async { no_heap_profile() })),
-        ("/debug/pprof/allocs", Handler::new(|_| async { no_heap_profile() })),
+        ("/debug/pprof/heap", heap.clone()),
+        ("/debug/pprof/allocs", heap),
         (
             "/debug/memory",
             Handler::new(move |_| {
@@ -56,10 +68,31 @@ pub(crate) fn handler(caches: impl Fn() -> Vec<(String, Cache)> + Send + Sync + 
     ])
 }
 
-fn no_heap_profile() -> Response {
-    let why = "heap profiles are not supported: the allocator does not sample allocations; \
-               see /debug/memory for the memory of the process and of the caches\n";
-    text(StatusCode::NOT_IMPLEMENTED, why)
+async fn heap_profile(heap: Option<HeapProfile>) -> Response {
+    let Some(heap) = heap else {
+        let why = "no heap profiles: the system's allocator does not sample allocations; install one that does, and \
+                   pass its profiles to Manager::heap_profiles; \
+                   see /debug/memory for the memory of the process and of the caches\n";
+        return text(StatusCode::NOT_IMPLEMENTED, why);
+    };
+    // Symbolization is slow and reads files.
+    match tokio::task::spawn_blocking(move || heap()).await {
+        Ok(Ok(profile)) => download(profile, "attachment; filename=\"heap\""),
+        Ok(Err(error)) => {
+            let why = format!("failed to take a heap profile: {}\n", crate::error::Chain(&*error));
+            text(StatusCode::INTERNAL_SERVER_ERROR, why)
+        }
+        Err(_) => text(StatusCode::INTERNAL_SERVER_ERROR, "the heap profiler panicked\n"),
+    }
+}
+
+/// A profile as a file.
+fn download(profile: Vec<u8>, disposition: &'static str) -> Response {
+    let mut response = text(StatusCode::OK, profile);
+    let headers = response.headers_mut();
+    headers.insert(header::CONTENT_TYPE, HeaderValue::from_static("application/octet-stream"));
+    headers.insert(header::CONTENT_DISPOSITION, HeaderValue::from_static(disposition));
+    response
 }
 
 fn command_line() -> Vec<u8> {
@@ -91,15 +124,7 @@ async fn profile(request: Request) -> Response {
 #[cfg(all(feature = "profiling", unix))]
 async fn cpu_profile(seconds: u64) -> Response {
     match cpu::profile(std::time::Duration::from_secs(seconds)).await {
-        Ok(profile) => {
-            let mut response = text(StatusCode::OK, profile);
-            let headers = response.headers_mut();
-            let octets = http::HeaderValue::from_static("application/octet-stream");
-            headers.insert(http::header::CONTENT_TYPE, octets);
-            let name = http::HeaderValue::from_static("attachment; filename=\"profile\"");
-            headers.insert(http::header::CONTENT_DISPOSITION, name);
-            response
-        }
+        Ok(profile) => download(profile, "attachment; filename=\"profile\""),
         Err(error @ cpu::ProfileError::Busy) => text(StatusCode::CONFLICT, format!("{error}\n")),
         Err(error) => text(StatusCode::INTERNAL_SERVER_ERROR, format!("{}\n", crate::error::Chain(&error))),
     }

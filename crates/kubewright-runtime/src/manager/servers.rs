@@ -1,16 +1,54 @@
 //! The servers of a manager: health probes, metrics, profiles and webhooks.
 
+use std::error::Error;
+use std::net::SocketAddr;
+use std::sync::Arc;
+
 use tracing::info;
 
 use super::group::Groups;
-use super::{Addresses, Inner, Manager, ManagerError};
+use super::{Inner, Manager, ManagerError};
 use crate::certs::{CertificateMetrics, Certificates};
 use crate::health;
 use crate::metrics::Guard;
 use crate::profiling;
 use crate::serve::Server;
 
+/// The addresses that a manager listens on.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Addresses {
+    /// The address of `/healthz` and `/readyz`.
+    pub health_probe: Option<SocketAddr>,
+    /// The address of `/metrics`.
+    pub metrics: Option<SocketAddr>,
+    /// The address of `/debug/pprof/`.
+    pub pprof: Option<SocketAddr>,
+    /// The address of the webhook server.
+    pub webhook: Option<SocketAddr>,
+}
+
 impl Manager {
+    /// Serves heap profiles at `/debug/pprof/heap` of `--pprof-bind-address`. Call it before the manager runs; the first
+    /// call counts.
+    ///
+    /// `profile` returns a profile in pprof's format, compressed with gzip or not. It comes from the program's allocator,
+    /// which must sample allocations: the system's does not. `profile` may block.
+    ///
+    /// ```
+    /// # fn dump() -> Result<Vec<u8>, std::io::Error> { Ok(Vec::new()) }
+    /// # fn register(manager: &kubewright_runtime::Manager) {
+    /// manager.heap_profiles(|| dump());
+    /// # }
+    /// ```
+    pub fn heap_profiles<E: Into<Box<dyn Error + Send + Sync>>>(
+        &self,
+        profile: impl Fn() -> Result<Vec<u8>, E> + Send + Sync + 'static,
+    ) {
+        // The first call counts.
+        let _ = self.inner.heap_profiles.set(Arc::new(move || profile().map_err(Into::into)));
+    }
+
     /// Binds the addresses and starts the servers.
     pub(super) async fn serve(&self, groups: &mut Groups) -> Result<(), ManagerError> {
         let Inner { options, healthz, readyz, addresses, .. } = &*self.inner;
@@ -45,7 +83,8 @@ impl Manager {
         if let Some(server) = pprof {
             info!(address = %server.address(), "Starting pprof server");
             let cache = self.inner.cache.clone();
-            let handler = profiling::handler(move || vec![("manager".to_owned(), cache.clone())]);
+            let heap = self.inner.heap_profiles.get().cloned();
+            let handler = profiling::handler(move || vec![("manager".to_owned(), cache.clone())], heap);
             let stop = servers.stop.clone();
             servers.spawn("profiles", async move {
                 server.run(handler, stop.cancelled_owned()).await;

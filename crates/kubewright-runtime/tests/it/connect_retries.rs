@@ -165,3 +165,35 @@ async fn a_config_without_retries_gets_the_first_response() -> Result<()> {
     assert_eq!(server.asked(), 1);
     Ok(())
 }
+
+#[tokio::test]
+async fn a_warning_of_the_server_is_logged_once() -> Result<()> {
+    let log = Log::keep()?;
+    let sent = Arc::new(AtomicUsize::new(0));
+    let handler = Handler::new(move |_| {
+        let number = sent.fetch_add(1, Ordering::SeqCst);
+        async move {
+            let mut response = text(StatusCode::OK, "{}");
+            let warnings =
+                ["299 - \"v1beta1 of Shelf is deprecated\"", "299 - \"unknown field \\\"spec.x\\\"\""];
+            // The first two responses have the first warning, the others both.
+            for warning in &warnings[..=usize::from(number > 1)] {
+                response.headers_mut().append(header::WARNING, HeaderValue::from_static(warning));
+            }
+            response
+        }
+    });
+    let server = Server::bind(&"127.0.0.1:0".parse()?, "--test").await?.context("the address is on")?;
+    let client = client(server.address(), None)?;
+    let mut task = JoinSet::new();
+    task.spawn(server.run(handler, std::future::pending()));
+    let logged = || log.saying("API server warning: ");
+    for (method, count) in [(Method::GET, 1), (Method::POST, 1), (Method::PATCH, 2), (Method::GET, 2)] {
+        assert_eq!(send(&client, method).await?, StatusCode::OK);
+        assert_eq!(logged().len(), count, "{:?}", logged());
+    }
+    let logged = logged();
+    assert!(logged[0].contains("WARN") && logged[0].contains("v1beta1 of Shelf is deprecated"), "{logged:?}");
+    assert!(logged[1].contains(r#"unknown field "spec.x""#), "{logged:?}");
+    Ok(())
+}

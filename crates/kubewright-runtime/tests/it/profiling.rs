@@ -1,5 +1,7 @@
 //! The endpoints of `--pprof-bind-address`. These tests run on the real clock.
 
+use std::sync::atomic::{AtomicUsize, Ordering};
+
 use anyhow::{Context as _, Result};
 use k8s_openapi::api::core::v1::ConfigMap;
 use kubewright_runtime::{Manager, ManagerOptions};
@@ -40,12 +42,31 @@ async fn memory_statistics_cover_the_process_and_the_caches() -> Result<()> {
     }
     let program = std::env::args().next().context("a program has a name")?;
     assert!(get(address, "/debug/pprof/cmdline").await?.1.starts_with(&program));
-    // Heap profiles are not supported.
+    // The system's allocator takes no profiles.
     let (code, heap) = get(address, "/debug/pprof/heap").await?;
     assert_eq!(code, 501);
-    assert!(heap.contains("/debug/memory"), "{heap}");
+    assert!(heap.contains("Manager::heap_profiles") && heap.contains("/debug/memory"), "{heap}");
     assert_eq!(get(address, "/debug/pprof/profile?seconds=0").await?.0, 400);
     assert_eq!(get(address, "/metrics").await?.0, 404);
+    running.end().await
+}
+
+#[tokio::test]
+async fn heap_profiles_of_the_program_are_served() -> Result<()> {
+    let world = World::new();
+    let manager = manager(&world).await?;
+    let taken = AtomicUsize::new(0);
+    manager.heap_profiles(move || match taken.fetch_add(1, Ordering::SeqCst) {
+        0 => Ok(b"a profile".to_vec()),
+        1 => Err(anyhow::anyhow!("no file").context("sampling is off")),
+        _ => panic!("a bug of the allocator"),
+    });
+    let running = Running::start(&manager);
+    let address = manager.addresses().await.pprof.context("profiles are served")?;
+    let heap = async || get(address, "/debug/pprof/heap").await;
+    assert_eq!(heap().await?, (200, "a profile".to_owned()));
+    assert_eq!(heap().await?, (500, "failed to take a heap profile: sampling is off: no file\n".to_owned()));
+    assert_eq!(heap().await?, (500, "the heap profiler panicked\n".to_owned()));
     running.end().await
 }
 
@@ -66,7 +87,7 @@ async fn without_cpu_profiles_the_error_names_the_feature() -> Result<()> {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_cpu_profile_contains_the_running_code() -> Result<()> {
     use std::sync::Arc;
-    use std::sync::atomic::{AtomicBool, Ordering};
+    use std::sync::atomic::AtomicBool;
 
     use bytes::Bytes;
     use http_body_util::{BodyExt as _, Empty};
