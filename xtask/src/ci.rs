@@ -36,11 +36,15 @@ Examples:
   cargo xtask ci --quick                 format, lints and unit tests
   cargo xtask ci --only clippy,tidy      some of the steps
   cargo xtask ci --skip doc              all but some
+  cargo xtask ci --nightly               all steps, and the tests of optional features
   cargo xtask ci --no-fail-fast          run the remaining steps after a failure")]
 pub struct CiArgs {
     /// Run format, lints and unit tests only; under 3 minutes when everything is built
     #[arg(long, conflicts_with_all = ["only", "skip"])]
     pub quick: bool,
+    /// Also run `features`, which compiles most dependencies again
+    #[arg(long, conflicts_with_all = ["quick", "only"])]
+    pub nightly: bool,
     /// Run only these steps
     #[arg(long, value_name = "STEP", value_delimiter = ',', conflicts_with = "skip")]
     pub only: Vec<Step>,
@@ -77,6 +81,8 @@ pub enum Step {
     Doctest,
     /// All other tests
     Test,
+    /// The tests of the features `otlp` and `profiling`; only with --nightly
+    Features,
 }
 
 /// Runs the selected steps.
@@ -158,7 +164,7 @@ impl Run {
             Step::Package => package::run(root, offline),
             Step::Book => book::run(root),
             Step::Tidy => tidy::run(&tidy::TidyArgs { root: Some(root.to_path_buf()) }),
-            Step::Unit | Step::Doctest | Step::Test => {
+            Step::Unit | Step::Doctest | Step::Test | Step::Features => {
                 run_tests(command, &mut self.report, &mut std::io::stdout())
             }
             Step::Fmt | Step::Clippy | Step::Doc => succeed(command.status(), &shown),
@@ -207,7 +213,10 @@ impl Run {
 fn run_tests(mut command: Command, report: &mut Report, shown_on: &mut dyn Write) -> Result<()> {
     let shown = line(&command);
     if std::io::stdout().is_terminal() {
-        command.env("CARGO_TERM_COLOR", "always").args(["--", "--color", "always"]);
+        if !command.get_args().any(|argument| argument == "--") {
+            command.arg("--");
+        }
+        command.env("CARGO_TERM_COLOR", "always").args(["--color", "always"]);
     }
     // A single pipe for both streams preserves the order of the lines.
     let (output, input) = std::io::pipe().context("create a pipe")?;
@@ -234,13 +243,13 @@ fn succeed(status: std::io::Result<std::process::ExitStatus>, shown: &str) -> Re
 
 /// The selected steps in execution order.
 pub fn steps(args: &CiArgs) -> Vec<Step> {
-    use Step::{Clippy, Fetch, Fmt, Tidy, Tools, Unit};
+    use Step::{Clippy, Features, Fetch, Fmt, Tidy, Tools, Unit};
     if args.quick {
         return vec![Tools, Fetch, Fmt, Clippy, Tidy, Unit];
     }
     let chosen = |step: &Step| {
         if args.only.is_empty() {
-            *step != Unit && !args.skip.contains(step)
+            *step != Unit && (*step != Features || args.nightly) && !args.skip.contains(step)
         } else {
             args.only.contains(step)
         }
@@ -262,6 +271,7 @@ impl Step {
             Self::Unit => "unit",
             Self::Doctest => "doctest",
             Self::Test => "test",
+            Self::Features => "features",
         }
     }
 
@@ -280,6 +290,19 @@ impl Step {
             Self::Doctest => &["test", "--workspace", "--doc", "--no-fail-fast"],
             // All targets without `test = false`: unit tests, `tests/`, and examples with tests.
             Self::Test => &["test", "--workspace", "--tests", "--no-fail-fast"],
+            Self::Features => &[
+                "test",
+                "--package",
+                "kubewright-runtime",
+                "--features",
+                "otlp,profiling",
+                "--test",
+                "it",
+                "--no-fail-fast",
+                "--",
+                "traces::",
+                "profiling::",
+            ],
         };
         let mut command = crate::cargo();
         command.args(words).current_dir(root).env("PATH", tools::path(root)?);
@@ -329,6 +352,15 @@ mod tests {
     #[test]
     fn the_tests_run_last() {
         assert_eq!(steps(&CiArgs::default()).last(), Some(&Step::Test));
+    }
+
+    #[test]
+    fn optional_features_are_tested_nightly_and_on_request() {
+        assert!(!steps(&CiArgs::default()).contains(&Step::Features));
+        let nightly = steps(&CiArgs { nightly: true, ..CiArgs::default() });
+        assert_eq!(nightly[nightly.len() - 2..], [Step::Test, Step::Features]);
+        let only = CiArgs { only: vec![Step::Features], ..CiArgs::default() };
+        assert_eq!(steps(&only), [Step::Features]);
     }
 
     #[test]
