@@ -22,6 +22,7 @@ use kubewright_runtime::{
 };
 use schemars::JsonSchema;
 
+use crate::account::{self, OperatorKubeconfigError};
 use crate::assets::{Assets, AssetsError};
 use crate::faults::{Faults, Target};
 use crate::install::{self, InstallError};
@@ -378,6 +379,20 @@ impl Environment {
             Plane::Assets(assets) => Some(assets.kubeconfig()),
             Plane::Existing => None,
         }
+    }
+
+    /// The file with the kubeconfig of an operator's ServiceAccount, for an operator that runs as a process. `rbac` is the
+    /// directory of the ServiceAccount, its roles and bindings, such as `config/rbac`. They are applied to `namespace`,
+    /// which is the operator's namespace. The token is valid for one hour.
+    ///
+    /// A call that the roles do not allow is forbidden, and the operator logs the `#[rbac]` attribute to add.
+    pub async fn operator_kubeconfig(
+        &self,
+        rbac: impl AsRef<Path>,
+        namespace: &str,
+    ) -> Result<PathBuf, OperatorKubeconfigError> {
+        let admin = self.kubeconfig().ok_or(OperatorKubeconfigError::NoKubeconfig)?;
+        account::kubeconfig(&self.kube, &admin, rbac.as_ref(), namespace).await
     }
 
     /// The capabilities of this control plane.

@@ -39,6 +39,7 @@
 //! - [`Faults`]: fault injection and recorded requests.
 //! - [`Logs`] and [`Metrics`]: captured logs and metrics.
 
+mod account;
 mod assets;
 mod compare;
 mod environment;
@@ -56,6 +57,7 @@ mod user;
 mod webhooks;
 mod yaml;
 
+pub use account::OperatorKubeconfigError;
 pub use compare::{Mismatch, matches_yaml};
 pub use environment::{Builder, Capabilities, Environment, StartError};
 pub use examples::examples;

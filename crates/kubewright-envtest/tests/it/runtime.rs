@@ -13,12 +13,13 @@ use std::time::Duration;
 use anyhow::{Result, ensure};
 use k8s_openapi::api::coordination::v1::Lease;
 use k8s_openapi::api::core::v1::ConfigMap;
-use kube::api::ObjectMeta;
-use kubewright_envtest::{Environment, eventually};
+use kube::api::{DynamicObject, ObjectMeta};
+use kubewright::rbac;
+use kubewright_envtest::{Environment, RecordedRequest, eventually};
 use kubewright_runtime::cache::{NamespaceOptions, Removal};
 use kubewright_runtime::finalizer::{self, Event};
 use kubewright_runtime::{
-    Cache, CacheOptions, Context, Key, KindOptions, LabelSelector, LeaderElectionOptions, ListOptions,
+    Cache, CacheOptions, Context, Gvk, Key, KindOptions, LabelSelector, LeaderElectionOptions, ListOptions,
     Manager, ManagerOptions, Outcome, Patch, Reconciler,
 };
 use serde_json::json;
@@ -261,4 +262,118 @@ async fn an_apply_without_changes_is_not_a_write() -> Result<()> {
     stale.data = None;
     assert!(client.update(&stale).await.unwrap_err().is_conflict());
     Ok(())
+}
+
+#[tokio::test]
+async fn an_expired_watch_is_replaced_by_a_new_list() -> Result<()> {
+    let env = Environment::start().await?;
+    let (namespace, client) = (env.namespace().await?, env.runtime_client());
+    for name in ["changed", "deleted", "kept"] {
+        client.create(&config_map(&namespace, name, &[])).await?;
+    }
+    let (cache, _running) = cache(&env, only(&namespace))?;
+    let informer = cache.informer::<ConfigMap>();
+    cache.synced().await?;
+    let mut follower = informer.follower();
+    follower.next().await;
+    let is_ours = |request: &RecordedRequest| request.is_watch() && request.is_of("configmaps");
+    eventually(SOON, async || {
+        ensure!(env.faults().watches(is_ours) == 1, "no watch is open");
+        Ok(())
+    })
+    .await?;
+    // The watch misses these writes, so only a list can show them.
+    assert_eq!(env.faults().stall(is_ours), 1);
+    let patch = Patch::merge(json!({"data": {"key": "new"}}));
+    client.patch(&config_map(&namespace, "changed", &[]), &patch).await?;
+    client.delete(&config_map(&namespace, "deleted", &[])).await?;
+    client.create(&config_map(&namespace, "added", &[])).await?;
+    env.faults().forget();
+    assert_eq!(env.faults().expire(is_ours), 1);
+
+    let expected = [("added", None), ("changed", None), ("deleted", Some(Removal::Deleted))];
+    let expected = BTreeMap::from(expected.map(|(name, removal)| (name.to_owned(), removal)));
+    let mut seen = BTreeMap::new();
+    while seen.len() < expected.len() {
+        let changes = tokio::time::timeout(SOON, follower.next()).await?.unwrap_or_default();
+        let changes = changes.iter().map(|change| (change.latest().key().name().to_owned(), change.removal));
+        // A server may add its own objects, such as kube-root-ca.crt.
+        seen.extend(changes.filter(|(name, _)| expected.contains_key(name)));
+    }
+    assert_eq!(seen, expected);
+    let changed = cache.get::<ConfigMap>(&Key::namespaced(&namespace, "changed"))?;
+    assert_eq!(changed.and_then(|map| map.data.clone()).unwrap_or_default()["key"], "new");
+    // One list, or one watch that starts with a list.
+    let lists = |request: &RecordedRequest| {
+        request.is_of("configmaps")
+            && (request.verb == "list" || request.query.contains_key("sendInitialEvents"))
+    };
+    assert!(env.faults().count(lists) >= 1, "{:?}", env.faults().requests());
+    Ok(())
+}
+
+const GAUGE: &str = r"
+apiVersion: apiextensions.k8s.io/v1
+kind: CustomResourceDefinition
+metadata: {name: gauges.runtime-suite.example.com}
+spec:
+  group: runtime-suite.example.com
+  scope: Namespaced
+  names: {plural: gauges, singular: gauge, kind: Gauge}
+  versions:
+  - name: v1
+    served: true
+    storage: true
+    subresources: {status: {}}
+    schema:
+      openAPIV3Schema:
+        type: object
+        properties:
+          spec: {type: object, properties: {level: {type: integer, maximum: 10}}}
+          status: {type: object, properties: {level: {type: integer}}}
+";
+
+/// Copies `spec.level` of a kind that is not known at compile time to its status.
+struct Gauges;
+
+#[rbac(groups = "runtime-suite.example.com", resources = "gauges/status", verbs = "patch")]
+impl Reconciler for Gauges {
+    type Object = DynamicObject;
+
+    async fn reconcile(&self, gauge: &DynamicObject, cx: &Context) -> kubewright_runtime::Result<Outcome> {
+        cx.set_status(json!({ "level": gauge.data["spec"]["level"] })).await?;
+        Ok(Outcome::done())
+    }
+}
+
+#[tokio::test]
+async fn a_controller_reconciles_a_kind_that_is_known_at_run_time_only() -> Result<()> {
+    let env = Environment::start().await?;
+    let (namespace, client) = (env.namespace().await?, env.runtime_client());
+    let definition = kubewright_envtest::objects(GAUGE)?.remove(0).try_parse()?;
+    env.install(&[definition]).await?;
+    let gvk = Gvk::new("runtime-suite.example.com", "v1", "Gauge");
+    let manager = env.manager_with(ManagerOptions::new("gauges").namespaces([&*namespace]))?;
+    manager.dynamic_controller(client.kind(&gvk).await?, Gauges).register()?;
+    let running = env.run(manager);
+    let gauge = |level: u32| {
+        json!({
+            "apiVersion": "runtime-suite.example.com/v1", "kind": "Gauge",
+            "metadata": { "name": "a", "namespace": namespace }, "spec": { "level": level },
+        })
+    };
+    for level in [3, 7] {
+        env.apply(serde_json::from_value(gauge(level))?).await?;
+        eventually(SOON, async || {
+            let gauge = client.uncached().get_dynamic(&gvk, &Key::namespaced(&namespace, "a")).await?;
+            ensure!(gauge.data["status"]["level"] == level, "{}", gauge.data);
+            Ok(())
+        })
+        .await?;
+    }
+    // The server validates the kind by its schema.
+    assert!(env.apply(serde_json::from_value(gauge(11))?).await.is_err());
+    let listed = client.uncached().list_dynamic(&gvk, &ListOptions::namespace(&namespace)).await?;
+    assert_eq!(listed.iter().map(|gauge| &gauge.data["spec"]["level"]).collect::<Vec<_>>(), [&json!(7)]);
+    Ok(running.stop().await?)
 }

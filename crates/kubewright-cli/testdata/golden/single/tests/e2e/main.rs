@@ -1,7 +1,8 @@
 //! End-to-end tests of the operator binary: `make test-e2e`.
 //!
-//! By default the tests start an embedded cluster and the operator. With USE_EXISTING_CLUSTER=true they use the current
-//! kubeconfig context, where the operator must be deployed already (`make deploy IMG=...`).
+//! By default the tests start an embedded cluster, and the operator as its ServiceAccount with the roles of config/rbac.
+//! With USE_EXISTING_CLUSTER=true they use the current kubeconfig context, where the operator must be deployed already
+//! (`make deploy IMG=...`).
 
 use std::path::Path;
 use std::process::{Child, Command};
@@ -25,11 +26,11 @@ async fn the_samples_become_ready() -> Result<()> {
         builder = builder.crds_from("config/crd/bases");
     }
     let env = builder.start().await?;
+    let namespace = env.namespace().await?;
     let _operator = match Mode::from_env()? {
         Mode::Existing => None,
-        _ => Some(Operator::start(&env)?),
+        _ => Some(Operator::start(&env, &namespace).await?),
     };
-    let namespace = env.namespace().await?;
     for line in SAMPLES.lines().filter(|line| !line.is_empty()) {
         let (file, condition) = line.split_once(' ').context("file and condition")?;
         let sample = std::fs::read_to_string(Path::new("config/samples").join(file))?;
@@ -68,10 +69,11 @@ async fn becomes_ready(env: &Environment, object: &DynamicObject, condition: &st
 struct Operator(Child);
 
 impl Operator {
-    fn start(env: &Environment) -> Result<Self> {
+    async fn start(env: &Environment, namespace: &str) -> Result<Self> {
+        let kubeconfig = env.operator_kubeconfig("config/rbac", namespace).await?;
         let child = Command::new(env!("CARGO_BIN_EXE_shop"))
             .arg("--kubeconfig")
-            .arg(env.kubeconfig().context("no kubeconfig")?)
+            .arg(kubeconfig)
             .args(["--health-probe-bind-address=0", "--metrics-bind-address=0"])
             .spawn()?;
         Ok(Self(child))
