@@ -2,6 +2,7 @@
 
 mod builtin;
 mod format;
+mod labels;
 mod webhooks;
 
 use std::collections::BTreeMap;

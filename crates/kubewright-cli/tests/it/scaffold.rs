@@ -3,6 +3,7 @@
 mod cert_manager;
 mod concurrent;
 mod cronjob;
+mod diagnostics;
 mod examples;
 pub(crate) mod golden;
 mod image;

@@ -78,6 +78,15 @@ fn the_cron_job_is_up_to_date_with_the_scaffold() {
     is_up_to_date("cronjob", CRON_JOB);
 }
 
+/// Issue 20's measure: the same controller has 402 lines in Go.
+#[test]
+fn the_controller_of_the_markdown_view_has_at_most_120_lines() {
+    let path = Path::new(env!("CARGO_MANIFEST_DIR"))
+        .join("../../examples/markdown-view/src/controllers/markdown_view.rs");
+    let lines = fs::read_to_string(&path).expect("the example has a controller").lines().count();
+    assert!(lines <= 120, "{} has {lines} lines", path.display());
+}
+
 #[track_caller]
 fn is_up_to_date(name: &'static str, commands: &[&str]) {
     let folder = Folder::new(name);
