@@ -76,3 +76,41 @@ fn each_save_is_built_and_broken_code_keeps_the_old_operator() {
     assert!(ended.stderr.contains("operator | "), "{}", ended.stderr);
     assert!(!ended.stderr.contains("cluster | "), "{}", ended.stderr);
 }
+
+#[test]
+fn a_forbidden_call_is_reported_with_the_attribute_to_add() {
+    let folder = project("dev-forbidden");
+    let status = "        cx.set_status(&status).await?;\n";
+    let text = folder.read(CONTROLLER);
+    assert!(text.contains(status), "{text}");
+    // A read that no registration and no #[rbac] allows. Without it, the sample does not become ready.
+    let read = "        let secrets = cx.client().uncached();\n        \
+                secrets.list::<k8s_openapi::api::core::v1::Secret>(&kubewright::ListOptions::default()).await?;\n";
+    let text = text.replace(status, &format!("{read}{status}"));
+    folder.write(CONTROLLER, &text);
+
+    let mut dev = Dev::start(&folder.path(), "dev-forbidden", "--fresh");
+    dev.says("the operator runs as system:serviceaccount:");
+    let told = dev.says("forbidden: ");
+    let attribute =
+        r#"list secrets; to grant it, add #[rbac(groups = "", resources = "secrets", verbs = "list")]"#;
+    assert!(told.contains(attribute), "{told}");
+
+    // With the attribute, the same call is allowed.
+    let implementation = "impl Reconciler for PageReconciler {";
+    assert!(text.contains(implementation), "{text}");
+    let granted = "#[rbac(groups = \"\", resources = \"secrets\", verbs = \"list\")]\n";
+    folder.write(CONTROLLER, &text.replace(implementation, &format!("{granted}{implementation}")));
+    dev.says("rebuilt in ");
+    dev.kubectl("wait --timeout=60s pages/page-sample --for=condition=Ready");
+    let ended = dev.end("INT");
+    assert_eq!(ended.status, Some(0), "{}{}", ended.stdout, ended.stderr);
+
+    folder.write(CONTROLLER, &text);
+    let mut dev = Dev::start(&folder.path(), "dev-forbidden", "--fresh --as-admin");
+    dev.says("sample Page default/page-sample: Ready");
+    let ended = dev.end("INT");
+    assert_eq!(ended.status, Some(0), "{}{}", ended.stdout, ended.stderr);
+    assert!(!ended.stdout.contains("forbidden"), "{}", ended.stdout);
+    assert!(!ended.stderr.contains("forbidden"), "{}", ended.stderr);
+}

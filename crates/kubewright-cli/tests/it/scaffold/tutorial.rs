@@ -56,6 +56,13 @@ fn the_tutorial_operator_is_scaffolded_tested_run_and_deployed() {
         .kubectl("wait --for=condition=Ready --timeout=30s markdownviews/markdownview-sample")
         .output();
     let table = cluster.kubectl("get markdownviews").output();
+    // The e2e test uses the operator that runs, and its own namespace.
+    let kubeconfig = cluster.kubeconfig().display().to_string();
+    let existing = [("KUBECONFIG", kubeconfig.as_str()), ("USE_EXISTING_CLUSTER", "true")];
+    let tested = folder.shell("make", "test-e2e", &existing);
+    assert!(tested.contains("the_samples_become_ready ... ok"), "{tested}");
+    let namespaces = cluster.kubectl("get markdownviews --all-namespaces -o jsonpath={..namespace}").result();
+    assert_eq!(namespaces.split(' ').filter(|name| name.starts_with("test-")).count(), 1, "{namespaces}");
     operator.kill().expect("the operator still runs");
     operator.wait().expect("it has ended");
     assert_eq!(ready, "markdownview.view.ginoh.github.io/markdownview-sample condition met\n");
@@ -149,6 +156,11 @@ fn a_new_version_loses_no_stored_field() {
     let kubectl = format!("kubectl --kubeconfig {}", cluster.kubeconfig().display());
     let variables = [("KUBECTL", kubectl.as_str())];
     folder.shell("make", "manifests install", &variables);
+    // The test of the controller applies the sample, which needs the required field.
+    let sample = folder.read("config/samples/sales_v1_order.yaml");
+    assert!(sample.contains("spec: {}\n"), "{sample}");
+    folder.write("config/samples/sales_v1_order.yaml", &sample.replace("spec: {}\n", "spec: {amount: 1}\n"));
+    passes_its_tests(&folder);
     let object =
         "apiVersion: sales.example.com/v1\nkind: Order\nmetadata: {name: first}\nspec: {amount: 3}\n";
     folder.write("order.yaml", object);
