@@ -37,8 +37,8 @@ async fn the_log_explains_the_reconciles_of_a_scale_down() -> Result<()> {
     Deployment test-1/web modified: spec.replicas
     ReplicaSet test-1/web-76f464fd7c modified: metadata.annotations[deployment.kubernetes.io/desired-replicas], metadata.annotations[deployment.kubernetes.io/max-replicas], spec.replicas
     Deployment test-1/web modified: status.observedGeneration
-    Pod test-1/web-76f464fd7c-jkqfx modified: metadata.deletionGracePeriodSeconds, metadata.deletionTimestamp; Pod test-1/web-76f464fd7c-cqvtf modified: metadata.deletionGracePeriodSeconds, metadata.deletionTimestamp
-    ReplicaSet test-1/web-76f464fd7c modified: status.observedGeneration; ConfigMap test-1/web-pod-ips modified: data.web-76f464fd7c-cqvtf, data.web-76f464fd7c-jkqfx; Pod test-1/web-76f464fd7c-jkqfx modified; 3 more
+    Pod test-1/web-76f464fd7c-vtff9 modified: metadata.deletionGracePeriodSeconds, metadata.deletionTimestamp; Pod test-1/web-76f464fd7c-c8gp8 modified: metadata.deletionGracePeriodSeconds, metadata.deletionTimestamp
+    ReplicaSet test-1/web-76f464fd7c modified: status.observedGeneration; ConfigMap test-1/web-pod-ips modified: data.web-76f464fd7c-c8gp8, data.web-76f464fd7c-vtff9; Pod test-1/web-76f464fd7c-vtff9 modified; 3 more
     ReplicaSet test-1/web-76f464fd7c modified: status.availableReplicas, status.fullyLabeledReplicas, status.readyReplicas, status.replicas, status.terminatingReplicas
     ReplicaSet test-1/web-76f464fd7c modified: status.terminatingReplicas
     Deployment test-1/web modified: status.availableReplicas, status.readyReplicas, status.replicas, status.terminatingReplicas, status.updatedReplicas
