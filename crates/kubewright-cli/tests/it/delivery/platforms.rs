@@ -112,6 +112,6 @@ fn each_platform_needs_one_binary() {
     );
     refused(
         &format!("--binary {amd64} --binary {arm64} --output docker-archive"),
-        "an archive has one platform",
+        "an archive can hold one platform",
     );
 }

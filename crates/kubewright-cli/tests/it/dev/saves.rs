@@ -135,6 +135,6 @@ fn a_forbidden_call_is_reported_with_the_attribute_to_add() {
     dev.says("sample Page default/page-sample: Ready");
     let ended = dev.end("INT");
     assert_eq!(ended.status, Some(0), "{}{}", ended.stdout, ended.stderr);
-    assert!(!ended.stdout.contains("forbidden"), "{}", ended.stdout);
-    assert!(!ended.stderr.contains("forbidden"), "{}", ended.stderr);
+    assert!(!ended.stdout.contains("forbidden: "), "{}", ended.stdout);
+    assert!(!ended.stderr.contains("forbidden: "), "{}", ended.stderr);
 }
