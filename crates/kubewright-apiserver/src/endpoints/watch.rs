@@ -70,6 +70,7 @@ impl Inner {
             changes: self.store.changes(),
             cursor: from,
             initial: Vec::new().into_iter(),
+            bookmark_after_initial: false,
             since_yield: (0, 0),
             ready: VecDeque::new(),
             ended: false,
@@ -103,6 +104,8 @@ struct Watch {
     cursor: u64,
     /// The existing objects that the client has not read yet.
     initial: std::vec::IntoIter<Arc<StoredObject>>,
+    /// Whether a bookmark follows the existing objects.
+    bookmark_after_initial: bool,
     /// Number of initial objects and their encoded bytes since the task yielded.
     since_yield: (usize, usize),
     /// Encoded events, sent after the initial ones.
@@ -139,8 +142,7 @@ impl Watch {
         self.server.convert_versions(&self.served, &listing.items).await?;
         self.initial = listing.items.into_iter();
         if options.send_initial_events == Some(true) && options.bookmarks {
-            let line = self.bookmark_line(true);
-            self.ready.push_back(line);
+            self.bookmark_after_initial = true;
         }
         Ok(())
     }
@@ -149,6 +151,10 @@ impl Watch {
     async fn next(&mut self) -> Option<Bytes> {
         if let Some(line) = self.next_initial().await {
             return Some(line);
+        }
+        // The first event of a Table has the columns, so events are encoded in the order in which they are sent.
+        if std::mem::take(&mut self.bookmark_after_initial) {
+            return Some(self.bookmark_line(true));
         }
         loop {
             if let Some(line) = self.ready.pop_front() {

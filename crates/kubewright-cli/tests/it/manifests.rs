@@ -232,7 +232,7 @@ fn an_operator_of_another_release_is_reported() {
     let (_folder, mut command) = built(r#"echo '{"format": 99}'"#);
     insta::assert_snapshot!(run(&mut command).stderr, @"
     error: cannot read the inventory of operator
-      cause: the operator prints declarations in format 99, but this tool reads format 1; use the same release of the `kubewright` crate and the command-line tool (`cargo update -p kubewright`)
+      cause: the operator prints its inventory in format 99, but this tool reads format 1; use the same release of the `kubewright` crate and the command-line tool (`cargo update -p kubewright`)
     ");
 }
 

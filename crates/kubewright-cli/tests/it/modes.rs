@@ -22,7 +22,7 @@ const DECIDING: [&str; 5] = [
 ];
 
 /// The runtime tests, and their number.
-const RUNTIME: (&str, usize) = ("runtime::", 5);
+const RUNTIME: (&str, usize) = ("runtime::", 7);
 
 /// Runs the tutorial test with only these variables.
 #[track_caller]

@@ -34,21 +34,23 @@ fn responses_match_the_recordings_except_for_listed_differences() {
     let (outcome, text) = replay(&[], &selection);
     let here = Path::new(env!("CARGO_MANIFEST_DIR"));
 
-    let different: BTreeSet<String> = outcome["results"]
-        .as_array()
-        .unwrap()
-        .iter()
-        .filter(|step| step["equal"] == false)
-        .map(|step| {
-            let part = |name: &str| step[name].as_str().unwrap_or_default();
-            format!("{}/{} #{}", part("area"), part("scenario"), part("step"))
-        })
-        .collect();
+    let different = different(&outcome);
     let replayed: BTreeSet<&str> =
         outcome["results"].as_array().unwrap().iter().filter_map(|step| step["area"].as_str()).collect();
     assert_eq!(replayed, areas.iter().map(String::as_str).collect(), "areas without a compared step");
     let listed = listed(&here.join("../../docs/differences.md"));
-    let unlisted: Vec<&String> = different.difference(&listed).collect();
+    let mut unlisted: BTreeSet<String> = different.difference(&listed).cloned().collect();
+    // managedFields are sorted by their times, which have whole seconds. If a second ends between two steps, a recorded
+    // order can differ here, as it does on kube-apiserver. Such a difference does not occur again.
+    for _ in 0..2 {
+        let areas: BTreeSet<&str> = unlisted.iter().filter_map(|step| step.split('/').next()).collect();
+        if areas.is_empty() {
+            break;
+        }
+        let selection: Vec<&str> = areas.into_iter().flat_map(|area| ["--only", area]).collect();
+        let again = self::different(&replay(&[], &selection).0);
+        unlisted.retain(|step| again.contains(step));
+    }
     let gone: Vec<&String> = listed.difference(&different).collect();
     assert!(
         unlisted.is_empty(),
@@ -66,6 +68,16 @@ fn service_account_admission_matches_the_recordings() {
     let different =
         outcome["results"].as_array().unwrap().iter().filter(|step| step["equal"] == false).count();
     assert_eq!(different, 0, "{text}");
+}
+
+/// The steps with another response.
+fn different(outcome: &Value) -> BTreeSet<String> {
+    let steps = outcome["results"].as_array().unwrap().iter();
+    let different = steps.filter(|step| step["equal"] == false).map(|step| {
+        let part = |name: &str| step[name].as_str().unwrap_or_default();
+        format!("{}/{} #{}", part("area"), part("scenario"), part("step"))
+    });
+    different.collect()
 }
 
 /// Starts the server and replays a selection. Returns the results and the report.

@@ -196,10 +196,10 @@ async fn a_panic_is_logged_in_one_line_with_its_place_and_count() -> Result<()> 
     let running = Running::start(&manager);
     tokio::time::sleep(Duration::from_secs(10)).await;
     running.end().await?;
-    let lines = log.saying("Reconciler panicked");
+    let lines = log.saying("Reconciler error");
     assert_eq!(lines.len(), 2, "{lines:?}");
     for (line, times) in lines.iter().zip(1..) {
-        let at = format!("panic=\"injected by the test\" at={}:", file!());
+        let at = format!("error=\"panic: injected by the test [recovered]\" at={}:", file!());
         assert!(line.contains(&at) && line.contains(&format!(" times={times} ")), "{line}");
     }
     Ok(())

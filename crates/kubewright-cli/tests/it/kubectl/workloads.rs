@@ -303,7 +303,10 @@ fn commands_that_need_a_process_say_that_pods_are_simulated() {
     }
     let failure = cluster.kubectl("exec web -c sidecar -- date").failure();
     assert!(failure.contains("container sidecar is not valid for pod web"), "{failure}");
-    cluster.create("{apiVersion: v1, kind: Pod, metadata: {name: idle}, spec: {nodeSelector: {no: node}, containers: [{name: idle, image: idle}]}}");
+    cluster.create(
+        r#"{"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "idle"},
+            "spec": {"nodeSelector": {"no": "node"}, "containers": [{"name": "idle", "image": "idle"}]}}"#,
+    );
     let failure = cluster.kubectl("exec idle -- date").failure();
     assert!(failure.contains("pod idle does not have a host assigned"), "{failure}");
 }

@@ -71,7 +71,7 @@ fn a_webhook_that_can_lock_up_the_cluster_is_an_error() {
     let mut nodes = Webhook { namespace_selector: usual, ..pods };
     nodes.resources = vec!["nodes".into()];
     insta::assert_snapshot!(findings(vec![nodes.clone()]), @r"
-    error[KW415] src/lib.rs:20 guestbook::webhook::Validator namespace_selector: the operator needs nodes to start, and a webhook for them without a selector can refuse its own: the cluster cannot recover by itself
+    error[KW415] src/lib.rs:20 guestbook::webhook::Validator namespace_selector: the operator needs nodes to start, and a webhook for nodes without a selector can reject the operator's own; the cluster cannot recover without manual intervention
       help: add `object_selector` or `match_conditions`: `namespace_selector` has no effect on cluster-scoped resources
     ");
     nodes.match_conditions = vec![condition("not-me", "request.userInfo.username != 'me'")];
