@@ -485,7 +485,7 @@ pub mod declare {
     pub use kubewright_manifests::declare::{Declaration, submit};
     #[doc(inline)]
     pub use kubewright_manifests::declare::{
-        Declared, Handler, Item, Kind, MatchCondition, Rule, Webhook, all,
+        Declared, Handler, Item, Kind, MatchCondition, Olm, Rule, Webhook, all,
     };
 }
 

@@ -211,7 +211,7 @@ pub fn ensure_installed(root: &Path) -> Result<()> {
     Ok(())
 }
 
-/// Whether Rust can compile for [`MUSL`].
+/// Whether Rust can compile for the musl target of this machine.
 pub fn has_musl(root: &Path) -> Result<bool> {
     Ok(missing_here(root)?.iter().all(|missing| missing.tool.name != MUSL))
 }
