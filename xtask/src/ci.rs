@@ -26,7 +26,7 @@ pub mod tools;
 const DISK_GB: u64 = 16;
 
 /// Duration of all steps in a clean checkout on two cores.
-const MINUTES: u64 = 25;
+const MINUTES: u64 = 30;
 
 /// Arguments of `cargo xtask ci`.
 #[derive(Debug, Default, clap::Args)]
