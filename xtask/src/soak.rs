@@ -547,7 +547,7 @@ fn build(wanted: &BTreeSet<Program>) -> Result<BTreeMap<Program, PathBuf>> {
         let target = if artifact.target.is_test() { &["--test", "it"][..] } else { &["--lib"] };
         let package = artifact.manifest_path.parent().and_then(|folder| folder.file_name());
         let is = |program: &&Program| Some(program.package()) == package && program.target() == target;
-        // Building the tests of the command line also builds its binary, which is no test.
+        // Building the tests of the command line also builds its binary, which has no tests.
         if artifact.profile.test
             && let (Some(path), Some(program)) = (artifact.executable, wanted.iter().find(is))
         {

@@ -59,7 +59,7 @@ fn check_commands(path: &str, blocks: &[Block<'_>], violations: &mut Vec<Violati
                 "use `console`, and start each command with `$ `",
             ),
             "console" if block.lines.first().is_none_or(|line| !line.starts_with("$ ")) => {
-                report("the first line is no command", "start each command with `$ `");
+                report("the first line is not a command", "start each command with `$ `");
             }
             _ => {}
         }
@@ -107,7 +107,7 @@ mod tests {
         violations.sort();
         let reported: Vec<_> = violations.iter().map(ToString::to_string).collect();
         insta::assert_snapshot!(reported.join("\n"), @"
-        docs/bare.md:1: the first line is no command; start each command with `$ `
+        docs/bare.md:1: the first line is not a command; start each command with `$ `
         docs/bare.md:4: the block of commands is not checked; use `console`, and start each command with `$ `
         docs/ja/page.md:9: the block differs from that at docs/page.md:8; copy the block, or write <!-- translated block --> above it
         docs/zh/page.md:1: docs/page.md has 3 code blocks, this page has 1; copy the block, or write <!-- translated block --> above it

@@ -83,7 +83,7 @@ async fn a_connection_without_a_request_is_closed() -> Result<()> {
 async fn a_request_whose_body_does_not_arrive_times_out() -> Result<()> {
     let listening = listening().await?;
     let admin = listening.admin();
-    // A write is no watch, and an object may be named like a subresource.
+    // A write is not a watch, and an object can have the name of a subresource.
     for target in [
         format!("POST {MAPS}"),
         format!("POST {MAPS}?watch=1"),
