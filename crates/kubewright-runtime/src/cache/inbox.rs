@@ -24,6 +24,7 @@ struct State {
     order: VecDeque<Key>,
     changes: HashMap<Key, Waiting>,
     synced: bool,
+    relisted: bool,
     closed: bool,
 }
 
@@ -61,6 +62,9 @@ pub(crate) struct Batch {
     pub(crate) changes: Vec<Change>,
     /// Whether all initial objects are in this batch or an earlier one.
     pub(crate) synced: bool,
+    /// Whether the informer has listed again since the last batch. Objects that were created and deleted before the list
+    /// are in no batch.
+    pub(crate) relisted: bool,
 }
 
 impl Inbox {
@@ -84,25 +88,32 @@ impl Inbox {
         self.wake.notify_one();
     }
 
+    /// Marks that the informer has listed again.
+    pub(crate) fn mark_relisted(&self) {
+        self.state().relisted = true;
+        self.wake.notify_one();
+    }
+
     /// Marks that no more changes follow.
     pub(crate) fn close(&self) {
         self.state().closed = true;
         self.wake.notify_one();
     }
 
-    /// Takes all changes. Waits if there are none, unless the informer has just synced. `None` after the last change of
-    /// a closed inbox.
+    /// Takes all changes. Waits if there are none, unless the informer has just synced or listed again. `None` after the
+    /// last change of a closed inbox.
     ///
     /// Supports one reader. Cancelling it loses no changes.
     pub(crate) async fn take(&self, knows_synced: bool) -> Option<Batch> {
         loop {
             {
                 let mut state = self.state();
-                if !state.changes.is_empty() || (state.synced && !knows_synced) {
+                if !state.changes.is_empty() || (state.synced && !knows_synced) || state.relisted {
+                    let relisted = std::mem::take(&mut state.relisted);
                     let order = std::mem::take(&mut state.order);
                     let waiting = order.iter().filter_map(|key| state.changes.remove(key));
                     let changes = waiting.flat_map(|it| it.before.into_iter().chain([it.change])).collect();
-                    return Some(Batch { changes, synced: state.synced });
+                    return Some(Batch { changes, synced: state.synced, relisted });
                 }
                 if state.closed {
                     return None;

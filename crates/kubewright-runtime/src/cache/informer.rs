@@ -114,6 +114,8 @@ struct Progress {
     synced: bool,
     version: u64,
     stopped: bool,
+    /// The end of the last list.
+    listed: Option<Instant>,
 }
 
 impl Part {
@@ -406,6 +408,11 @@ impl Informer {
         self.part(namespace).is_none_or(|part| part.progress.borrow().version >= version)
     }
 
+    /// Whether a list of a namespace has ended at or after an instant.
+    pub(crate) fn has_listed_since(&self, namespace: Option<&str>, instant: Instant) -> bool {
+        self.part(namespace).is_some_and(|part| part.progress.borrow().listed >= Some(instant))
+    }
+
     /// Waits until `seen` returns true, checking after each change in a namespace.
     pub(crate) async fn wait_until(&self, namespace: Option<&str>, mut seen: impl FnMut(&Self) -> bool) {
         let Some(part) = self.part(namespace) else { return };
@@ -491,7 +498,13 @@ impl Informer {
             progress.synced = true;
             // Never go back: a list from a stale replica must not undo progress.
             progress.version = progress.version.max(version);
+            progress.listed = Some(Instant::now());
         });
+        if !initial {
+            for inbox in shared.followers.iter().filter_map(Weak::upgrade) {
+                inbox.mark_relisted();
+            }
+        }
         if !shared.synced && self.parts.iter().all(|part| part.progress.borrow().synced) {
             shared.synced = true;
             for inbox in shared.followers.iter().filter_map(Weak::upgrade) {

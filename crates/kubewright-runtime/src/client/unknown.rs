@@ -12,6 +12,7 @@ use std::time::Duration;
 
 use ::http::{Request, header};
 use serde::Deserialize;
+use tokio::time::Instant;
 use tracing::{debug, warn};
 
 use super::write::AnswerMeta;
@@ -209,7 +210,7 @@ impl Unknown {
                 Some(_) => return None,
                 None => WriteResult::Gone(informer.entry(key)?.uid().clone()),
             };
-            Some(PendingWrite::new(informer, key, &wrote))
+            Some(PendingWrite::new(informer, key, Instant::now(), &wrote))
         });
         Ok(pending.collect())
     }
@@ -244,6 +245,7 @@ impl Unknown {
                 pending.push(PendingWrite::new(
                     informer.clone(),
                     &newest.key,
+                    Instant::now(),
                     &WriteResult::Version(newest.version),
                 ));
             }
@@ -252,7 +254,7 @@ impl Unknown {
             for entry in informer.entries(&list)? {
                 if !there.contains(entry.key()) && entry.version() <= version {
                     let gone = WriteResult::Gone(entry.uid().clone());
-                    pending.push(PendingWrite::new(informer.clone(), entry.key(), &gone));
+                    pending.push(PendingWrite::new(informer.clone(), entry.key(), Instant::now(), &gone));
                 }
             }
         }

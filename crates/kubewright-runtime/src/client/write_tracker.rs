@@ -4,10 +4,17 @@
 //! A write with a known response is a [`PendingWrite`] of each informer that will report it. A write with a lost
 //! response is [`Unknown`]: before the key runs again, its outcome is read from the server.
 //!
-//! Invariant: the informer of a pending write will report it. Waiting for another informer would block the key forever.
+//! An informer may list instead of watching, after its watch was interrupted. If another client has deleted the written
+//! object by then, the informer reports neither its creation nor its deletion. Such a write is missing
+//! ([`Pending::missing`]), and its key must run again.
+//!
+//! Invariant: the informer of a pending write will report it or list without it. Waiting for another informer would block
+//! the key forever.
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use tokio::time::Instant;
 
 use super::unknown::Unknown;
 use crate::cache::{Cache, Change, Informer};
@@ -26,11 +33,12 @@ pub(crate) enum WriteResult {
 }
 
 /// The writes of one reconcile. Cheap to clone.
-#[derive(Clone, Default)]
+#[derive(Clone)]
 pub(crate) struct WriteTracker(Arc<Mutex<Writes>>);
 
-#[derive(Default)]
 struct Writes {
+    /// Before the first write.
+    started: Instant,
     pending: BTreeMap<Key, Vec<PendingWrite>>,
     unknown: Vec<Unknown>,
     /// All writes with a response. Events that they explain are the reconcile's own.
@@ -52,6 +60,14 @@ impl Pending {
         }
     }
 
+    /// The kind and key of the object, if it was deleted and no informer has reported that.
+    pub(crate) fn missing(&self) -> Option<(&Kind, &Key)> {
+        match self {
+            Self::Write(write) if write.is_missing() => Some((write.informer.kind(), &write.key)),
+            Self::Write(_) | Self::Unknown(_) => None,
+        }
+    }
+
     /// The writes to wait for. If the outcome is unknown, reads it from the server first.
     pub(crate) async fn pending(self) -> Vec<PendingWrite> {
         match self {
@@ -65,6 +81,8 @@ impl Pending {
 pub(crate) struct PendingWrite {
     informer: Arc<Informer>,
     key: Key,
+    /// Before the write was sent.
+    since: Instant,
     /// The last version that was written.
     version: u64,
     /// Set if the object was deleted after that: its uid and its newest version before the deletion. A newer version
@@ -73,6 +91,12 @@ pub(crate) struct PendingWrite {
 }
 
 impl WriteTracker {
+    /// A tracker for writes from now on.
+    pub(crate) fn new() -> Self {
+        let (pending, unknown, done) = Default::default();
+        Self(Arc::new(Mutex::new(Writes { started: Instant::now(), pending, unknown, done })))
+    }
+
     /// Tracks a write for every informer that will report it. `labels` are the current labels of the object, if known.
     pub(crate) fn note(
         &self,
@@ -82,7 +106,7 @@ impl WriteTracker {
         wrote: &WriteResult,
         labels: Option<&BTreeMap<String, String>>,
     ) {
-        let Writes { pending, done, .. } = &mut *self.lock();
+        let Writes { started, pending, done, .. } = &mut *self.lock();
         done.push((kind.clone(), key.clone(), wrote.clone()));
         for informer in cache.all_of(kind).into_iter().filter(|it| it.covers(key.namespace())) {
             let known = pending.get_mut(key).into_iter().flatten();
@@ -91,7 +115,10 @@ impl WriteTracker {
                 // An informer that has the object also reports its deletion, or that it no longer matches.
                 write.add(wrote);
             } else if reports(&informer, key, labels) {
-                pending.entry(key.clone()).or_default().push(PendingWrite::new(informer, key, wrote));
+                pending
+                    .entry(key.clone())
+                    .or_default()
+                    .push(PendingWrite::new(informer, key, *started, wrote));
             }
         }
     }
@@ -124,12 +151,13 @@ impl WriteTracker {
         })
     }
 
-    /// The writes that the caches have not seen yet.
+    /// The writes that the caches have not seen yet, or never will see.
     pub(crate) fn unseen(&self) -> Vec<Pending> {
         let mut writes = self.lock();
         let (pending, unknown) = (std::mem::take(&mut writes.pending), std::mem::take(&mut writes.unknown));
         drop(writes);
-        let pending = pending.into_values().flatten().filter(|write| !write.is_seen()).map(Pending::Write);
+        let pending = pending.into_values().flatten().map(Pending::Write);
+        let pending = pending.filter(|write| !write.is_seen() || write.missing().is_some());
         pending.chain(unknown.into_iter().map(Pending::Unknown)).collect()
     }
 
@@ -151,8 +179,8 @@ pub(super) fn reports(informer: &Informer, key: &Key, labels: Option<&BTreeMap<S
 }
 
 impl PendingWrite {
-    pub(super) fn new(informer: Arc<Informer>, key: &Key, wrote: &WriteResult) -> Self {
-        let mut write = Self { informer, key: key.clone(), version: 0, deleted: None };
+    pub(super) fn new(informer: Arc<Informer>, key: &Key, since: Instant, wrote: &WriteResult) -> Self {
+        let mut write = Self { informer, key: key.clone(), since, version: 0, deleted: None };
         write.add(wrote);
         write
     }
@@ -182,6 +210,15 @@ impl PendingWrite {
             entry.is_none_or(|entry| entry.uid() != *uid || entry.version() > *version)
         };
         informer.has_seen(self.key.namespace(), self.version) && self.deleted.as_ref().is_none_or(is_deleted)
+    }
+
+    /// Whether the informer has listed since the write, and the list did not contain the object. Without a list, the
+    /// informer has reported the creation and the deletion.
+    fn is_missing(&self) -> bool {
+        self.deleted.is_none()
+            && self.is_seen()
+            && self.informer.has_listed_since(self.key.namespace(), self.since)
+            && self.informer.entry(&self.key).is_none()
     }
 
     /// Waits until the cache has seen the write.

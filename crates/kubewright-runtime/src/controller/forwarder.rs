@@ -78,6 +78,9 @@ impl EventForwarder {
             for change in &batch.changes {
                 self.handle(change, record);
             }
+            if batch.relisted {
+                self.requests.relisted();
+            }
             if batch.synced && !synced {
                 synced = true;
                 queued.send_replace(true);

@@ -12,9 +12,10 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use super::cause::Cause;
+use super::pending_writes::PendingWrites;
 use crate::Key;
 use crate::cache::{Change, Occasion, Removal};
-use crate::client::write_tracker::WriteTracker;
+use crate::client::write_tracker::{Pending, WriteTracker};
 use crate::queue::{DEFAULT_PRIORITY, SharedQueue};
 
 /// The number of unexplained events of one run to keep. With more, at least one was caused by another client.
@@ -31,6 +32,7 @@ pub(crate) struct Requests {
     attempts: Arc<Mutex<HashMap<Key, Attempt>>>,
     /// Why objects were removed from the watch, until their keys have run.
     removals: Arc<Mutex<HashMap<Key, Removal>>>,
+    pending: Arc<PendingWrites>,
 }
 
 /// The last run of a key.
@@ -55,7 +57,7 @@ enum Phase {
 
 impl Requests {
     pub(super) fn new(queue: SharedQueue<Key, Cause>) -> Self {
-        Self { queue, attempts: Arc::default(), removals: Arc::default() }
+        Self { queue, attempts: Arc::default(), removals: Arc::default(), pending: Arc::default() }
     }
 
     /// Queues a key for a change. `of_itself` is true if the changed object is the one that the key names.
@@ -107,9 +109,27 @@ impl Requests {
         removals.entry(key.clone()).or_insert(removal);
     }
 
-    /// Queues the keys of a channel.
+    /// The writes that the cache must see before a key may run.
+    pub(super) fn take_pending(&self, key: &Key) -> Option<Vec<Pending>> {
+        self.pending.take(key)
+    }
+
+    /// Adds the writes of a run that the cache has not seen. Queues keys whose writes are missing in a newer list.
+    pub(super) fn put_pending(&self, key: &Key, pending: Vec<Pending>) {
+        self.ask(self.pending.put(key, pending).into_iter());
+    }
+
+    /// Queues the keys whose writes are missing in a list that has ended.
+    pub(super) fn relisted(&self) {
+        self.ask(self.pending.take_missing().into_iter());
+    }
+
+    /// Queues keys that must run for a reason that is not an event.
     pub(super) fn ask(&self, asked: impl Iterator<Item = (Key, Cause)>) {
         let asked: Vec<_> = asked.collect();
+        if asked.is_empty() {
+            return;
+        }
         let mut attempts = self.lock();
         for (key, _) in &asked {
             let Some(attempt) = attempts.get_mut(key) else { continue };

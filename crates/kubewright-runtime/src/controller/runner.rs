@@ -21,7 +21,6 @@ use tracing::{Instrument as _, Level, debug, enabled, error, field, info, info_s
 use super::cause::{Cause, Trigger};
 use super::forwarder::{EventForwarder, ForwarderEnd, forward_channel};
 use super::metrics::{ControllerMetrics, Counts};
-use super::pending_writes::PendingWrites;
 use super::requests::Requests;
 use super::source::{ChannelSource, KindSource, Role};
 use super::{AddedSource, ControllerError, ControllerOptions, Predicate};
@@ -143,7 +142,6 @@ impl Controller {
             recorder: deps.recorder,
             clock: deps.clock,
             cancel: cancel.clone(),
-            pending: PendingWrites::default(),
             queue: queue.clone(),
             requests,
             requeue_jitter: self.options.requeue_jitter,
@@ -278,7 +276,6 @@ struct Shared {
     clock: Arc<dyn Clock>,
     cancel: CancellationToken,
     counts: Counts,
-    pending: PendingWrites,
     queue: SharedQueue<Key, Cause>,
     requests: Requests,
     requeue_jitter: f64,
@@ -328,7 +325,7 @@ impl Shared {
             tokio::task::coop::consume_budget().await;
             let Some(taken) = self.queue.take().await else { return };
             while waits.try_join_next().is_some() {}
-            match self.pending.take(&taken.item) {
+            match self.requests.take_pending(&taken.item) {
                 None => self.reconcile(taken, ReconcileId(rng.u128(..)), &mut rng).await,
                 Some(pending) => {
                     let (shared, key) = (self.clone(), taken.item.clone());
@@ -385,7 +382,7 @@ impl Shared {
             journal.queue(|| self.depth());
             journal.started(id, &taken)
         });
-        let writes = WriteTracker::default();
+        let writes = WriteTracker::new();
         self.requests.begin(&key, writes.clone());
         let removal = self.requests.take_removal(&key);
         let cx = Context::from(ContextParts {
@@ -407,7 +404,7 @@ impl Shared {
         let end = cx.client().run_reconcile(self.contained(&key, &cx)).instrument(span.clone()).await;
         self.counts.active.dec();
         self.counts.time.observe(started.elapsed().as_secs_f64());
-        self.pending.put(&key, writes.unseen());
+        self.requests.put_pending(&key, writes.unseen());
         if !at_once && end.is_failure() {
             because(cx.causes());
         }

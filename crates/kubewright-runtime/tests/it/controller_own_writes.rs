@@ -8,7 +8,7 @@ use std::time::Duration;
 use anyhow::Result;
 use futures_util::future::BoxFuture;
 use k8s_openapi::api::core::v1::{ConfigMap, Secret};
-use kube::api::PostParams;
+use kube::api::{DeleteParams, PostParams};
 use kubewright_runtime::controller::Watch;
 use kubewright_runtime::owner::set_controller_reference;
 use kubewright_runtime::{
@@ -144,6 +144,47 @@ async fn a_key_waits_for_both_of_two_writes() -> Result<()> {
     settle().await;
     assert_eq!(operator.notes.all()[1..], ["blue child,old"]);
     running.end().await
+}
+
+/// A controller that keeps a child of each Widget. A run takes a second before it writes, and `rest` after that.
+fn keep_child(manager: &Manager, rest: Duration) -> Result<()> {
+    let acts = Acts::<Widget>::new(move |widget, cx| {
+        let client = cx.client().clone();
+        Box::pin(async move {
+            tokio::time::sleep(Duration::from_secs(1)).await;
+            let Some(widget) = widget else { return Ok(Outcome::done()) };
+            let owned = |child: &mut ConfigMap| Ok(set_controller_reference(&*widget, child)?);
+            client.create_or_update(config_map("child"), owned).await?;
+            tokio::time::sleep(rest).await;
+            Ok(Outcome::done())
+        })
+    });
+    Ok(manager.controller(acts).owns::<ConfigMap>().register()?)
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_child_that_no_watch_has_reported_before_its_deletion_is_created_again() -> Result<()> {
+    // The list that replaces the stalled watch arrives after the run that wrote the child, or during it.
+    for rest in [Duration::ZERO, Duration::from_secs(5)] {
+        let world = World::new();
+        world.widgets().await?;
+        world.api().create(&PostParams::default(), &widget("a", "red")).await?;
+        let manager = manager(&world)?;
+        keep_child(&manager, rest)?;
+        let running = Running::start(&manager);
+        let maps = world.api::<ConfigMap>();
+        tokio::time::sleep(Duration::from_mins(1)).await;
+        maps.delete("child", &DeleteParams::default()).await?;
+        tokio::time::sleep(Duration::from_millis(500)).await;
+        assert!(world.faults.stall(is_maps) > 0);
+        tokio::time::sleep(Duration::from_secs(1)).await;
+        maps.delete("child", &DeleteParams::default()).await?;
+        assert!(world.faults.expire(is_maps) > 0);
+        tokio::time::sleep(Duration::from_mins(1)).await;
+        assert!(maps.get_opt("child").await?.is_some(), "the run takes {rest:?} after its write");
+        running.end().await?;
+    }
+    Ok(())
 }
 
 #[tokio::test(start_paused = true)]
