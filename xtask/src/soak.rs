@@ -29,7 +29,8 @@ Examples:
   cargo xtask soak --cases 1000000 --seeds 20000  until each test has reached its count
   cargo xtask soak --rotations 10000              rotations of webhook certificates only
   cargo xtask soak --kills 1000                   nightly: a server that is killed 1000 times
-  cargo xtask soak --seed 7 --seeds 100           seeds 7 to 106")]
+  cargo xtask soak --seed 7 --seeds 100           seeds 7 to 106
+  cargo xtask soak --only election --cases 100000 one test")]
 pub struct SoakArgs {
     /// Stop after N hours
     #[arg(long, value_name = "N")]
@@ -42,6 +43,9 @@ pub struct SoakArgs {
     /// Number of parallel processes [default: one per core]
     #[arg(long, value_name = "N")]
     pub jobs: Option<usize>,
+    /// Run only tests whose name contains TEXT
+    #[arg(long, value_name = "TEXT", default_value = "", hide_default_value = true)]
+    pub only: String,
     /// The first seed [default: the current time]
     #[arg(long, value_name = "N")]
     pub seed: Option<u64>,
@@ -284,12 +288,15 @@ impl State {
         Self { progress: PROOFS.iter().map(first).collect(), next_seed: seed, ..Self::default() }
     }
 
-    /// The next batch within the counts. The tests take turns.
-    fn next(&mut self, counts: &Counts, exclusive: bool) -> Option<Batch> {
+    /// The next batch within the counts, of a test whose name contains `only`. The tests take turns.
+    fn next(&mut self, counts: &Counts, exclusive: bool, only: &str) -> Option<Batch> {
         for _ in 0..PROOFS.len() {
             let proof = self.next_proof;
             self.next_proof = (proof + 1) % PROOFS.len();
-            let unit = PROOFS[proof].unit;
+            let Proof { test, unit, .. } = PROOFS[proof];
+            if !test.contains(only) {
+                continue;
+            }
             let wanted = counts.get(unit).unwrap_or(if exclusive { 0 } else { u64::MAX });
             let progress = &mut self.progress[proof];
             let left = wanted.saturating_sub(progress.begun);
@@ -324,6 +331,8 @@ struct Soak {
     counts: Counts,
     /// Whether tests without a count do not run.
     exclusive: bool,
+    /// A part of the names of the tests to run.
+    only: String,
     start: Instant,
     deadline: Option<Instant>,
     stop: Arc<AtomicBool>,
@@ -338,8 +347,19 @@ pub fn run(args: &SoakArgs) -> Result<()> {
     .context("invalid duration in --hours or --minutes")?;
     let timed = args.hours.is_some() || args.minutes.is_some();
     let exclusive = args.counts.exclusive(timed);
-    let wanted = PROOFS.iter().filter(|proof| !exclusive || args.counts.get(proof.unit).is_some());
-    let programs = build(&wanted.map(|proof| proof.program).collect())?;
+    let wanted = PROOFS.iter().filter(|proof| {
+        proof.test.contains(&args.only) && (!exclusive || args.counts.get(proof.unit).is_some())
+    });
+    let programs: BTreeSet<_> = wanted.map(|proof| proof.program).collect();
+    if programs.is_empty() {
+        let names: Vec<_> = PROOFS.iter().map(|proof| proof.test).collect();
+        bail!(
+            "no test to run with --only {:?} and these counts; the tests are:\n  {}",
+            args.only,
+            names.join("\n  ")
+        );
+    }
+    let programs = build(&programs)?;
     let start = Instant::now();
     let limit = if timed { Some(limit) } else { (!exclusive).then_some(Duration::from_hours(1)) };
     let seed = args.seed.unwrap_or_else(seed_from_clock);
@@ -347,6 +367,7 @@ pub fn run(args: &SoakArgs) -> Result<()> {
         programs,
         counts: args.counts,
         exclusive,
+        only: args.only.clone(),
         start,
         deadline: limit.map(|limit| start + limit),
         stop: stop_on_ctrl_c()?,
@@ -392,7 +413,7 @@ impl Soak {
         if self.stop.load(Ordering::SeqCst) || self.deadline.is_some_and(|it| Instant::now() >= it) {
             return None;
         }
-        self.state().next(&self.counts, self.exclusive)
+        self.state().next(&self.counts, self.exclusive, &self.only)
     }
 
     /// Runs a batch and returns whether it passed, with its output. Returns `None` if the soak was stopped.
@@ -596,7 +617,7 @@ mod tests {
     fn finish(counts: Counts, took: Duration) -> BTreeMap<&'static str, Vec<u64>> {
         let mut state = State::new(1);
         let mut batches = BTreeMap::<_, Vec<u64>>::new();
-        while let Some(batch) = state.next(&counts, counts.exclusive(false)) {
+        while let Some(batch) = state.next(&counts, counts.exclusive(false), "") {
             batches.entry(PROOFS[batch.proof].test).or_default().push(batch.count);
             state.passed(&batch, 1, took);
         }
@@ -635,8 +656,18 @@ mod tests {
         let counts = Counts { cases: Some(1), ..Counts::default() };
         let timed = counts.exclusive(true);
         let tests: BTreeSet<usize> =
-            (0..PROOFS.len() * 2).filter_map(|_| Some(state.next(&counts, timed)?.proof)).collect();
+            (0..PROOFS.len() * 2).filter_map(|_| Some(state.next(&counts, timed, "")?.proof)).collect();
         assert_eq!(tests.len(), PROOFS.len());
+    }
+
+    #[test]
+    fn with_a_part_of_a_name_only_matching_tests_run() {
+        let mut state = State::new(1);
+        let counts = Counts { cases: Some(1000), ..Counts::default() };
+        let batches = std::iter::from_fn(|| state.next(&counts, true, "election"));
+        let tests: BTreeSet<&str> = batches.map(|batch| PROOFS[batch.proof].test).collect();
+        assert_eq!(tests.len(), 1, "{tests:?}");
+        assert!(tests.iter().all(|test| test.contains("election")), "{tests:?}");
     }
 
     /// A renamed test would match no name, and the soak would end with an error after its build.
