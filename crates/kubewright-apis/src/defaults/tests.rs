@@ -1,5 +1,8 @@
 //! Compares defaults with recorded responses of kube-apiserver.
 
+mod services;
+mod workloads;
+
 use serde_json::{Value, json};
 
 use super::apply;

@@ -1,7 +1,11 @@
 //! Compares validation with recorded responses.
 
+mod services;
+mod workloads;
+
 use serde_json::{Value, json};
 
+use crate::kinds::rules;
 use kubewright_apimachinery::field::ErrorList;
 use kubewright_apimachinery::gvk::Gvk;
 
@@ -10,11 +14,11 @@ fn messages(errors: &ErrorList) -> Vec<String> {
 }
 
 fn created(object: &Value) -> Vec<String> {
-    messages(&super::create_by_kind(Gvk::of(object), object))
+    messages(&(rules(Gvk::of(object)).validate)(object))
 }
 
 fn updated(new: &Value, old: &Value) -> Vec<String> {
-    messages(&super::update_by_kind(Gvk::of(new), new, old))
+    messages(&(rules(Gvk::of(new)).validate_update)(new, old))
 }
 
 #[test]
@@ -281,7 +285,7 @@ fn events_of_events_k8s_io_are_immutable() {
 fn the_phase_of_a_namespace_must_match_its_deletion_timestamp() {
     let object = json!({"apiVersion": "v1", "kind": "Namespace", "status": {"phase": "Bogus"}});
     assert_eq!(
-        messages(&super::update_subresource_by_kind(Gvk::of(&object), "status", &object, &object)),
+        messages(&(rules(Gvk::of(&object)).validate_subresource)("status", &object, &object)),
         ["status.Phase: Invalid value: \"Bogus\": may only be 'Active' if `deletionTimestamp` is empty"]
     );
 }
