@@ -27,6 +27,3 @@ pub(crate) fn default_text(object: &mut Value, path: &str, value: &str) {
         object.set_at(path, value);
     }
 }
-
-#[cfg(test)]
-mod tests;

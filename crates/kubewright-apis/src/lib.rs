@@ -20,6 +20,8 @@ pub mod reset_fields;
 pub mod selectable;
 pub mod strategy;
 pub mod table;
+#[cfg(test)]
+mod testing;
 mod time_zone;
 pub mod validation;
 

@@ -127,6 +127,3 @@ fn same(new: &Value, old: &Value) -> bool {
         _ => new == old,
     }
 }
-
-#[cfg(test)]
-mod tests;

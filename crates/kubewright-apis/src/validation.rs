@@ -86,6 +86,3 @@ pub(crate) fn not_supported_printed(path: &Path, value: String, supported: &[&st
 pub(crate) fn invalid_omitted(path: &Path, detail: &str) -> FieldError {
     FieldError { kind: ErrorKind::Invalid, value: None, ..FieldError::required(path, detail) }
 }
-
-#[cfg(test)]
-mod tests;

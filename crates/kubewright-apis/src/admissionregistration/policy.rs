@@ -267,3 +267,6 @@ fn selector(selector: &Value) -> String {
          MatchExpressions:[]LabelSelectorRequirement{{{requirements}}},}}"
     )
 }
+
+#[cfg(test)]
+mod tests;

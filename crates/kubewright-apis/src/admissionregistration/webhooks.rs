@@ -37,3 +37,6 @@ pub(super) fn webhook(hook: &mut Value) {
     }
     hook.list_mut("rules").into_iter().flatten().for_each(rules::default_scope);
 }
+
+#[cfg(test)]
+mod tests;

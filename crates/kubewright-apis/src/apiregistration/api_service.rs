@@ -127,3 +127,6 @@ fn cells(row: &Row<'_>) -> Vec<Value> {
     };
     vec![row.name(), service.into(), status.into(), row.age()]
 }
+
+#[cfg(test)]
+mod tests;

@@ -50,3 +50,6 @@ fn cells(row: &Row<'_>) -> Vec<Value> {
     });
     vec![row.name(), controller.as_deref().unwrap_or(NONE).into(), row.number("revision"), row.age()]
 }
+
+#[cfg(test)]
+mod tests;

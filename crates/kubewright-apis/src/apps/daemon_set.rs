@@ -88,3 +88,6 @@ fn cells(row: &Row<'_>) -> Vec<Value> {
         row.selector("spec.selector"),
     ]
 }
+
+#[cfg(test)]
+mod tests;

@@ -81,3 +81,6 @@ fn cells(row: &Row<'_>) -> Vec<Value> {
         selector.map_or_else(|_| "<invalid>".into(), |selector| selector.to_string().into()),
     ]
 }
+
+#[cfg(test)]
+mod tests;

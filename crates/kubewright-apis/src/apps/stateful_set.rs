@@ -113,3 +113,6 @@ fn cells(row: &Row<'_>) -> Vec<Value> {
 pub(super) fn ready(row: &Row<'_>) -> Value {
     format!("{}/{}", row.int("status.readyReplicas"), row.int("spec.replicas")).into()
 }
+
+#[cfg(test)]
+mod tests;

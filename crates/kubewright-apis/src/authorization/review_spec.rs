@@ -84,3 +84,6 @@ pub(super) fn printed(attributes: &Value) -> String {
         json::quote(attributes.str_at("verb"))
     )
 }
+
+#[cfg(test)]
+mod tests;

@@ -75,3 +75,6 @@ fn as_v2(gvk: Gvk<'_>, object: &mut Value, edit: impl FnOnce(&mut Value)) {
     edit(&mut latest);
     *object = convert(latest, gvk);
 }
+
+#[cfg(test)]
+mod tests;

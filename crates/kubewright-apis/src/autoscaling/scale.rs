@@ -18,3 +18,6 @@ fn validate(object: &Value) -> ErrorList {
 fn cells(row: &Row<'_>) -> Vec<Value> {
     vec![row.name(), row.number("spec.replicas"), row.number("status.replicas"), row.age()]
 }
+
+#[cfg(test)]
+mod tests;

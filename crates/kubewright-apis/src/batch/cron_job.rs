@@ -62,3 +62,6 @@ fn cells(row: &Row<'_>) -> Vec<Value> {
         row.selector("spec.jobTemplate.spec.selector"),
     ]
 }
+
+#[cfg(test)]
+mod tests;

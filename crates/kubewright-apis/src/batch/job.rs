@@ -76,3 +76,6 @@ pub(super) fn pod_failure_policy(object: &mut Value, path: &str) {
         }
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -49,3 +49,6 @@ pub(crate) const RULES: KindRules = KindRules {
     cells: table::cells,
     ..KindRules::DEFAULT
 };
+
+#[cfg(test)]
+mod tests;

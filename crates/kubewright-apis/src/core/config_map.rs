@@ -77,3 +77,6 @@ fn cells(row: &Row<'_>) -> Vec<Value> {
     let count = row.object.map_at("data").len() + row.object.map_at("binaryData").len();
     vec![row.name(), count.into(), row.age()]
 }
+
+#[cfg(test)]
+mod tests;

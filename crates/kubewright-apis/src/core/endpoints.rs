@@ -126,3 +126,6 @@ fn subset(subset: &Value) -> Vec<String> {
     };
     ports.iter().flat_map(with_port).collect()
 }
+
+#[cfg(test)]
+mod tests;

@@ -41,3 +41,6 @@ pub(crate) const RULES: KindRules = KindRules {
     convert: Some(convert::to_core),
     ..super::GROUP
 };
+
+#[cfg(test)]
+mod tests;

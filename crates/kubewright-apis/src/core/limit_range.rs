@@ -36,3 +36,6 @@ fn limit(item: &mut Value) {
         }
     }
 }
+
+#[cfg(test)]
+mod tests;

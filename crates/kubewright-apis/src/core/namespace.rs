@@ -100,3 +100,6 @@ fn finalizer_name(finalizer: &str, path: &Path) -> ErrorList {
 fn cells(row: &Row<'_>) -> Vec<Value> {
     vec![row.name(), row.text("status.phase"), row.age()]
 }
+
+#[cfg(test)]
+mod tests;

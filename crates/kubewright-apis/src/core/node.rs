@@ -88,3 +88,6 @@ fn warnings(node: &Value) -> Vec<String> {
     }
     warnings
 }
+
+#[cfg(test)]
+mod tests;

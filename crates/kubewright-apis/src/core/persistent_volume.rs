@@ -25,3 +25,6 @@ pub(crate) const RULES: KindRules = KindRules {
     cells: table::cells,
     ..super::GROUP
 };
+
+#[cfg(test)]
+mod tests;

@@ -64,3 +64,6 @@ fn warnings(claim: &Value) -> Vec<String> {
     }
     warnings
 }
+
+#[cfg(test)]
+mod tests;

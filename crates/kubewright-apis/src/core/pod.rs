@@ -72,3 +72,6 @@ pub(crate) const RULES: KindRules = KindRules {
     quota: Some(&quota::QUOTA),
     ..super::GROUP
 };
+
+#[cfg(test)]
+mod tests;

@@ -48,3 +48,6 @@ fn cells(row: &Row<'_>) -> Vec<Value> {
     let [names, images] = row.containers("template.spec");
     vec![row.name(), names, images, row.labels("template.metadata.labels")]
 }
+
+#[cfg(test)]
+mod tests;

@@ -94,3 +94,6 @@ fn update(new: &Value) -> ErrorList {
 fn cells(row: &Row<'_>) -> Vec<Value> {
     replica_set::replicas(row, row.labels("spec.selector"))
 }
+
+#[cfg(test)]
+mod tests;

@@ -44,3 +44,6 @@ fn cells(row: &Row<'_>) -> Vec<Value> {
     }
     vec![row.name(), requests.join(", ").into(), limits.join(", ").into(), row.age()]
 }
+
+#[cfg(test)]
+mod tests;

@@ -41,3 +41,6 @@ fn defaults(object: &mut Value) {
 fn cells(row: &Row<'_>) -> Vec<Value> {
     vec![row.name(), row.text("type"), row.object.map_at("data").len().into(), row.age()]
 }
+
+#[cfg(test)]
+mod tests;

@@ -38,3 +38,6 @@ pub(crate) const RULES: KindRules = KindRules {
     quota: Some(&quota::QUOTA),
     ..super::GROUP
 };
+
+#[cfg(test)]
+mod tests;

@@ -87,3 +87,6 @@ fn cells(row: &Row<'_>) -> Vec<Value> {
         row.age(),
     ]
 }
+
+#[cfg(test)]
+mod tests;

@@ -39,3 +39,6 @@ fn cells(row: &Row<'_>) -> Vec<Value> {
     let object = &convert::to_core(row.object.clone());
     table::cells(&Row { object, now: row.now })
 }
+
+#[cfg(test)]
+mod tests;

@@ -34,3 +34,6 @@ fn cells(row: &Row<'_>) -> Vec<Value> {
         dangling.map_or("?", |dangling| dangling.str_at("status")).into(),
     ]
 }
+
+#[cfg(test)]
+mod tests;

@@ -42,3 +42,6 @@ fn warnings(ingress: &Value) -> Vec<String> {
     }
     Vec::new()
 }
+
+#[cfg(test)]
+mod tests;

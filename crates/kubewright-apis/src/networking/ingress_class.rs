@@ -95,3 +95,6 @@ fn cells(row: &Row<'_>) -> Vec<Value> {
     };
     vec![row.name(), row.text("spec.controller"), shown.into(), row.age()]
 }
+
+#[cfg(test)]
+mod tests;

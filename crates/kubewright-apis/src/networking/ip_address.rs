@@ -76,3 +76,6 @@ fn cells(row: &Row<'_>) -> Vec<Value> {
     };
     vec![row.name(), shown.into(), row.age()]
 }
+
+#[cfg(test)]
+mod tests;

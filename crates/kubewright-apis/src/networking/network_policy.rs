@@ -61,3 +61,6 @@ fn warnings(policy: &Value) -> Vec<String> {
 fn cells(row: &Row<'_>) -> Vec<Value> {
     vec![row.name(), row.selector("spec.podSelector"), row.age()]
 }
+
+#[cfg(test)]
+mod tests;

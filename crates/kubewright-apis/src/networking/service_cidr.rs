@@ -82,3 +82,6 @@ fn validate_update(new: &Value, old: &Value) -> ErrorList {
 fn cells(row: &Row<'_>) -> Vec<Value> {
     vec![row.name(), joined_list(row.list("spec.cidrs"), ",").into(), row.age()]
 }
+
+#[cfg(test)]
+mod tests;

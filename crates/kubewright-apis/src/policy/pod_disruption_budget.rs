@@ -89,3 +89,6 @@ fn cells(row: &Row<'_>) -> Vec<Value> {
         row.age(),
     ]
 }
+
+#[cfg(test)]
+mod tests;

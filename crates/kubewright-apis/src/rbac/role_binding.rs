@@ -109,3 +109,6 @@ pub(super) fn cells(row: &Row<'_>) -> Vec<Value> {
         accounts.collect::<Vec<_>>().join(", ").into(),
     ]
 }
+
+#[cfg(test)]
+mod tests;

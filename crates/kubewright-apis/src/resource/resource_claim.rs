@@ -52,3 +52,6 @@ fn cells(row: &Row<'_>) -> Vec<Value> {
     let state = joined(states.into_iter().filter(|(_, holds)| *holds).map(|(state, _)| state), ",");
     vec![row.name(), state.into(), row.age()]
 }
+
+#[cfg(test)]
+mod tests;

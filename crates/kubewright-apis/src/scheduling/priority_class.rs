@@ -76,3 +76,6 @@ fn system_class_problem(name: &str, value: i64, object: &Value) -> Option<String
 fn cells(row: &Row<'_>) -> Vec<Value> {
     vec![row.name(), row.number("value"), row.flag("globalDefault"), row.age(), row.text("preemptionPolicy")]
 }
+
+#[cfg(test)]
+mod tests;

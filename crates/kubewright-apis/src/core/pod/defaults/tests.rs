@@ -39,12 +39,6 @@ fn a_template_gets_fewer_defaults_than_a_pod() {
 }
 
 #[test]
-fn an_absent_template_is_created_and_defaulted() {
-    let template = defaulted("PodTemplate", json!({}));
-    assert_eq!(template["template"]["spec"]["restartPolicy"], "Always");
-}
-
-#[test]
 fn requests_default_to_limits() {
     let resources = json!({"limits": {"cpu": "1", "memory": "1Gi"}, "requests": {"cpu": "100m"}});
     let pod = defaulted("Pod", json!({"spec": {"containers": [{"name": "c", "resources": resources}]}}));
@@ -125,14 +119,6 @@ fn pod_ip_and_pod_ips_are_synchronized() {
     assert_eq!(pod["status"]["podIPs"], json!([{"ip": "x"}]));
     let pod = defaulted("Pod", json!({"status": {"podIPs": [{"ip": "10.0.0.1"}]}}));
     assert_eq!(pod["status"]["podIP"], "10.0.0.1");
-}
-
-#[test]
-fn allocatable_defaults_to_capacity() {
-    let node =
-        defaulted("Node", json!({"spec": {"podCIDR": "10.2.0.0/24"}, "status": {"capacity": {"cpu": "4"}}}));
-    assert_eq!(node["status"]["allocatable"], json!({"cpu": "4"}));
-    assert_eq!(node["spec"]["podCIDRs"], json!(["10.2.0.0/24"]));
 }
 
 #[test]

@@ -130,36 +130,6 @@ fn the_resize_subresource_only_changes_resources() {
 }
 
 #[test]
-fn fields_of_disabled_features_are_dropped() {
-    let mut object = json!({"template": {"spec": {
-        "schedulingGroup": {"podGroupName": "g"}, "containers": [{"name": "c", "lifecycle": {"stopSignal": "SIGINT"}}],
-        "volumes": [{"name": "v", "projected": {"sources": [{"podCertificate": {}}]}}],
-    }}});
-    prepare_create(gvk("PodTemplate"), &mut object);
-    assert_eq!(
-        object["template"]["spec"],
-        json!({
-            "containers": [{"name": "c", "lifecycle": {}}],
-            "volumes": [{"name": "v", "projected": {"sources": [{}]}}],
-        })
-    );
-    assert_eq!(object["metadata"]["generation"], 1);
-}
-
-#[test]
-fn the_status_of_a_node_is_kept_on_create_but_not_on_update() {
-    let mut node = json!({"metadata": {"name": "n"}, "status": {"phase": "Running"}});
-    let created = node.clone();
-    prepare_create(gvk("Node"), &mut node);
-    assert_eq!(node, created);
-    let mut new = json!({"metadata": {"name": "n"}, "spec": {"unschedulable": true}, "status": {}});
-    prepare_update(gvk("Node"), &mut new, &node);
-    assert_eq!(new["status"], json!({"phase": "Running"}));
-    prepare_subresource(gvk("Node"), "status", &mut new, &node);
-    assert_eq!(new.get("spec"), None);
-}
-
-#[test]
 fn pod_templates_cause_warnings() {
     let template = json!({
         "metadata": {"annotations": {"security.alpha.kubernetes.io/sysctls": ""}},

@@ -481,34 +481,6 @@ fn a_terminated_container_cannot_run_again() {
 }
 
 #[test]
-fn taints_need_supported_effects_and_are_unique() {
-    let taint = json!({"key": "a", "effect": "NoSchedule"});
-    let node = json!({"spec": {"taints": [taint, taint, {"key": "a", "effect": "Bogus"}]}});
-    assert_eq!(
-        messages(&create(gvk("Node"), &node)),
-        [
-            "metadata.taints[1]: Duplicate value: {\"Key\":\"a\",\"Value\":\"\",\"Effect\":\"NoSchedule\",\
-             \"TimeAdded\":null}: taints must be unique by key and effect pair",
-            "metadata.taints[2].effect: Unsupported value: \"Bogus\": supported values: \"NoSchedule\", \
-             \"PreferNoSchedule\", \"NoExecute\"",
-        ]
-    );
-}
-
-#[test]
-fn pod_cidrs_and_provider_id_of_a_node_are_immutable() {
-    let old = json!({"spec": {"podCIDRs": ["10.2.0.0/24"], "providerID": "a"}});
-    let new = json!({"spec": {"podCIDRs": ["10.3.0.0/24"]}});
-    assert_eq!(
-        messages(&update(gvk("Node"), &new, &old)),
-        [
-            "spec.podCIDRs: Forbidden: node updates may not change podCIDR except from \"\" to valid",
-            "spec.providerID: Forbidden: node updates may not change providerID except from \"\" to valid",
-        ]
-    );
-}
-
-#[test]
 fn deprecated_annotations_are_validated() {
     let mut object = pod(&Value::Null);
     object["metadata"]["annotations"] = json!({
