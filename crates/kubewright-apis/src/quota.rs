@@ -3,32 +3,47 @@
 //! Pure functions shared by the admission plugin, which rejects excess usage, and the quota controller. A
 //! kind is written as `plural.group`, such as `deployments.apps`.
 
-mod pod;
-
 use std::collections::BTreeMap;
 
 use serde_json::Value;
 
+use crate::kinds::KINDS;
 use kubewright_apimachinery::object::Fields as _;
 use kubewright_apimachinery::quantity::{Notation, Quantity};
 
-pub use self::pod::missing_requests;
+pub use crate::core::pod::quota::missing_requests;
 
 /// Quantities by resource name of the quota.
 pub type Amounts = BTreeMap<String, Quantity>;
 
 const COUNT: &str = "count/";
-const STORAGE_CLASS: &str = ".storageclass.storage.k8s.io/";
-/// Kinds that are also counted by their plural, as before `count/` was introduced.
-const COUNTED_BY_NAME: [&str; 7] = [
-    "pods",
-    "services",
-    "persistentvolumeclaims",
-    "configmaps",
-    "resourcequotas",
-    "replicationcontrollers",
-    "secrets",
-];
+
+/// A kind that quotas know by more than `count/`.
+pub(crate) struct Quota {
+    /// The plural. Objects are also counted by it, as before `count/` was introduced.
+    pub(crate) plural: &'static str,
+    /// Whether a resource name of a quota refers to the kind.
+    pub(crate) measures: fn(&str) -> bool,
+    /// The usage of an object, if it is more than one object of the plural. `now` is a Unix time in seconds.
+    pub(crate) usage: Option<fn(object: &Value, now: i64) -> Amounts>,
+    /// Whether an object matches a scope, given its name and requirement.
+    pub(crate) is_in_scope: fn(&Value, &str, &Value) -> bool,
+}
+
+impl Quota {
+    /// A kind whose objects are counted by their plural.
+    pub(crate) const fn counted(plural: &'static str) -> Self {
+        Self { plural, measures: |_| false, usage: None, is_in_scope: |_, _, _| false }
+    }
+
+    fn of(kind: &str) -> Option<&'static Self> {
+        Self::all().find(|quota| quota.plural == kind)
+    }
+
+    fn all() -> impl Iterator<Item = &'static Self> {
+        KINDS.iter().filter_map(|rules| rules.quota)
+    }
+}
 
 /// The kind that a resource name refers to: `pods` for `limits.cpu`, `deployments.apps` for
 /// `count/deployments.apps`.
@@ -36,60 +51,21 @@ pub fn kind_of(name: &str) -> Option<&str> {
     if let Some(counted) = name.strip_prefix(COUNT) {
         return Some(counted);
     }
-    if COUNTED_BY_NAME.contains(&name) {
-        return Some(name);
-    }
-    if matches!(name, "services.nodeports" | "services.loadbalancers") {
-        return Some("services");
-    }
-    if name == "requests.storage" || name.contains(STORAGE_CLASS) {
-        return Some("persistentvolumeclaims");
-    }
-    pod::is_compute(name).then_some("pods")
+    // The resource of a storage class also has the form of an extended resource of pods. The row of
+    // PersistentVolumeClaim comes first.
+    Quota::all().find(|quota| quota.plural == name || (quota.measures)(name)).map(|quota| quota.plural)
 }
 
 /// The usage of an object. `now` is a Unix time in seconds.
 pub fn usage(kind: &str, object: &Value, now: i64) -> Amounts {
     let mut used = Amounts::from([(format!("{COUNT}{kind}"), whole(1))]);
-    match kind {
-        "pods" => used.extend(pod::usage(object, now)),
-        "services" => {
-            let ports = i64::try_from(object.list_at("spec.ports").len()).unwrap_or(i64::MAX);
-            let (balancers, ports) = match object.str_at("spec.type") {
-                "LoadBalancer" if object.at("spec.allocateLoadBalancerNodePorts") == false => (1, 0),
-                "LoadBalancer" => (1, ports),
-                "NodePort" => (0, ports),
-                _ => (0, 0),
-            };
-            used.insert("services".to_owned(), whole(1));
-            used.insert("services.loadbalancers".to_owned(), whole(balancers));
-            used.insert("services.nodeports".to_owned(), whole(ports));
+    if let Some(quota) = Quota::of(kind) {
+        match quota.usage {
+            Some(usage) => used.extend(usage(object, now)),
+            None => _ = used.insert(kind.to_owned(), whole(1)),
         }
-        "persistentvolumeclaims" => claim(object, &mut used),
-        _ if COUNTED_BY_NAME.contains(&kind) => {
-            used.insert(kind.to_owned(), whole(1));
-        }
-        _ => {}
     }
     used
-}
-
-fn claim(object: &Value, used: &mut Amounts) {
-    let class = match object.at("metadata.annotations")["volume.beta.kubernetes.io/storage-class"].as_str() {
-        Some(class) => class,
-        None => object.str_at("spec.storageClassName"),
-    };
-    let mut charge = |name: &str, much: Quantity| {
-        if !class.is_empty() {
-            used.insert(format!("{class}{STORAGE_CLASS}{name}"), much.clone());
-        }
-        used.insert(name.to_owned(), much);
-    };
-    charge("persistentvolumeclaims", whole(1));
-    let asked = object.at("spec.resources.requests.storage");
-    if let Some(much) = Quantity::from_json(asked).ok().filter(|_| !asked.is_null()) {
-        charge("requests.storage", much);
-    }
 }
 
 /// Whether an object matches the scopes of a quota. Only pods have scopes.
@@ -99,7 +75,10 @@ pub fn is_in_scope(quota: &Value, kind: &str, object: &Value) -> bool {
     let mut scopes = by_name
         .map(|name| (name, &Value::Null))
         .chain(selected.iter().map(|requirement| (requirement.str_at("scopeName"), requirement)));
-    scopes.all(|(name, requirement)| kind == "pods" && pod::is_in_scope(object, name, requirement))
+    let is_in = |name: &str, requirement: &Value| {
+        Quota::of(kind).is_some_and(|quota| (quota.is_in_scope)(object, name, requirement))
+    };
+    scopes.all(|(name, requirement)| is_in(name, requirement))
 }
 
 /// Adds `more` to `sum`.
@@ -116,7 +95,7 @@ pub fn amounts(list: &Value) -> Amounts {
     list.filter_map(|(name, much)| Some((name.clone(), Quantity::from_json(much).ok()?))).collect()
 }
 
-fn whole(value: i64) -> Quantity {
+pub(crate) fn whole(value: i64) -> Quantity {
     Quantity::new(value, Notation::DecimalSi)
 }
 

@@ -6,17 +6,19 @@
 use serde_json::Value;
 
 use crate::facts;
+use crate::kinds::rules;
 use kubewright_apimachinery::field::quote;
 use kubewright_apimachinery::gvk::Gvk;
 use kubewright_apimachinery::object::Fields as _;
 
-const NAME: &str = "metadata.name";
-const NAMESPACE: &str = "metadata.namespace";
+pub(crate) const NAME: &str = "metadata.name";
+
+pub(crate) const NAMESPACE: &str = "metadata.namespace";
 
 /// The selectable fields of `object`, which has the form of version `gvk`.
 pub fn fields(gvk: Gvk<'_>, object: &Value) -> Vec<(&'static str, String)> {
     let value = |label: &'static str, read: Read| (label, read.of(object));
-    match table(gvk) {
+    match rules(gvk).selectable {
         Some(table) => table.fields.iter().map(|(label, read)| value(label, *read)).collect(),
         None => vec![value(NAME, Read::Text(NAME)), value(NAMESPACE, Read::Text(NAMESPACE))],
     }
@@ -24,12 +26,12 @@ pub fn fields(gvk: Gvk<'_>, object: &Value) -> Vec<(&'static str, String)> {
 
 /// Whether a kind supports more field labels than name and namespace.
 pub fn has_own(gvk: Gvk<'_>) -> bool {
-    table(gvk).is_some()
+    rules(gvk).selectable.is_some()
 }
 
 /// Whether a kind supports a field label.
 pub fn supported(gvk: Gvk<'_>, label: &str) -> bool {
-    match table(gvk) {
+    match rules(gvk).selectable {
         Some(table) => table.fields.iter().any(|(known, _)| *known == label),
         None => matches!(label, NAME | NAMESPACE),
     }
@@ -47,18 +49,24 @@ pub fn check(gvk: Gvk<'_>, namespaced: bool, label: &str) -> Result<(), String> 
     if supported(gvk, label) {
         return Ok(());
     }
-    Err(table(gvk).map_or(Refusal::Unknown, |table| table.refusal).text(gvk, label))
+    Err(rules(gvk).selectable.map_or(Refusal::Unknown, |table| table.refusal).text(gvk, label))
 }
 
 /// The field labels of a kind with labels other than name and namespace.
-struct Table {
-    fields: &'static [(&'static str, Read)],
-    refusal: Refusal,
+pub(crate) struct Selectable {
+    pub(crate) fields: &'static [(&'static str, Read)],
+    pub(crate) refusal: Refusal,
 }
+
+/// Field labels whose names are the paths of string fields.
+macro_rules! texts {
+    ($($path:literal),* $(,)?) => { &[$(($path, $crate::selectable::Read::Text($path))),*] };
+}
+pub(crate) use texts;
 
 /// How to get the value of a field.
 #[derive(Clone, Copy)]
-enum Read {
+pub(crate) enum Read {
     /// The string at a path.
     Text(&'static str),
     /// The number at a path; 0 if absent.
@@ -93,7 +101,7 @@ impl Read {
 
 /// Upstream's variants of the error for an unsupported label.
 #[derive(Clone, Copy)]
-enum Refusal {
+pub(crate) enum Refusal {
     Unknown,
     Plain,
     Job,
@@ -117,85 +125,6 @@ impl Refusal {
 
 fn is_built_in(gvk: Gvk<'_>) -> bool {
     facts::resources().iter().any(|r| r.group == gvk.group && r.version == gvk.version && r.kind == gvk.kind)
-}
-
-/// The table of a kind, if any.
-fn table(gvk: Gvk<'_>) -> Option<Table> {
-    use Read::{Either, Flag, Nothing, Number, PodIp, Text};
-    macro_rules! texts {
-        ($($path:literal),*) => { &[$(($path, Text($path))),*] };
-    }
-    let mut refusal = Refusal::Plain;
-    let fields: &[(&str, Read)] = match (gvk.group, gvk.kind) {
-        ("", "Pod") => &[
-            (NAME, Text(NAME)),
-            (NAMESPACE, Text(NAMESPACE)),
-            ("spec.nodeName", Text("spec.nodeName")),
-            // The name of `spec.nodeName` before v1.
-            ("spec.host", Text("spec.nodeName")),
-            ("spec.restartPolicy", Text("spec.restartPolicy")),
-            ("spec.schedulerName", Text("spec.schedulerName")),
-            ("spec.serviceAccountName", Text("spec.serviceAccountName")),
-            ("spec.hostNetwork", Flag("spec.hostNetwork")),
-            ("status.phase", Text("status.phase")),
-            ("status.podIP", PodIp),
-            ("status.podIPs", Nothing),
-            ("status.nominatedNodeName", Text("status.nominatedNodeName")),
-        ],
-        ("", "Node") => &[(NAME, Text(NAME)), ("spec.unschedulable", Flag("spec.unschedulable"))],
-        ("", "Namespace") => texts!("metadata.name", "status.phase"),
-        ("", "Secret") => texts!("metadata.name", "metadata.namespace", "type"),
-        ("", "Service") => texts!("metadata.name", "metadata.namespace", "spec.clusterIP", "spec.type"),
-        ("", "ReplicationController") => &[
-            (NAME, Text(NAME)),
-            (NAMESPACE, Text(NAMESPACE)),
-            ("status.replicas", Number("status.replicas")),
-        ],
-        ("", "Event") => &[
-            (NAME, Text(NAME)),
-            (NAMESPACE, Text(NAMESPACE)),
-            ("involvedObject.kind", Text("involvedObject.kind")),
-            ("involvedObject.namespace", Text("involvedObject.namespace")),
-            ("involvedObject.name", Text("involvedObject.name")),
-            ("involvedObject.uid", Text("involvedObject.uid")),
-            ("involvedObject.apiVersion", Text("involvedObject.apiVersion")),
-            ("involvedObject.resourceVersion", Text("involvedObject.resourceVersion")),
-            ("involvedObject.fieldPath", Text("involvedObject.fieldPath")),
-            ("reason", Text("reason")),
-            ("reportingComponent", Text("reportingComponent")),
-            ("source", Either("source.component", "reportingComponent")),
-            ("type", Text("type")),
-        ],
-        ("events.k8s.io", "Event") => texts!(
-            "metadata.name",
-            "metadata.namespace",
-            "regarding.kind",
-            "regarding.namespace",
-            "regarding.name",
-            "regarding.uid",
-            "regarding.apiVersion",
-            "regarding.resourceVersion",
-            "regarding.fieldPath",
-            "reason",
-            "reportingController",
-            "type"
-        ),
-        ("batch", "Job") => {
-            refusal = Refusal::Job;
-            &[
-                (NAME, Text(NAME)),
-                (NAMESPACE, Text(NAMESPACE)),
-                ("status.successful", Number("status.succeeded")),
-            ]
-        }
-        ("certificates.k8s.io", "CertificateSigningRequest") => texts!("metadata.name", "spec.signerName"),
-        ("resource.k8s.io", "ResourceSlice") => {
-            refusal = Refusal::WithKind;
-            texts!("metadata.name", "spec.nodeName", "spec.driver")
-        }
-        _ => return None,
-    };
-    Some(Table { fields, refusal })
 }
 
 #[cfg(test)]

@@ -4,19 +4,12 @@
 //! both. Cells include those of `-o wide`. Numbers are JSON numbers where upstream has numbers, even in
 //! columns of type string. Columns of custom resources are not handled here.
 
-mod admission;
-mod autoscaling;
-mod cluster;
-mod network;
-mod pods;
-mod row;
-mod storage;
-mod workloads;
+pub(crate) mod row;
 
 use serde_json::{Value, json};
 
-use crate::convert::convert;
 use crate::facts::{Column, columns};
+use crate::kinds::rules;
 use kubewright_apimachinery::gvk::Gvk;
 use kubewright_apimachinery::object::Fields as _;
 use kubewright_apimachinery::time;
@@ -26,87 +19,7 @@ pub use row::age;
 /// The cells of an object in the order of its [`column_definitions`]. `now` is a Unix time in seconds. Kinds
 /// without their own columns have name and creation time.
 pub fn cells(gvk: Gvk<'_>, object: &Value, now: i64) -> Vec<Value> {
-    let row = &Row { object, now };
-    match (gvk.group, gvk.kind) {
-        ("", "Pod") => pods::pod(row),
-        ("", "PodTemplate") => workloads::pod_template(row),
-        ("", "ReplicationController") => workloads::replication_controller(row),
-        ("apps", "ReplicaSet") => workloads::replica_set(row),
-        ("apps", "Deployment") => workloads::deployment(row),
-        ("apps", "StatefulSet") => workloads::stateful_set(row),
-        ("apps", "DaemonSet") => workloads::daemon_set(row),
-        ("apps", "ControllerRevision") => workloads::controller_revision(row),
-        ("batch", "Job") => workloads::job(row),
-        ("batch", "CronJob") => workloads::cron_job(row),
-        ("policy", "PodDisruptionBudget") => workloads::pod_disruption_budget(row),
-        ("autoscaling", "Scale") => autoscaling::scale(row),
-        ("autoscaling", "HorizontalPodAutoscaler") if gvk.version == "v1" => {
-            let object = &convert(object.clone(), Gvk { version: "v2", ..gvk });
-            autoscaling::horizontal_pod_autoscaler(&Row { object, now })
-        }
-        ("autoscaling", "HorizontalPodAutoscaler") => autoscaling::horizontal_pod_autoscaler(row),
-
-        ("", "Service") => network::service(row),
-        ("", "Endpoints") => network::endpoints(row),
-        ("discovery.k8s.io", "EndpointSlice") => network::endpoint_slice(row),
-        ("networking.k8s.io", "Ingress") => network::ingress(row),
-        ("networking.k8s.io", "IngressClass") => network::ingress_class(row),
-        ("networking.k8s.io", "NetworkPolicy") => network::network_policy(row),
-        ("networking.k8s.io", "ServiceCIDR") => network::service_cidr(row),
-        ("networking.k8s.io", "IPAddress") => network::ip_address(row),
-
-        ("", "PersistentVolume") => storage::persistent_volume(row),
-        ("", "PersistentVolumeClaim") => storage::persistent_volume_claim(row),
-        ("storage.k8s.io", "StorageClass") => storage::storage_class(row),
-        ("storage.k8s.io", "VolumeAttributesClass") => storage::volume_attributes_class(row),
-        ("storage.k8s.io", "VolumeAttachment") => storage::volume_attachment(row),
-        ("storage.k8s.io", "CSIDriver") => storage::csi_driver(row),
-        ("storage.k8s.io", "CSINode") => storage::csi_node(row),
-
-        ("", "Node") => cluster::node(row),
-        ("", "Namespace") => cluster::namespace(row),
-        ("", "ComponentStatus") => cluster::component_status(row),
-        ("", "ConfigMap") => cluster::config_map(row),
-        ("", "Secret") => cluster::secret(row),
-        ("", "ResourceQuota") => cluster::resource_quota(row),
-        ("", "Event") => cluster::event(row),
-        ("events.k8s.io", "Event") => {
-            let object = &convert(object.clone(), Gvk { group: "", ..gvk });
-            cluster::event(&Row { object, now })
-        }
-        ("", "ServiceAccount") | ("resource.k8s.io", "DeviceClass" | "ResourceClaimTemplate") => {
-            vec![row.name(), row.age()]
-        }
-        ("rbac.authorization.k8s.io", "RoleBinding" | "ClusterRoleBinding") => cluster::role_binding(row),
-        ("certificates.k8s.io", "CertificateSigningRequest") => cluster::certificate_signing_request(row),
-        ("coordination.k8s.io", "Lease") => {
-            vec![row.name(), row.text("spec.holderIdentity"), row.age()]
-        }
-        ("node.k8s.io", "RuntimeClass") => vec![row.name(), row.text("handler"), row.age()],
-        ("scheduling.k8s.io", "PriorityClass") => cluster::priority_class(row),
-        ("resource.k8s.io", "ResourceClaim") => cluster::resource_claim(row),
-        ("resource.k8s.io", "ResourceSlice") => cluster::resource_slice(row),
-
-        (
-            "admissionregistration.k8s.io",
-            "ValidatingWebhookConfiguration" | "MutatingWebhookConfiguration",
-        ) => vec![row.name(), row.count("webhooks"), row.age()],
-        ("admissionregistration.k8s.io", "ValidatingAdmissionPolicy") => {
-            admission::policy(row, "spec.validations")
-        }
-        ("admissionregistration.k8s.io", "MutatingAdmissionPolicy") => {
-            admission::policy(row, "spec.mutations")
-        }
-        (
-            "admissionregistration.k8s.io",
-            "ValidatingAdmissionPolicyBinding" | "MutatingAdmissionPolicyBinding",
-        ) => admission::policy_binding(row),
-        ("flowcontrol.apiserver.k8s.io", "FlowSchema") => admission::flow_schema(row),
-        ("flowcontrol.apiserver.k8s.io", "PriorityLevelConfiguration") => admission::priority_level(row),
-        ("apiregistration.k8s.io", "APIService") => admission::api_service(row),
-
-        _ => vec![row.name(), created_at(object)],
-    }
+    (rules(gvk).cells)(&Row { object, now })
 }
 
 /// The `columnDefinitions` of a resource's Table. Resources without their own columns have `Name` and
@@ -136,29 +49,29 @@ pub fn scale_column_definitions() -> Vec<Value> {
 
 /// The `conditions` of a row, which mark completed pods.
 pub fn row_conditions(gvk: Gvk<'_>, object: &Value) -> Option<Value> {
-    if (gvk.group, gvk.kind) != ("", "Pod") {
-        return None;
-    }
-    let phase = object.str_at("status.phase");
-    let message = match phase {
-        "Succeeded" => "The pod has completed successfully.",
-        "Failed" => "The pod failed.",
-        _ => return None,
-    };
-    Some(json!([{"type": "Completed", "status": "True", "reason": phase, "message": message}]))
+    (rules(gvk).row_conditions)(object)
 }
 
 /// Sorts the objects of a list for the Table: FlowSchemas by matching precedence.
 pub fn sort_rows(gvk: Gvk<'_>, objects: &mut [&Value]) {
-    if sorts_rows(gvk) {
-        objects
-            .sort_by_key(|object| (object.int_at("spec.matchingPrecedence"), object.str_at("metadata.name")));
+    if let Some(sort_rows) = rules(gvk).sort_rows {
+        sort_rows(objects);
     }
 }
 
 /// Whether the rows of a kind are sorted.
 pub fn sorts_rows(gvk: Gvk<'_>) -> bool {
-    (gvk.group, gvk.kind) == ("flowcontrol.apiserver.k8s.io", "FlowSchema")
+    rules(gvk).sort_rows.is_some()
+}
+
+/// The cells of a kind without its own columns.
+pub(crate) fn name_and_creation(row: &Row<'_>) -> Vec<Value> {
+    vec![row.name(), created_at(row.object)]
+}
+
+/// The cells of a kind whose only columns are name and age.
+pub(crate) fn name_and_age(row: &Row<'_>) -> Vec<Value> {
+    vec![row.name(), row.age()]
 }
 
 fn definition(column: &Column) -> Value {

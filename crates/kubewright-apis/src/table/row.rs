@@ -6,123 +6,130 @@ use kubewright_apimachinery::duration::human_duration;
 use kubewright_apimachinery::object::Fields as _;
 use kubewright_apimachinery::selector::LabelSelector;
 pub use kubewright_apimachinery::time::age;
-pub(super) use kubewright_apimachinery::time::instant;
+pub(crate) use kubewright_apimachinery::time::instant;
 
 /// An object and the current time.
-pub(super) struct Row<'a> {
-    pub(super) object: &'a Value,
-    pub(super) now: i64,
+pub(crate) struct Row<'a> {
+    pub(crate) object: &'a Value,
+    pub(crate) now: i64,
 }
 
 impl<'a> Row<'a> {
-    pub(super) fn name(&self) -> Value {
+    pub(crate) fn name(&self) -> Value {
         self.text("metadata.name")
     }
 
     /// Time since creation.
-    pub(super) fn age(&self) -> Value {
+    pub(crate) fn age(&self) -> Value {
         self.since("metadata.creationTimestamp").into()
     }
 
     /// Time since the time at `path`.
-    pub(super) fn since(&self, path: &str) -> String {
+    pub(crate) fn since(&self, path: &str) -> String {
         age(self.str(path), self.now)
     }
 
-    pub(super) fn str(&self, path: &str) -> &'a str {
+    pub(crate) fn str(&self, path: &str) -> &'a str {
         self.object.str_at(path)
     }
 
     /// The string at `path`, or an empty string.
-    pub(super) fn text(&self, path: &str) -> Value {
+    pub(crate) fn text(&self, path: &str) -> Value {
         self.str(path).into()
     }
 
     /// The string at `path`, or `otherwise` if it is empty.
-    pub(super) fn text_or(&self, path: &str, otherwise: &str) -> Value {
+    pub(crate) fn text_or(&self, path: &str, otherwise: &str) -> Value {
         non_empty(self.str(path), otherwise).into()
     }
 
     /// The string at `path`, possibly empty, or `otherwise` if it is absent.
-    pub(super) fn optional(&self, path: &str, otherwise: &str) -> Value {
+    pub(crate) fn optional(&self, path: &str, otherwise: &str) -> Value {
         self.object.at(path).as_str().unwrap_or(otherwise).into()
     }
 
     /// The integer at `path`, or zero.
-    pub(super) fn int(&self, path: &str) -> i64 {
+    pub(crate) fn int(&self, path: &str) -> i64 {
         self.object.int_at(path).unwrap_or_default()
     }
 
-    pub(super) fn number(&self, path: &str) -> Value {
+    pub(crate) fn number(&self, path: &str) -> Value {
         self.int(path).into()
     }
 
-    pub(super) fn flag(&self, path: &str) -> Value {
+    pub(crate) fn flag(&self, path: &str) -> Value {
         self.object.bool_at(path).into()
     }
 
-    pub(super) fn list(&self, path: &str) -> &'a [Value] {
+    pub(crate) fn list(&self, path: &str) -> &'a [Value] {
         self.object.list_at(path)
     }
 
     /// The length of the list at `path`.
-    pub(super) fn count(&self, path: &str) -> Value {
+    pub(crate) fn count(&self, path: &str) -> Value {
         self.list(path).len().into()
     }
 
-    pub(super) fn has(&self, path: &str) -> bool {
+    pub(crate) fn has(&self, path: &str) -> bool {
         self.object.has(path)
     }
 
     /// Whether the object has a deletion timestamp.
-    pub(super) fn is_deleted(&self) -> bool {
+    pub(crate) fn is_deleted(&self) -> bool {
         self.has("metadata.deletionTimestamp")
     }
 
     /// The label selector at `path`.
-    pub(super) fn selector(&self, path: &str) -> Value {
+    pub(crate) fn selector(&self, path: &str) -> Value {
         match LabelSelector::from_object(self.object.at(path)) {
             Ok(selector) => non_empty(&selector.to_string(), NONE).into(),
             Err(_) => "<error>".into(),
         }
     }
 
+    /// The value of an annotation.
+    pub(crate) fn annotation(&self, key: &str) -> Option<&'a str> {
+        self.object.map_at("metadata.annotations").get(key).and_then(Value::as_str)
+    }
+
     /// The labels at `path`.
-    pub(super) fn labels(&self, path: &str) -> Value {
+    pub(crate) fn labels(&self, path: &str) -> Value {
         non_empty(&labels(self.object.map_at(path)), NONE).into()
     }
 
     /// Names and images of the containers of the pod spec at `path`.
-    pub(super) fn containers(&self, path: &str) -> [Value; 2] {
+    pub(crate) fn containers(&self, path: &str) -> [Value; 2] {
         let containers = self.object.at(path).list_at("containers");
         ["name", "image"].map(|field| joined(containers.iter().map(|c| c.str_at(field)), ",").into())
     }
 }
 
-pub(super) const NONE: &str = "<none>";
-pub(super) const UNSET: &str = "<unset>";
-pub(super) const UNKNOWN: &str = "<unknown>";
+/// Maximum number of list items in a cell.
+pub(crate) const SHOWN: usize = 3;
+pub(crate) const NONE: &str = "<none>";
+pub(crate) const UNSET: &str = "<unset>";
+pub(crate) const UNKNOWN: &str = "<unknown>";
 
 /// Like [`age`], for a Unix time in seconds.
-pub(super) fn age_of(then: i64, now: i64) -> String {
+pub(crate) fn age_of(then: i64, now: i64) -> String {
     human_duration(now - then)
 }
 
-pub(super) fn non_empty<'a>(text: &'a str, otherwise: &'a str) -> &'a str {
+pub(crate) fn non_empty<'a>(text: &'a str, otherwise: &'a str) -> &'a str {
     if text.is_empty() { otherwise } else { text }
 }
 
-pub(super) fn joined<'a>(items: impl IntoIterator<Item = &'a str>, separator: &str) -> String {
+pub(crate) fn joined<'a>(items: impl IntoIterator<Item = &'a str>, separator: &str) -> String {
     items.into_iter().collect::<Vec<_>>().join(separator)
 }
 
 /// The strings of a list, joined.
-pub(super) fn joined_list(list: &[Value], separator: &str) -> String {
+pub(crate) fn joined_list(list: &[Value], separator: &str) -> String {
     joined(list.iter().filter_map(Value::as_str), separator)
 }
 
 /// The first `max` items, and the number of omitted ones.
-pub(super) fn first(items: &[String], max: usize, separator: &str) -> String {
+pub(crate) fn first(items: &[String], max: usize, separator: &str) -> String {
     let shown = items[..items.len().min(max)].join(separator);
     match items.len().saturating_sub(max) {
         0 => shown,
@@ -131,12 +138,12 @@ pub(super) fn first(items: &[String], max: usize, separator: &str) -> String {
 }
 
 /// The first condition of type `ty`.
-pub(super) fn condition<'a>(conditions: &'a [Value], ty: &str) -> Option<&'a Value> {
+pub(crate) fn condition<'a>(conditions: &'a [Value], ty: &str) -> Option<&'a Value> {
     conditions.iter().find(|condition| condition.str_at("type") == ty)
 }
 
 /// Whether the first condition of type `ty` is true.
-pub(super) fn is_true(conditions: &[Value], ty: &str) -> bool {
+pub(crate) fn is_true(conditions: &[Value], ty: &str) -> bool {
     condition(conditions, ty).is_some_and(|condition| condition.str_at("status") == "True")
 }
 

@@ -1,0 +1,3 @@
+//! Kinds of events.k8s.io.
+
+pub(crate) mod event;

@@ -1,0 +1,3 @@
+//! Kinds of policy.
+
+pub(crate) mod pod_disruption_budget;
