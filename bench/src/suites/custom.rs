@@ -12,9 +12,9 @@ use anyhow::{Context as _, Result, ensure};
 use bytes::Bytes;
 use http::{Method, Request};
 use http_body_util::{BodyExt as _, Full};
+use kubewright_apiextensions::Structural;
 use kubewright_apiextensions::custom::{self, CrdValidation};
 use kubewright_apiserver::{ApiServer, Options};
-use kubewright_cel::rules::RuleSet;
 use serde_json::Value;
 use tokio::runtime::{Builder, Runtime};
 
@@ -149,7 +149,7 @@ fn evaluation(bench: &Bench) -> Result<Row> {
     let spec = serde_json::json!({
         "replicas": 3, "limit": 5, "image": "registry.example.com/app:1", "ports": [80, 443, 8080],
     });
-    let rules = RuleSet::compile(&objects::with_rule(rule));
+    let rules = Structural::parse(&objects::with_rule(rule))?.rules();
     let object = serde_json::json!({"spec": spec});
     ensure!(rules.validate(&object, None).errors.is_empty(), "the CEL rule evaluated to false");
     let program = cel::Program::compile(rule).map_err(|error| anyhow::anyhow!("{error}"))?;

@@ -8,40 +8,30 @@
 //!
 //! CRDs themselves are validated in [`crd`](crate::crd). CEL rules are evaluated by `kubewright-cel`.
 
-mod allowed;
 mod crd_validation;
 mod decode;
 mod defaults;
-mod format;
 mod lists;
 mod metadata;
-mod pattern;
 mod print;
 mod prune;
 mod scale;
-mod schema;
 mod strategy;
 mod validate;
 
-pub use allowed::Allowed;
 pub use crd_validation::{CrdValidation, Version};
 pub use decode::{
     DecodeError, ReadError, ShapeError, check_version, coerce, complete, convert, decode, decode_parsed,
     read, restore,
 };
 pub use defaults::apply_defaults;
-pub use format::{Format, FormatKind};
 pub use lists::validate_lists;
 pub use metadata::{Malformed, coerce_metadata, validate_metadata};
-pub use pattern::{Matcher, Pattern, PatternError, TooCostly, compile as compile_pattern};
 pub use prune::{prune, prune_nulls, prune_paths};
 pub use scale::ScalePaths;
-pub use schema::{
-    Additional, Contains, Junctors, ListType, NumberBounds, Schema, SchemaError, SizeBounds, StringBounds,
-    Type, Types,
-};
 pub use strategy::{
     blocks_rules, prepare_create, prepare_status_update, prepare_update, validate_create, validate_replace,
     validate_status, warnings,
 };
+pub(crate) use validate::to_int;
 pub use validate::{validate, validate_at, validate_update, validate_update_at};

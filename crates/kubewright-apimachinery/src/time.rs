@@ -130,7 +130,7 @@ fn read(rest: &mut Rest<'_>, layout: Layout) -> Result<i64, Problem> {
     if !rest.0.is_empty() {
         return Err(Problem::Extra);
     }
-    if !(1..=days_in(year, month)).contains(&day) {
+    if !(1..=days_in_month(year, month)).contains(&day) {
         return Err(Problem::OutOfRange("day"));
     }
     let seconds = days_since_epoch(year, month, day) * DAY + hour * 3_600 + minute * 60 + second - offset;
@@ -211,16 +211,17 @@ fn date_and_time(seconds: i64) -> String {
     format!("{year:04}-{month:02}-{day:02}T{hour:02}:{minute:02}:{second:02}")
 }
 
-/// Years start in March, so that the leap day is the last day of its year.
-fn days_since_epoch(year: i64, month: i64, day: i64) -> i64 {
+/// The days from 1970-01-01 to a date of the Gregorian calendar.
+pub fn days_since_epoch(year: i64, month: i64, day: i64) -> i64 {
+    // Years start in March, so that the leap day is the last day of its year.
     let year = if month <= 2 { year - 1 } else { year };
     let month_from_march = (month + 9) % 12;
     let day_of_year = (153 * month_from_march + 2) / 5 + day - 1;
     year * 365 + year.div_euclid(4) - year.div_euclid(100) + year.div_euclid(400) + day_of_year - EPOCH
 }
 
-/// The inverse of [`days_since_epoch`].
-fn date(days: i64) -> (i64, i64, i64) {
+/// Year, month and day: the inverse of [`days_since_epoch`].
+pub fn date(days: i64) -> (i64, i64, i64) {
     let days = days + EPOCH;
     let cycle = days.div_euclid(CYCLE);
     let of_cycle = days.rem_euclid(CYCLE);
@@ -233,7 +234,8 @@ fn date(days: i64) -> (i64, i64, i64) {
     (if month <= 2 { year + 1 } else { year }, month, day)
 }
 
-fn days_in(year: i64, month: i64) -> i64 {
+/// The number of days in a month.
+pub fn days_in_month(year: i64, month: i64) -> i64 {
     match month {
         2 if year % 4 == 0 && (year % 100 != 0 || year % 400 == 0) => 29,
         2 => 28,

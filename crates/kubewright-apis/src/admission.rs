@@ -10,6 +10,8 @@ use serde_json::Value;
 
 pub use type_check::{ExpressionWarning, type_check};
 
+use crate::openapi::cel_schema;
+
 const AUTHORIZER: &str = "kubernetes.authorization.Authorizer";
 const RESOURCE_CHECK: &str = "kubernetes.authorization.ResourceCheck";
 
@@ -57,10 +59,10 @@ impl PolicyEnvironment {
         let mut env = environment(params.is_some()).with_resource(
             &["object", "oldObject"],
             &name(object.0, 1),
-            object.1,
+            cel_schema(object.1),
         );
         if let Some((kind, schema)) = params {
-            env = env.with_resource(&["params"], &name(kind, 2), schema);
+            env = env.with_resource(&["params"], &name(kind, 2), cel_schema(schema));
         }
         let mut environment = Self { conditions: env.clone(), texts: env, variables: Vec::new() };
         environment.publish();

@@ -28,8 +28,8 @@ mod protobuf;
 mod resolve;
 mod route;
 mod schema;
-mod structural;
 mod v2;
+mod v2_schema;
 mod v3;
 
 use std::collections::BTreeSet;
@@ -38,6 +38,7 @@ use serde_json::{Map, Value, json};
 
 pub use custom::CustomVersion;
 pub use descriptions::{Descriptions, NoDescriptions};
+pub(crate) use resolve::cel_schema;
 pub use resolve::resolved_schema;
 
 use crate::facts;
@@ -148,7 +149,7 @@ fn object<const N: usize>(fields: [(&str, Value); N]) -> Value {
 }
 
 /// A hash of a document's bytes: its ETag (in quotes), and `hash` in its URL. 128 bits of FNV-1a in upper-case
-/// hex; upstream's SHA-512 is longer, and means as little to clients.
+/// hex; upstream's SHA-512 is longer, and means as little to clients. The crate `fnv` has 64 bits only.
 pub fn content_hash(document: &[u8]) -> String {
     const OFFSET: u128 = 0x6c62_272e_07bb_0142_62b8_2175_6295_c58d;
     const PRIME: u128 = 0x0000_0000_0100_0000_0000_0000_0000_013b;

@@ -4,26 +4,27 @@
 //! cargo run -p kubewright-cel --example validate
 //! ```
 
-use kubewright_cel::rules::RuleSet;
+use kubewright_cel::rules::{Rule, RuleSet, Schema};
 use serde_json::json;
 
 fn main() {
-    let rules = RuleSet::compile(&json!({
-        "type": "object",
-        "properties": {"spec": {
-            "type": "object",
-            "x-kubernetes-validations": [
-                {"rule": "self.minReplicas <= self.maxReplicas", "messageExpression":
-                    "'minReplicas %d is larger than maxReplicas %d'.format([self.minReplicas, self.maxReplicas])"},
-                {"rule": "self.image == oldSelf.image", "message": "image is immutable", "fieldPath": ".image"},
-            ],
-            "properties": {
-                "minReplicas": {"type": "integer"},
-                "maxReplicas": {"type": "integer"},
-                "image": {"type": "string"},
-            },
-        }},
-    }));
+    let spec = Schema::object([
+        ("minReplicas", Schema::of_type("integer")),
+        ("maxReplicas", Schema::of_type("integer")),
+        ("image", Schema::of_type("string")),
+    ])
+    .with_rule(Rule {
+        message_expression:
+            "'minReplicas %d is larger than maxReplicas %d'.format([self.minReplicas, self.maxReplicas])"
+                .to_owned(),
+        ..Rule::new("self.minReplicas <= self.maxReplicas")
+    })
+    .with_rule(Rule {
+        message: "image is immutable".to_owned(),
+        field_path: ".image".to_owned(),
+        ..Rule::new("self.image == oldSelf.image")
+    });
+    let rules = RuleSet::compile(Schema::object([("spec", spec)]));
     let object = |min: i64, max: i64, image: &str| {
         json!({
             "apiVersion": "example.com/v1",

@@ -68,7 +68,7 @@ fn typed<'a>(json: &'a Json, schema: &'a Schema) -> Evaluated<'a> {
         ("number", _) => Err(expected("float", json)),
         ("integer", _) => Err(expected("int", json)),
         ("boolean", _) => Err(expected("bool", json)),
-        _ if schema.preserve_unknown => Ok(Value::Unknown(json)),
+        _ if schema.preserve_unknown_fields => Ok(Value::Unknown(json)),
         (other, _) => Err(EvalError::new(format!(
             "invalid type, expected object, array, number, integer, boolean or string, or no type with \
              x-kubernetes-int-or-string or x-kubernetes-preserve-unknown-fields is true, got {other}"

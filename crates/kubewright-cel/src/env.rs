@@ -5,8 +5,6 @@
 use std::collections::HashMap;
 use std::sync::Arc;
 
-use serde_json::Value as Json;
-
 use super::escape;
 use super::schema::{DeclType, Schema};
 use super::types::Type;
@@ -39,11 +37,11 @@ impl Env {
         self
     }
 
-    /// Declares variables that contain a resource with this OpenAPI schema, which must not have references. Its
-    /// object types get names that start with `type_name`. A schema without a type declares dynamic variables.
+    /// Declares variables that contain a resource with this schema. Its object types get names that start with
+    /// `type_name`. A schema without a type declares dynamic variables.
     #[must_use]
-    pub fn with_resource(mut self, variables: &[&str], type_name: &str, schema: &Json) -> Self {
-        let declared = DeclType::of(&Schema::root(schema));
+    pub fn with_resource(mut self, variables: &[&str], type_name: &str, schema: Schema) -> Self {
+        let declared = DeclType::of(&schema.into_resource());
         let of = declared.map_or(Type::Dyn, |declared| declared.declare(type_name, &mut self));
         for variable in variables {
             self = self.with_variable(variable, of.clone());

@@ -29,6 +29,7 @@ mod env;
 mod error;
 mod escape;
 mod eval;
+pub mod go_regex;
 mod lexer;
 mod library;
 mod macros;

@@ -8,7 +8,6 @@ pub(crate) mod authz;
 pub(crate) mod convert;
 pub(crate) mod format;
 pub(crate) mod formats;
-pub(crate) mod go_regex;
 mod lists;
 mod net;
 mod operators;

@@ -8,7 +8,8 @@ use super::checker::{self, Checked};
 use super::env::Env;
 use super::error::{CompileError, EvalError};
 use super::eval::{self, Evaluation};
-use super::library::{self, Function, convert, formats, go_regex};
+use super::go_regex;
+use super::library::{self, Function, convert, formats};
 use super::parser;
 use super::source::{Issues, Source};
 use super::types::Type;
@@ -212,7 +213,9 @@ fn operation(call: &Call, overload: &str) -> Result<Option<Operation>, CompileEr
         "or" => Operation::OptionalOr,
         "orValue" => Operation::OptionalOrValue,
         "matches" | "find" | "findAll" => match pattern(call) {
-            Some(pattern) => Operation::Regex(go_regex::compile(pattern).map_err(CompileError::Constant)?),
+            Some(pattern) => Operation::Regex(
+                go_regex::compile(pattern).map_err(|error| CompileError::Constant(error.to_string()))?,
+            ),
             None => return Ok(library::lookup(name).map(Operation::Function)),
         },
         "sum" => match library::lookup(overload).or_else(|| library::lookup(name)) {

@@ -16,7 +16,7 @@ use self::compile::Node;
 use self::correlate::Correlation;
 use self::validate::Validation;
 use super::RUNTIME_BUDGET;
-use super::schema::Schema;
+pub use super::schema::{Keywords, Rule, Schema};
 use kubewright_apimachinery::field::{ErrorList, Path};
 
 /// The compiled rules of a schema.
@@ -36,10 +36,9 @@ pub struct Outcome {
 }
 
 impl RuleSet {
-    /// Compiles the rules of `openAPIV3Schema`, the root schema of a resource. Compile errors are reported
-    /// when an object is validated.
-    pub fn compile(schema: &Json) -> Self {
-        Self::of(Schema::root(schema))
+    /// Compiles the rules of the root schema of a resource. Compile errors are reported when an object is validated.
+    pub fn compile(schema: Schema) -> Self {
+        Self::of(schema.into_resource())
     }
 
     fn of(schema: Schema) -> Self {
@@ -72,18 +71,13 @@ impl RuleSet {
 pub struct Compiler;
 
 impl Rules for Compiler {
-    fn compile(&self, schema: &Json, resource_root: bool) -> Vec<CompiledRule> {
-        let schema = if resource_root { Schema::root(schema) } else { Schema::part(schema) };
-        compile::described(&schema)
+    fn compile(&self, schema: Schema, resource_root: bool) -> Vec<CompiledRule> {
+        compile::described(&if resource_root { schema.into_resource() } else { schema })
     }
 
-    fn evaluate(&self, schema: &Json, value: &Json, resource_root: bool, path: &Path) -> ErrorList {
-        let schema = if resource_root { Schema::root(schema) } else { Schema::part(schema) };
-        let rules = RuleSet::of(schema);
+    fn evaluate(&self, schema: Schema, value: &Json, resource_root: bool, path: &Path) -> ErrorList {
+        let rules = RuleSet::of(if resource_root { schema.into_resource() } else { schema });
         let kept = rules.run(value, Some(value), path, Correlation::default()).errors;
         if kept.is_empty() { rules.run(value, None, path, Correlation::default()).errors } else { kept }
     }
 }
-
-#[cfg(test)]
-mod tests;

@@ -5,7 +5,7 @@ use serde_json::json;
 
 use super::*;
 use crate::cost::estimate::estimate;
-use crate::schema::{DeclType, Schema};
+use crate::schema::{DeclType, Keywords, Schema};
 
 fn environment() -> Env {
     Env::new().with_variable("x", Type::Dyn)
@@ -178,22 +178,20 @@ fn type_errors_are_found_at_compile_time() {
 
 #[test]
 fn worst_case_costs_are_estimated_at_compile_time() {
-    let cost = |schema: &serde_json::Value, text: &str| {
-        let decl = DeclType::of(&Schema::part(schema)).unwrap();
+    let cost = |schema: Keywords, text: &str| {
+        let decl = DeclType::of(&Schema::from(schema)).unwrap();
         let mut env = Env::new();
         let of = decl.declare("t", &mut env);
         let program = Program::compile(&env.with_variable("self", of), text, None).unwrap();
         estimate(&program, Some(&decl)).max
     };
-    let numbers = json!({"type": "array", "items": {"type": "number"}});
-    assert_eq!(cost(&numbers, "self.all(x, true)"), 4_718_591);
-    assert_eq!(
-        cost(&json!({"type": "array", "maxItems": 10, "items": {"type": "number"}}), "self.all(x, true)"),
-        32
-    );
-    assert_eq!(cost(&json!({"type": "string"}), "self.contains('test')"), 314_574);
-    assert_eq!(cost(&json!({"type": "string", "maxLength": 0}), "self == 'x'"), 1);
-    assert!(cost(&numbers, "self.all(x, self.all(y, true))") > 1_000_000_000);
+    let of_type = |name: &str| Keywords { type_name: name.to_owned(), ..Keywords::default() };
+    let numbers = || Keywords { items: Some(Box::new(Schema::of_type("number"))), ..of_type("array") };
+    assert_eq!(cost(numbers(), "self.all(x, true)"), 4_718_591);
+    assert_eq!(cost(Keywords { max_items: Some(10), ..numbers() }, "self.all(x, true)"), 32);
+    assert_eq!(cost(of_type("string"), "self.contains('test')"), 314_574);
+    assert_eq!(cost(Keywords { max_length: Some(0), ..of_type("string") }, "self == 'x'"), 1);
+    assert!(cost(numbers(), "self.all(x, self.all(y, true))") > 1_000_000_000);
 }
 
 #[test]

@@ -4,9 +4,9 @@ use super::ast::{Expr, Id, Kind, Literal};
 use super::checker::Checked;
 use super::eval;
 use super::library::format::{self, Clause, Part};
-use super::library::{self, go_regex};
 use super::source::Issues;
 use super::types::Type;
+use super::{go_regex, library};
 
 /// Reports the errors of a type-checked tree.
 pub(crate) fn validate(root: &Expr, positions: &[usize], checked: &Checked, issues: &mut Issues) {

@@ -1,4 +1,6 @@
 //! Hashes for names and labels, in Kubernetes' safe alphabet.
+//!
+//! Kubernetes uses 32-bit FNV-1 and FNV-1a. The crate `fnv` has 64-bit FNV-1a only.
 
 /// The alphabet of generated names: no vowels and no similar characters.
 const LETTERS: &[u8; 27] = b"bcdfghjklmnpqrstvwxz2456789";

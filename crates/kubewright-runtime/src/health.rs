@@ -12,6 +12,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use futures_util::FutureExt as _;
 use futures_util::future::{BoxFuture, join_all};
 use http::StatusCode;
+use percent_encoding::percent_decode_str;
 
 use crate::serve::{Handler, Response, not_found, text};
 
@@ -155,25 +156,7 @@ impl ProbeQuery {
 
 /// Decodes a query value. Invalid escapes are kept.
 fn unescape(value: &str) -> String {
-    let mut bytes = Vec::with_capacity(value.len());
-    let mut rest = value.as_bytes();
-    while let [first, tail @ ..] = rest {
-        let escaped = match (first, tail) {
-            (b'%', [high, low, ..]) => hex(*high).zip(hex(*low)).map(|(high, low)| high << 4 | low),
-            _ => None,
-        };
-        bytes.push(match (escaped, first) {
-            (Some(byte), _) => byte,
-            (None, b'+') => b' ',
-            (None, byte) => *byte,
-        });
-        rest = if escaped.is_some() { &tail[2..] } else { tail };
-    }
-    String::from_utf8_lossy(&bytes).into_owned()
-}
-
-fn hex(digit: u8) -> Option<u8> {
-    char::from(digit).to_digit(16).and_then(|digit| u8::try_from(digit).ok())
+    percent_decode_str(&value.replace('+', " ")).decode_utf8_lossy().into_owned()
 }
 
 /// The status, the body and the failures for the log. A check without a result was excluded.

@@ -27,6 +27,11 @@ pub mod journal {
     pub use crate::journal::*;
 }
 
+/// Validators of names.
+pub mod names {
+    pub use kubewright_apimachinery::names::dns1123_label;
+}
+
 /// The panic hook.
 pub mod panics {
     pub use crate::panics::install;

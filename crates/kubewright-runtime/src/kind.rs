@@ -6,6 +6,7 @@ use std::sync::Arc;
 
 use k8s_openapi::{ClusterResourceScope, NamespaceResourceScope};
 use kube::core::TypeMeta;
+use kubewright_apimachinery::gvk::split_api_version;
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 
@@ -28,7 +29,7 @@ impl Gvk {
 
     /// Parses `apiVersion` and `kind` of an object.
     pub fn of(api_version: &str, kind: &str) -> Self {
-        let (group, version) = api_version.split_once('/').unwrap_or(("", api_version));
+        let (group, version) = split_api_version(api_version);
         Self::new(group, version, kind)
     }
 

@@ -2,6 +2,12 @@
 
 use std::fmt::{Display, Write as _};
 
+use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, utf8_percent_encode};
+
+/// Everything but letters, digits and five unreserved characters.
+const RESERVED: &AsciiSet =
+    &NON_ALPHANUMERIC.remove(b'-').remove(b'_').remove(b'.').remove(b'~').remove(b':');
+
 /// A URL path with query parameters.
 pub(crate) struct Query {
     text: String,
@@ -25,7 +31,7 @@ impl Query {
     }
 }
 
-/// Percent-encodes everything but letters, digits and five unreserved characters.
+/// Percent-encodes [`RESERVED`] characters.
 pub(crate) fn encode(text: &mut String, value: impl Display) {
     write!(Encoded(text), "{value}").expect("writing to a string does not fail");
 }
@@ -34,13 +40,7 @@ struct Encoded<'a>(&'a mut String);
 
 impl std::fmt::Write for Encoded<'_> {
     fn write_str(&mut self, text: &str) -> std::fmt::Result {
-        for byte in text.bytes() {
-            if byte.is_ascii_alphanumeric() || b"-_.~:".contains(&byte) {
-                self.0.push(byte.into());
-            } else {
-                write!(self.0, "%{byte:02X}")?;
-            }
-        }
+        self.0.extend(utf8_percent_encode(text, RESERVED));
         Ok(())
     }
 }

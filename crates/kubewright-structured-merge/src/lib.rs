@@ -27,7 +27,7 @@ mod reset;
 mod scale;
 mod schema;
 mod set;
-mod structural;
+mod type_def;
 mod typed;
 mod updater;
 
@@ -40,9 +40,9 @@ pub use path::{Element, ElementError, Name};
 pub use remove::extract;
 pub use reset::Reset;
 pub use scale::{ReplicasPaths, from_scale, to_scale};
-pub use schema::Schema;
+pub use schema::{Scalar, Schema};
 pub use set::{Set, path_text};
-pub use structural::Structural;
+pub use type_def::{FieldDef, ListDef, ListType, MapDef, TypeDef, TypeRef};
 pub use updater::{Conflict, ConvertError, OneVersion, Versions};
 
 #[cfg(test)]

@@ -1,12 +1,12 @@
 //! Merge strategies of types: which parts are granular and which are atomic.
 //!
-//! One view over three sources: the table of built-in types, the compiled schema of a custom resource
-//! ([`Structural`]), and deduced types without a schema. A [`Schema`] is a reference and cheap to copy.
+//! One view over three sources: the table of built-in types, the type of a custom resource ([`TypeDef`]), and
+//! deduced types without a schema. A [`Schema`] is a reference and cheap to copy.
 
 use serde_json::{Value, json};
 
 use super::path::Element;
-use super::structural::{MapNode, Node, Structural};
+use super::type_def::{MapDef, TypeDef};
 use kubewright_apimachinery::decode;
 use kubewright_apimachinery::types::{self, FieldType, Merge, Type};
 
@@ -21,8 +21,8 @@ impl<'s> Schema<'s> {
     }
 
     /// The schema of a custom resource.
-    pub fn custom(structural: &'s Structural) -> Self {
-        Self(Ty::Custom(structural.root()))
+    pub fn custom(ty: &'s TypeDef) -> Self {
+        Self(Ty::Custom(ty))
     }
 
     /// No schema: maps are granular, lists are atomic.
@@ -64,8 +64,8 @@ pub(crate) enum Ty<'s> {
     Field(&'static types::Field),
     /// The item type of a list or map of the table.
     Inner(&'static FieldType),
-    /// A node of a custom resource's schema.
-    Custom(&'s Node),
+    /// A type of a custom resource.
+    Custom(&'s TypeDef),
 }
 
 /// The possible shapes of a value.
@@ -76,11 +76,16 @@ pub(crate) struct Atom<'s> {
     pub(crate) map: Option<Map<'s>>,
 }
 
+/// A scalar type.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Scalar {
+pub enum Scalar {
+    /// A number.
     Numeric,
+    /// A string.
     String,
+    /// A bool.
     Boolean,
+    /// Any scalar.
     Untyped,
 }
 
@@ -120,7 +125,7 @@ pub(crate) struct Map<'s> {
 pub(crate) enum Fields<'s> {
     None,
     Known(&'static Type),
-    Custom(&'s MapNode),
+    Custom(&'s MapDef),
 }
 
 /// The shape of a value, or the first possible one.
@@ -174,7 +179,7 @@ impl<'s> Ty<'s> {
             Self::Object { ty, merge } => object(ty, merge),
             Self::Field(field) => built_in(&field.ty, &field.merge, list_relation(field)),
             Self::Inner(ty) => built_in(ty, &Merge::Unset, Relation::Atomic),
-            Self::Custom(node) => node.atom(),
+            Self::Custom(ty) => ty.atom(),
         }
     }
 }
@@ -268,7 +273,7 @@ impl<'s> Map<'s> {
         match self.fields {
             Fields::None => None,
             Fields::Known(ty) => ty.field(name).map(Ty::Field),
-            Fields::Custom(node) => node.field(name).map(|property| property.ty()),
+            Fields::Custom(map) => map.field(name).map(|field| field.ty.ty()),
         }
     }
 
@@ -292,7 +297,7 @@ impl<'s> Map<'s> {
         matches!(self.fields, Fields::None)
             && match self.element {
                 Some(Ty::Deduced) => true,
-                Some(Ty::Custom(node)) => node.atom().scalar == Some(Scalar::Untyped),
+                Some(Ty::Custom(ty)) => ty.atom().scalar == Some(Scalar::Untyped),
                 _ => false,
             }
     }
@@ -310,7 +315,7 @@ impl<'s> Map<'s> {
                     None => None,
                 }
             }
-            Fields::Custom(node) => node.field(name)?.default.clone(),
+            Fields::Custom(map) => map.field(name)?.default.clone(),
         }
     }
 }

@@ -20,8 +20,8 @@ impl<'s> Kind<'s> {
         Self { versions: OneVersion { api_version, schema }, name: kind, reset: Reset::default() }
     }
 
-    fn custom(structural: &'s Structural) -> Self {
-        let schema = Schema::custom(structural);
+    fn custom(ty: &'s TypeDef) -> Self {
+        let schema = Schema::custom(ty);
         Self { versions: OneVersion { api_version: "e.io/v1", schema }, name: "W", reset: Reset::default() }
     }
 
@@ -218,20 +218,21 @@ fn invalid_configurations_are_rejected_with_upstreams_messages() {
 
 #[test]
 fn the_schema_of_a_custom_resource_decides_what_is_atomic() {
-    let structural = Structural::compile(
-        &json!({"type": "object", "properties": {"spec": {"type": "object", "properties": {
-            "map": {"type": "array", "x-kubernetes-list-type": "map", "x-kubernetes-list-map-keys": ["k", "p"], "items": {
-                "type": "object", "properties": {"k": {"type": "string"}, "p": {"type": "string", "default": "d"}, "v": {"type": "integer"}},
-            }},
-            "set": {"type": "array", "x-kubernetes-list-type": "set", "items": {"type": "string"}},
-            "list": {"type": "array", "items": {"type": "string"}},
-            "whole": {"type": "object", "x-kubernetes-map-type": "atomic", "additionalProperties": {"type": "string"}},
-            "free": {"type": "object", "x-kubernetes-preserve-unknown-fields": true},
-            "inner": {"type": "object", "x-kubernetes-embedded-resource": true, "x-kubernetes-preserve-unknown-fields": true},
-        }}}}),
-        false,
-    );
-    let kind = Kind::custom(&structural);
+    let entry = MapDef::object([
+        ("k", text()),
+        ("p", FieldDef { default: Some("d".into()), ..text() }),
+        ("v", FieldDef::new(Scalar::Numeric)),
+    ]);
+    let free = || MapDef::default().with_element(TypeRef::Deduced);
+    let ty = custom_type([
+        ("map", FieldDef::new(ListDef::new(entry, ListType::map(["k", "p"])))),
+        ("set", FieldDef::new(ListDef::new(Scalar::String, ListType::Set))),
+        ("list", FieldDef::new(ListDef::new(Scalar::String, ListType::Atomic))),
+        ("whole", FieldDef::new(map_of_text().atomic())),
+        ("free", FieldDef::new(free())),
+        ("inner", FieldDef::new(free().resource())),
+    ]);
+    let kind = Kind::custom(&ty);
     let spec = json!({"spec": {
         "map": [{"k": "a", "v": 1}],
         "set": ["x"],
@@ -260,15 +261,8 @@ fn the_schema_of_a_custom_resource_decides_what_is_atomic() {
 
 #[test]
 fn a_field_that_became_atomic_is_owned_as_a_whole() {
-    let schema = |atomic: &str| {
-        Structural::compile(
-            &json!({"type": "object", "properties": {"spec": {"type": "object", "properties": {
-                "m": {"type": "object", "x-kubernetes-map-type": atomic, "additionalProperties": {"type": "string"}},
-            }}}}),
-            false,
-        )
-    };
-    let (before, after) = (schema("granular"), schema("atomic"));
+    let schema = |map: MapDef| custom_type([("m", FieldDef::new(map))]);
+    let (before, after) = (schema(map_of_text()), schema(map_of_text().atomic()));
     let live = Kind::custom(&before).apply(None, "m1", &json!({"spec": {"m": {"a": "1"}}})).unwrap();
     assert_eq!(owned(&live, "m1"), json!({"f:spec": {"f:m": {"f:a": {}}}}));
     let live =
@@ -444,21 +438,32 @@ fn managed_fields_are_compared_in_their_own_version() {
     assert!(!gone.has("stuff") && !gone.has("data"), "{gone}");
 }
 
-/// A schema with every merge strategy.
-fn everything() -> Structural {
-    Structural::compile(
-        &json!({"type": "object", "properties": {"spec": {"type": "object", "properties": {
-            "a": {"type": "string"},
-            "o": {"type": "object", "properties": {"x": {"type": "string"}, "y": {"type": "string"}}},
-            "m": {"type": "object", "additionalProperties": {"type": "string"}},
-            "s": {"type": "array", "x-kubernetes-list-type": "set", "items": {"type": "string"}},
-            "l": {"type": "array", "items": {"type": "string"}},
-            "k": {"type": "array", "x-kubernetes-list-type": "map", "x-kubernetes-list-map-keys": ["n"], "items": {
-                "type": "object", "properties": {"n": {"type": "string"}, "v": {"type": "string"}},
-            }},
-        }}}}),
-        false,
-    )
+fn text() -> FieldDef {
+    FieldDef::new(Scalar::String)
+}
+
+fn map_of_text() -> MapDef {
+    MapDef::default().with_element(TypeRef::Def(Scalar::String.into()))
+}
+
+/// The type of a custom resource with these fields in its spec.
+fn custom_type<const N: usize>(spec: [(&str, FieldDef); N]) -> TypeDef {
+    MapDef::object([("spec", FieldDef::new(MapDef::object(spec)))]).resource().into()
+}
+
+/// A type with every merge strategy.
+fn everything() -> TypeDef {
+    custom_type([
+        ("a", text()),
+        ("o", FieldDef::new(MapDef::object([("x", text()), ("y", text())]))),
+        ("m", FieldDef::new(map_of_text())),
+        ("s", FieldDef::new(ListDef::new(Scalar::String, ListType::Set))),
+        ("l", FieldDef::new(ListDef::new(Scalar::String, ListType::Atomic))),
+        (
+            "k",
+            FieldDef::new(ListDef::new(MapDef::object([("n", text()), ("v", text())]), ListType::map(["n"]))),
+        ),
+    ])
 }
 
 fn config() -> impl Strategy<Value = Value> {
@@ -520,8 +525,8 @@ fn contains(whole: &Value, part: &Value) -> bool {
 proptest! {
     #[test]
     fn applying_again_changes_nothing(first in config(), second in config()) {
-        let structural = everything();
-        let kind = Kind::custom(&structural);
+        let ty = everything();
+        let kind = Kind::custom(&ty);
         let live = kind.force(None, "m1", &first);
         let live = kind.force(Some(&live), "m2", &second);
         prop_assert_eq!(&kind.force(Some(&live), "m2", &second), &live);
@@ -529,8 +534,8 @@ proptest! {
 
     #[test]
     fn applied_fields_stay_while_they_are_applied(first in config(), second in config(), third in config()) {
-        let structural = everything();
-        let kind = Kind::custom(&structural);
+        let ty = everything();
+        let kind = Kind::custom(&ty);
         let live = kind.force(None, "m1", &first);
         prop_assert!(contains(&live, &first), "{live}");
         if let Ok(shared) = kind.apply(Some(&live), "m2", &second) {
@@ -546,8 +551,8 @@ proptest! {
 
     #[test]
     fn fields_without_an_owner_are_removed(first in config(), second in config()) {
-        let structural = everything();
-        let kind = Kind::custom(&structural);
+        let ty = everything();
+        let kind = Kind::custom(&ty);
         let live = kind.force(None, "m1", &first);
         let live = kind.force(Some(&live), "m2", &second);
         let live = kind.force(Some(&live), "m1", &json!({}));
@@ -558,8 +563,8 @@ proptest! {
 
     #[test]
     fn every_changed_field_has_one_update_entry_and_entries_round_trip(first in config(), second in config()) {
-        let structural = everything();
-        let kind = Kind::custom(&structural);
+        let ty = everything();
+        let kind = Kind::custom(&ty);
         let live = kind.update(None, "m1", &kind.object(&first));
         let mut new = kind.object(&second);
         new["metadata"]["managedFields"] = live["metadata"]["managedFields"].clone();
@@ -575,8 +580,8 @@ proptest! {
 
     #[test]
     fn the_comparison_lists_exactly_the_differences(first in config(), second in config()) {
-        let structural = everything();
-        let schema = Schema::custom(&structural);
+        let ty = everything();
+        let schema = Schema::custom(&ty);
         let (a, b) = (json!({"spec": first["spec"]}), json!({"spec": second["spec"]}));
         let changes = compare(schema, &a, &b);
         let back = compare(schema, &b, &a);

@@ -70,8 +70,6 @@ pub struct Version {
     pub storage: bool,
     /// The warning that every request for a deprecated version returns.
     pub warning: Option<String>,
-    /// `schema.openAPIV3Schema`; null if there is none.
-    pub schema: Value,
     /// Whether the status subresource is enabled.
     pub status: bool,
     /// The paths of the scale subresource, if enabled.
@@ -175,7 +173,6 @@ impl Version {
             served: version.bool_at("served"),
             storage: version.bool_at("storage"),
             warning: warning(spec, version),
-            schema: version.at("schema.openAPIV3Schema").clone(),
             status: version.has("subresources.status"),
             scale: version
                 .has("subresources.scale")

@@ -2,6 +2,10 @@
 //!
 //! [`Schema`] wraps the JSON as the user wrote it; absent, null and empty values read alike, as in Go. It
 //! provides access to subschemas and does not validate them.
+//!
+//! Only the validation of CRDs uses it, because a [`Structural`](crate::Structural) does not have what it checks:
+//! keywords that structural schemas must not have, and errors in the order of the document. Upstream validates its
+//! unconverted `JSONSchemaProps` in the same way. Everything else reads a `Structural`.
 
 use serde_json::{Map, Value};
 

@@ -7,6 +7,7 @@ use serde_json::{Value, json};
 use super::conditions::{self, Condition};
 use super::schema::Schema;
 use super::spec::{Spec, same};
+use crate::structural::{self, Format, Types};
 use kubewright_apimachinery::decode;
 use kubewright_apimachinery::object::Fields as _;
 use kubewright_apimachinery::types::{Type, type_named};
@@ -174,43 +175,15 @@ fn unrecognized_formats(object: &Value) -> Vec<&str> {
 }
 
 fn is_recognized(schema: Schema<'_>, format: &str) -> bool {
-    match schema.kind() {
-        "" | "string" => FORMATS.contains(&format.replace('-', "").as_str()),
-        "integer" => matches!(format, "int32" | "int64"),
-        "number" => matches!(format, "float" | "double"),
-        _ => false,
-    }
+    let types = match schema.kind() {
+        "" => Types::default(),
+        name => match structural::Type::named(name) {
+            Some(ty) => Types::only(ty),
+            None => return false,
+        },
+    };
+    Format::of(format, types).kind.is_some()
 }
-
-/// The supported string formats, without dashes.
-const FORMATS: [&str; 26] = [
-    "bsonobjectid",
-    "uri",
-    "email",
-    "hostname",
-    "ipv4",
-    "ipv6",
-    "cidr",
-    "mac",
-    "uuid",
-    "uuid3",
-    "uuid4",
-    "uuid5",
-    "isbn",
-    "isbn10",
-    "isbn13",
-    "creditcard",
-    "ssn",
-    "hexcolor",
-    "rgbcolor",
-    "byte",
-    "password",
-    "date",
-    "duration",
-    "datetime",
-    "k8sshortname",
-    "k8slongname",
-];
 
 #[cfg(test)]
 mod tests;

@@ -5,12 +5,12 @@ use std::collections::BTreeMap;
 use serde_json::Value;
 
 use super::scale::ScalePaths;
-use super::schema::{Schema, SchemaError};
+use crate::structural::{SchemaError, Structural};
 use kubewright_apimachinery::gvk::Gvk;
 use kubewright_apimachinery::object::Fields as _;
 
 /// A compiled CRD.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, PartialEq)]
 pub struct CrdValidation {
     /// API group.
     pub group: String,
@@ -25,10 +25,12 @@ pub struct CrdValidation {
 }
 
 /// A version of a CRD.
-#[derive(Debug, Clone, Default)]
+#[derive(Debug, Clone, Default, PartialEq)]
 pub struct Version {
-    /// The compiled schema.
-    pub schema: Schema,
+    /// The schema; empty if there is none.
+    pub schema: Structural,
+    /// Whether the version has a schema.
+    pub has_schema: bool,
     /// Whether the status subresource is enabled.
     pub status: bool,
     /// The scale subresource, if enabled.
@@ -61,10 +63,17 @@ impl CrdValidation {
 
 impl Version {
     fn compile(version: &Value) -> Result<Self, SchemaError> {
-        let schema = version.at("schema.openAPIV3Schema");
+        let schema = match version.at("schema.openAPIV3Schema") {
+            Value::Null => Structural::default(),
+            schema => Structural::parse(schema)?,
+        };
+        if let Some(name) = schema.first_unknown_type() {
+            return Err(SchemaError::UnknownType(name.to_owned()));
+        }
         let subresources = version.at("subresources");
         Ok(Self {
-            schema: if schema.is_null() { Schema::default() } else { Schema::compile(schema)? },
+            schema,
+            has_schema: version.has("schema.openAPIV3Schema"),
             status: subresources.has("status"),
             scale: subresources.has("scale").then(|| ScalePaths::compile(subresources.at("scale"))),
         })

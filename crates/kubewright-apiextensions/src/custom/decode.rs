@@ -11,7 +11,7 @@ use super::crd_validation::CrdValidation;
 use super::defaults::apply_defaults;
 use super::metadata::{self, Malformed};
 use super::prune::{prune_nulls, prune_paths, unknown_field};
-use super::schema::Schema;
+use crate::structural::Structural;
 use kubewright_apimachinery::decode::Decoded;
 use kubewright_apimachinery::field::{FieldError, Path};
 use kubewright_apimachinery::gvk::Gvk;
@@ -161,7 +161,7 @@ pub fn coerce(
 }
 
 /// Prunes nulls outside of metadata, which is already normalised.
-fn prune_nulls_below(schema: &Schema, object: &mut Value) {
+fn prune_nulls_below(schema: &Structural, object: &mut Value) {
     let metadata = object.as_object_mut().and_then(|fields| fields.remove("metadata"));
     prune_nulls(schema, object);
     if let (Some(metadata), Value::Object(fields)) = (metadata, object) {
@@ -177,8 +177,8 @@ fn default(definition: &CrdValidation, object: &mut Value) {
 
 /// The schema of an object's version; the empty schema if the CRD does not have that version. `None` for
 /// objects of other kinds.
-fn schema_of<'a>(definition: &'a CrdValidation, object: &Value) -> Option<&'a Schema> {
-    static EMPTY: LazyLock<Schema> = LazyLock::new(Schema::default);
+fn schema_of<'a>(definition: &'a CrdValidation, object: &Value) -> Option<&'a Structural> {
+    static EMPTY: LazyLock<Structural> = LazyLock::new(Structural::default);
     let gvk = Gvk::of(object);
     let ours = gvk.group == definition.group && gvk.kind == definition.kind;
     ours.then(|| definition.versions.get(gvk.version).map_or(&*EMPTY, |version| &version.schema))

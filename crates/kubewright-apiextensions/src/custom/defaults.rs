@@ -2,11 +2,11 @@
 
 use serde_json::Value;
 
-use super::schema::Schema;
+use crate::structural::Structural;
 
 /// Sets absent fields, and nulls that are not nullable, to their defaults. Also defaults the fields of a
 /// default. Idempotent.
-pub fn apply_defaults(schema: &Schema, value: &mut Value) {
+pub fn apply_defaults(schema: &Structural, value: &mut Value) {
     if !schema.contains.defaults {
         return;
     }
@@ -43,7 +43,7 @@ pub fn apply_defaults(schema: &Schema, value: &mut Value) {
     }
 }
 
-fn default_null(schema: &Schema, value: &mut Value) {
+fn default_null(schema: &Structural, value: &mut Value) {
     if value.is_null()
         && !schema.nullable
         && let Some(default) = &schema.default
@@ -59,7 +59,7 @@ mod tests {
 
     #[test]
     fn absent_fields_and_non_nullable_nulls_are_defaulted() {
-        let schema = Schema::compile(&json!({"type": "object", "properties": {
+        let schema = Structural::parse(&json!({"type": "object", "properties": {
             "spec": {"type": "object", "default": {}, "properties": {
                 "a": {"type": "string", "default": "A"},
                 "n": {"type": "string", "default": "N", "nullable": true},

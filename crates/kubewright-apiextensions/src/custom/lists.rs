@@ -6,18 +6,18 @@ use std::collections::HashMap;
 use serde_json::{Map, Value};
 
 use super::print::shown;
-use super::schema::{ListType, Schema};
+use crate::structural::{ListType, Structural};
 use kubewright_apimachinery::field::{ErrorKind, ErrorList, FieldError, Path};
 use kubewright_apimachinery::json;
 
 /// Reports duplicate items in lists of type `set` and `map`.
-pub fn validate_lists(schema: &Schema, object: &Value) -> ErrorList {
+pub fn validate_lists(schema: &Structural, object: &Value) -> ErrorList {
     let mut errors = ErrorList::new();
     check(schema, object, &Path::root(), &mut errors);
     errors
 }
 
-fn check(schema: &Schema, value: &Value, path: &Path, errors: &mut ErrorList) {
+fn check(schema: &Structural, value: &Value, path: &Path, errors: &mut ErrorList) {
     if !schema.contains.unique_lists {
         return;
     }
@@ -54,7 +54,7 @@ fn check(schema: &Schema, value: &Value, path: &Path, errors: &mut ErrorList) {
     }
 }
 
-fn list_map(schema: &Schema, items: &[Value], path: &Path, errors: &mut ErrorList) {
+fn list_map(schema: &Structural, items: &[Value], path: &Path, errors: &mut ErrorList) {
     let odd = items.iter().position(|item| !matches!(item, Value::Object(_) | Value::Null));
     if let Some(index) = odd {
         let detail = "must be an object for an array of list-type map";
@@ -147,7 +147,7 @@ mod tests {
     #[track_caller]
     fn check(schema: &Value, value: &Value, expected: &[&str]) {
         let schema = json!({"type": "object", "properties": {"l": schema}});
-        let schema = Schema::compile(&schema).unwrap();
+        let schema = Structural::parse(&schema).unwrap();
         let errors: Vec<String> =
             validate_lists(&schema, &json!({"l": value})).iter().map(ToString::to_string).collect();
         assert_eq!(errors, expected);

@@ -3,7 +3,7 @@
 use serde_json::Value;
 
 use super::print::{go_type, shown};
-use super::schema::Schema;
+use crate::structural::Structural;
 use kubewright_apimachinery::decode;
 use kubewright_apimachinery::field::{ErrorList, FieldError, Path};
 use kubewright_apimachinery::json::{self, MAX_STRICT_ERRORS, ParseOptions};
@@ -24,7 +24,7 @@ pub enum Malformed {
 /// Normalises `metadata`, `apiVersion` and `kind` of embedded resources. Returns the sorted paths of unknown
 /// metadata fields. With `whole_object`, the value itself is a resource.
 pub fn coerce_metadata(
-    schema: &Schema,
+    schema: &Structural,
     value: &mut Value,
     path: &Path,
     whole_object: bool,
@@ -40,7 +40,7 @@ pub fn coerce_metadata(
 
 /// Validates `metadata`, `apiVersion` and `kind` of embedded resources. With `whole_object`, the value itself
 /// is a resource.
-pub fn validate_metadata(schema: &Schema, value: &Value, path: &Path, whole_object: bool) -> ErrorList {
+pub fn validate_metadata(schema: &Structural, value: &Value, path: &Path, whole_object: bool) -> ErrorList {
     let mut errors = ErrorList::new();
     if whole_object || schema.contains.embedded {
         check(schema, value, path, whole_object || schema.embedded_resource, &mut errors);
@@ -135,7 +135,7 @@ struct Coercer {
 impl Coercer {
     fn value(
         &mut self,
-        schema: &Schema,
+        schema: &Structural,
         value: &mut Value,
         path: &Path,
         resource: bool,
@@ -196,7 +196,7 @@ impl Coercer {
     }
 }
 
-fn check(schema: &Schema, value: &Value, path: &Path, resource: bool, errors: &mut ErrorList) {
+fn check(schema: &Structural, value: &Value, path: &Path, resource: bool, errors: &mut ErrorList) {
     match value {
         Value::Object(fields) => {
             if resource {
@@ -272,8 +272,8 @@ mod tests {
     use super::*;
     use serde_json::json;
 
-    fn schema() -> Schema {
-        Schema::compile(&json!({"type": "object", "properties": {
+    fn schema() -> Structural {
+        Structural::parse(&json!({"type": "object", "properties": {
             "e": {"type": "object", "x-kubernetes-embedded-resource": true},
             "m": {"type": "object", "additionalProperties": {"type": "object", "x-kubernetes-embedded-resource": true}},
         }}))

@@ -6,17 +6,17 @@ use std::fmt::Write as _;
 
 use serde_json::{Map, Value};
 
-use super::schema::{Additional, Schema};
+use crate::structural::{Additional, Structural};
 
 /// Removes unknown fields of an object. Returns them sorted, as strict decoding errors: `unknown field
 /// "spec.x"`. Keeps `apiVersion`, `kind` and `metadata`, also in embedded resources.
-pub fn prune(schema: &Schema, object: &mut Value) -> Vec<String> {
+pub fn prune(schema: &Structural, object: &mut Value) -> Vec<String> {
     prune_paths(schema, object, true).iter().map(|path| unknown_field(path)).collect()
 }
 
 /// Like [`prune`], for any value; returns the paths only. With `whole_object`, the value is a resource even
 /// if the schema does not say so.
-pub fn prune_paths(schema: &Schema, value: &mut Value, whole_object: bool) -> Vec<String> {
+pub fn prune_paths(schema: &Structural, value: &mut Value, whole_object: bool) -> Vec<String> {
     let mut pruner = Pruner::default();
     pruner.value(Some(schema), value, whole_object || schema.embedded_resource);
     pruner.unknown.sort_unstable();
@@ -24,7 +24,7 @@ pub fn prune_paths(schema: &Schema, value: &mut Value, whole_object: bool) -> Ve
 }
 
 /// Removes nulls that are neither nullable nor have a default.
-pub fn prune_nulls(schema: &Schema, value: &mut Value) {
+pub fn prune_nulls(schema: &Structural, value: &mut Value) {
     match value {
         Value::Object(fields) => fields.retain(|name, field| {
             let Some(schema) = schema.field(name) else { return true };
@@ -57,7 +57,7 @@ struct Pruner {
 }
 
 impl Pruner {
-    fn value(&mut self, schema: Option<&Schema>, value: &mut Value, resource: bool) {
+    fn value(&mut self, schema: Option<&Structural>, value: &mut Value, resource: bool) {
         match value {
             Value::Object(fields) => self.object(schema, fields, resource),
             Value::Array(items) => {
@@ -82,7 +82,7 @@ impl Pruner {
     }
 
     /// Visits an item of a list that preserves unknown fields: its items do too.
-    fn preserved(&mut self, schema: Option<&Schema>, value: &mut Value) {
+    fn preserved(&mut self, schema: Option<&Structural>, value: &mut Value) {
         let Some(schema) = schema else { return };
         match value {
             Value::Object(fields) => self.known(schema, fields, schema.embedded_resource),
@@ -98,7 +98,7 @@ impl Pruner {
         }
     }
 
-    fn object(&mut self, schema: Option<&Schema>, fields: &mut Map<String, Value>, resource: bool) {
+    fn object(&mut self, schema: Option<&Structural>, fields: &mut Map<String, Value>, resource: bool) {
         let Some(schema) = schema else {
             for name in fields.keys() {
                 self.record(name);
@@ -126,7 +126,7 @@ impl Pruner {
     }
 
     /// Prunes inside the declared fields and keeps all others.
-    fn known(&mut self, schema: &Schema, fields: &mut Map<String, Value>, resource: bool) {
+    fn known(&mut self, schema: &Structural, fields: &mut Map<String, Value>, resource: bool) {
         for (name, field) in fields {
             if !(resource && is_meta(name)) {
                 self.field(schema, name, field);
@@ -134,7 +134,7 @@ impl Pruner {
         }
     }
 
-    fn field(&mut self, schema: &Schema, name: &str, field: &mut Value) {
+    fn field(&mut self, schema: &Structural, name: &str, field: &mut Value) {
         let of = match (schema.properties.get(name), &schema.additional) {
             (Some(property), _) => Some(property),
             (None, Some(Additional::Schema(schema))) => Some(&**schema),
@@ -175,8 +175,8 @@ mod tests {
     use super::*;
     use serde_json::json;
 
-    fn schema(value: &Value) -> Schema {
-        Schema::compile(value).unwrap()
+    fn schema(value: &Value) -> Structural {
+        Structural::parse(value).unwrap()
     }
 
     #[test]
@@ -229,7 +229,7 @@ mod tests {
     fn an_object_of_an_unknown_version_is_pruned_completely() {
         let mut object =
             json!({"apiVersion": "g/v2", "kind": "W", "metadata": {"name": "w"}, "spec": {"a": 1}});
-        assert_eq!(prune(&Schema::default(), &mut object), [r#"unknown field "spec""#]);
+        assert_eq!(prune(&Structural::default(), &mut object), [r#"unknown field "spec""#]);
     }
 
     #[test]

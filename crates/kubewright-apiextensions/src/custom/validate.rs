@@ -10,37 +10,37 @@ mod ratchet;
 
 use serde_json::{Map, Value};
 
-use super::format::FormatKind;
 use super::print::shown;
-use super::schema::{Additional, Junctors, Schema, SizeBounds, Type};
+use crate::structural::FormatKind;
+use crate::structural::{Additional, Junctors, SizeBounds, Structural, Type};
 use found::{At, Found, Outcome};
 use kubewright_apimachinery::field::{ErrorList, Path};
 use kubewright_apimachinery::keyed::has_duplicates;
-pub(super) use number::to_int;
+pub(crate) use number::to_int;
 use ratchet::Pair;
 
 /// Validates an object.
-pub fn validate(schema: &Schema, object: &Value) -> ErrorList {
+pub fn validate(schema: &Structural, object: &Value) -> ErrorList {
     validate_at(schema, object, &Path::root())
 }
 
 /// Validates a value at a path. Fields in messages are relative to the value.
-pub fn validate_at(schema: &Schema, value: &Value, path: &Path) -> ErrorList {
+pub fn validate_at(schema: &Structural, value: &Value, path: &Path) -> ErrorList {
     check(schema, value, &At::Root, None).into_errors(path)
 }
 
 /// Validates an object on update. Ignores errors of unchanged values.
-pub fn validate_update(schema: &Schema, new: &Value, old: &Value) -> ErrorList {
+pub fn validate_update(schema: &Structural, new: &Value, old: &Value) -> ErrorList {
     validate_update_at(schema, new, old, &Path::root())
 }
 
 /// Like [`validate_update`], for a value at a path. Fields in messages are relative to the value.
-pub fn validate_update_at(schema: &Schema, new: &Value, old: &Value, path: &Path) -> ErrorList {
+pub fn validate_update_at(schema: &Structural, new: &Value, old: &Value, path: &Path) -> ErrorList {
     check(schema, new, &At::Root, Some(Pair { new, old, schema })).into_errors(path)
 }
 
 /// Validates a value. With an old value, drops the errors of unchanged parts.
-fn check(schema: &Schema, value: &Value, at: &At<'_>, pair: Option<Pair<'_>>) -> Outcome {
+fn check(schema: &Structural, value: &Value, at: &At<'_>, pair: Option<Pair<'_>>) -> Outcome {
     let mut outcome = check_value(schema, value, at, pair.as_ref());
     if !outcome.errors.is_empty() && pair.is_some_and(|pair| pair.is_equal()) {
         outcome.clear();
@@ -49,7 +49,7 @@ fn check(schema: &Schema, value: &Value, at: &At<'_>, pair: Option<Pair<'_>>) ->
 }
 
 /// Counts matches like upstream: they decide which alternative of `anyOf` is reported.
-fn check_value(schema: &Schema, value: &Value, at: &At<'_>, pair: Option<&Pair<'_>>) -> Outcome {
+fn check_value(schema: &Structural, value: &Value, at: &At<'_>, pair: Option<&Pair<'_>>) -> Outcome {
     let mut outcome = Outcome::default();
     if value.is_null() {
         match null_error(schema, at) {
@@ -59,7 +59,7 @@ fn check_value(schema: &Schema, value: &Value, at: &At<'_>, pair: Option<&Pair<'
         outcome.extend(enum_error(schema, value, at));
         return outcome;
     }
-    if !schema.types.is_any() || schema.format.is_some() {
+    if !schema.types().is_any() || schema.enforced_format().is_some() {
         match type_error(schema, value, at) {
             Some(error) => outcome.add(error),
             None => outcome.matches += 1,
@@ -75,11 +75,9 @@ fn check_value(schema: &Schema, value: &Value, at: &At<'_>, pair: Option<&Pair<'
         Value::String(text) => {
             outcome.extend(string_error(schema, text, at));
             outcome.matches += 1;
-            if let Some((format, FormatKind::String(passes))) =
-                schema.format.as_ref().map(|format| (format, format.kind))
-            {
+            if let Some((format, FormatKind::String(passes))) = schema.enforced_format() {
                 if !passes(text) {
-                    outcome.add(Found::wrong_type(at, &format.name, text));
+                    outcome.add(Found::wrong_type(at, format, text));
                 }
                 outcome.matches += 1;
             }
@@ -104,14 +102,14 @@ fn check_value(schema: &Schema, value: &Value, at: &At<'_>, pair: Option<&Pair<'
     outcome
 }
 
-fn null_error(schema: &Schema, at: &At<'_>) -> Option<Found> {
-    let types = schema.types;
+fn null_error(schema: &Structural, at: &At<'_>) -> Option<Found> {
+    let types = schema.types();
     let allowed = types.is_any() || types.contains(Type::Null) || schema.nullable;
     (!allowed).then(|| Found::wrong_type(at, &types.to_string(), "null"))
 }
 
-fn type_error(schema: &Schema, value: &Value, at: &At<'_>) -> Option<Found> {
-    let types = schema.types;
+fn type_error(schema: &Structural, value: &Value, at: &At<'_>) -> Option<Found> {
+    let types = schema.types();
     let ty = Type::of(value);
     let is_number = ty == Type::Number;
     let whole =
@@ -119,15 +117,15 @@ fn type_error(schema: &Schema, value: &Value, at: &At<'_>) -> Option<Found> {
     let widened = ty == Type::Integer && types.contains(Type::Number);
     let named = types.contains(ty);
     let is_text = matches!(value, Value::String(_) | Value::Array(_));
-    if let Some(format) = &schema.format {
+    if let Some((format, _)) = schema.enforced_format() {
         // The format that upstream infers from the type of a value.
         let native = match ty {
             Type::Integer => "int64",
             Type::Number => "float64",
             _ => "",
         };
-        if !(is_text || named || native == format.name || whole || widened) {
-            return Some(Found::wrong_type(at, &format.name, native));
+        if !(is_text || named || native == format || whole || widened) {
+            return Some(Found::wrong_type(at, format, native));
         }
         // As upstream, a list also passes here.
         if is_text && !types.contains(Type::Number) && !types.contains(Type::Integer) {
@@ -138,7 +136,7 @@ fn type_error(schema: &Schema, value: &Value, at: &At<'_>) -> Option<Found> {
 }
 
 /// Reports only the first violated constraint.
-fn string_error(schema: &Schema, text: &str, at: &At<'_>) -> Option<Found> {
+fn string_error(schema: &Structural, text: &str, at: &At<'_>) -> Option<Found> {
     let bounds = schema.string.as_deref()?;
     if bounds.min_length.is_some() || bounds.max_length.is_some() {
         let length = i64::try_from(text.chars().count()).unwrap_or(i64::MAX);
@@ -160,12 +158,12 @@ fn string_error(schema: &Schema, text: &str, at: &At<'_>) -> Option<Found> {
     Some(Found::invalid(at, shown(&text.into()), &rule))
 }
 
-fn enum_error(schema: &Schema, value: &Value, at: &At<'_>) -> Option<Found> {
+fn enum_error(schema: &Structural, value: &Value, at: &At<'_>) -> Option<Found> {
     let allowed = schema.allowed.as_deref()?;
     (!allowed.contains(value)).then(|| Found::not_supported(at, value, allowed))
 }
 
-fn list(schema: &Schema, items: &[Value], at: &At<'_>, pair: Option<&Pair<'_>>, outcome: &mut Outcome) {
+fn list(schema: &Structural, items: &[Value], at: &At<'_>, pair: Option<&Pair<'_>>, outcome: &mut Outcome) {
     if let Some(of) = schema.items.as_deref() {
         let pairs = pair.map(Pair::elements).unwrap_or_default();
         for (index, item) in items.iter().enumerate() {
@@ -187,7 +185,7 @@ fn list(schema: &Schema, items: &[Value], at: &At<'_>, pair: Option<&Pair<'_>>, 
 }
 
 fn object(
-    schema: &Schema,
+    schema: &Structural,
     fields: &Map<String, Value>,
     at: &At<'_>,
     pair: Option<&Pair<'_>>,
@@ -268,7 +266,7 @@ fn junctors(joined: &Junctors, value: &Value, at: &At<'_>) -> Outcome {
 }
 
 /// Reports the errors of the alternative with the most matches.
-fn any_of(parts: &[Schema], value: &Value, at: &At<'_>, outcome: &mut Outcome) {
+fn any_of(parts: &[Structural], value: &Value, at: &At<'_>, outcome: &mut Outcome) {
     let mut best: Option<Outcome> = None;
     for part in parts {
         let result = check(part, value, at, None);
@@ -285,7 +283,7 @@ fn any_of(parts: &[Schema], value: &Value, at: &At<'_>, outcome: &mut Outcome) {
     }
 }
 
-fn one_of(parts: &[Schema], value: &Value, at: &At<'_>, outcome: &mut Outcome) {
+fn one_of(parts: &[Structural], value: &Value, at: &At<'_>, outcome: &mut Outcome) {
     let mut best: Option<Outcome> = None;
     let mut first: Option<Outcome> = None;
     let mut valid = 0;

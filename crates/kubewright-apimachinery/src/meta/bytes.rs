@@ -2,31 +2,26 @@
 //!
 //! Decoding has already rejected invalid base64, so these functions do not fail.
 
-const ALPHABET: &[u8; 64] = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
+use base64::Engine as _;
+use base64::alphabet::STANDARD;
+use base64::engine::{DecodePaddingMode, GeneralPurpose, GeneralPurposeConfig};
+
+/// Like Go, accepts trailing bits that are not zero.
+const BASE64: GeneralPurpose = GeneralPurpose::new(
+    &STANDARD,
+    GeneralPurposeConfig::new()
+        .with_decode_allow_trailing_bits(true)
+        .with_decode_padding_mode(DecodePaddingMode::Indifferent),
+);
 
 /// Encodes bytes as base64.
 pub fn encode(bytes: &[u8]) -> String {
-    let mut text = String::with_capacity(bytes.len().div_ceil(3) * 4);
-    for chunk in bytes.chunks(3) {
-        let bits =
-            chunk.iter().fold(0_u32, |bits, byte| bits << 8 | u32::from(*byte)) << (8 * (3 - chunk.len()));
-        for i in 0..4 {
-            let sextet = bits >> (18 - 6 * i) & 63;
-            text.push(if i > chunk.len() { '=' } else { char::from(ALPHABET[sextet as usize]) });
-        }
-    }
-    text
+    BASE64.encode(bytes)
 }
 
-/// Decodes base64. Skips characters outside the alphabet.
+/// Decodes base64; empty if it is invalid.
 pub fn decode(text: &str) -> Vec<u8> {
-    let sextets: Vec<u32> = text.bytes().filter_map(sextet).collect();
-    let mut bytes = Vec::with_capacity(sextets.len() * 3 / 4);
-    for chunk in sextets.chunks(4) {
-        let bits = chunk.iter().fold(0, |bits, sextet| bits << 6 | sextet) << (6 * (4 - chunk.len()));
-        bytes.extend_from_slice(&bits.to_be_bytes()[1..chunk.len().max(1)]);
-    }
-    bytes
+    BASE64.decode(text).unwrap_or_default()
 }
 
 /// The decoded length.
@@ -49,10 +44,6 @@ pub fn pem_labels(bytes: &[u8]) -> Vec<String> {
         }
     }
     labels
-}
-
-fn sextet(byte: u8) -> Option<u32> {
-    ALPHABET.iter().position(|letter| *letter == byte).and_then(|position| u32::try_from(position).ok())
 }
 
 #[cfg(test)]

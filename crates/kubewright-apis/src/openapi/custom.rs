@@ -11,7 +11,7 @@ use super::route::{
     title, with_article,
 };
 use super::schema::{Form, Schemas, describe};
-use super::structural;
+use super::v2_schema::to_v2;
 
 const OBJECT: &[&str] = &[JSON, YAML];
 const PATCHES: &[&str] =
@@ -39,37 +39,13 @@ pub struct CustomVersion<'a> {
     pub scale: bool,
     /// `spec.preserveUnknownFields` of the CRD.
     pub preserve_unknown_fields: bool,
-    /// `openAPIV3Schema`.
-    pub schema: Option<&'a Value>,
+    /// The published schema in OpenAPI v3, if the version has one.
+    pub schema: Option<Map<String, Value>>,
     /// The JSON paths of `selectableFields`.
     pub selectable_fields: Vec<&'a str>,
 }
 
-impl<'a> CustomVersion<'a> {
-    /// The served versions of a CustomResourceDefinition in `apiextensions.k8s.io/v1`.
-    pub fn of_definition(definition: &'a Value) -> impl Iterator<Item = Self> {
-        let spec = &definition["spec"];
-        let names = &spec["names"];
-        let versions = spec["versions"].as_array().into_iter().flatten();
-        versions.filter(|version| version["served"] == true).map(move |version| {
-            let subresources = &version["subresources"];
-            let fields = version["selectableFields"].as_array().into_iter().flatten();
-            Self {
-                group: text(&spec["group"]),
-                version: text(&version["name"]),
-                plural: text(&names["plural"]),
-                kind: text(&names["kind"]),
-                list_kind: text(&names["listKind"]),
-                namespaced: spec["scope"] == "Namespaced",
-                status: !subresources["status"].is_null(),
-                scale: !subresources["scale"].is_null(),
-                preserve_unknown_fields: spec["preserveUnknownFields"] == true,
-                schema: version["schema"].get("openAPIV3Schema").filter(|schema| !schema.is_null()),
-                selectable_fields: fields.map(|field| text(&field["jsonPath"])).collect(),
-            }
-        })
-    }
-
+impl CustomVersion<'_> {
     /// The path of the version's document in the index of `/openapi/v3`.
     pub(super) fn document_path(&self) -> String {
         format!("apis/{}/{}", self.group, self.version)
@@ -91,12 +67,18 @@ impl<'a> CustomVersion<'a> {
     }
 
     fn kind_schema(&self, form: Form, type_meta: &Map<String, Value>) -> Value {
-        let published = self.schema.and_then(|schema| structural::published(schema, form));
         let unknown_fields = self.preserve_unknown_fields
-            || self.schema.is_some_and(|schema| schema["x-kubernetes-preserve-unknown-fields"] == true);
-        let mut schema = match published {
+            || self
+                .schema
+                .as_ref()
+                .is_some_and(|schema| is_true(schema, "x-kubernetes-preserve-unknown-fields"));
+        let mut schema = match (self.schema.clone(), form) {
+            (Some(schema), Form::V3) => with_meta(schema, form, type_meta),
             // If a v2 schema has properties, kubectl rejects unknown fields.
-            Some(schema) if form == Form::V3 || !unknown_fields => with_meta(schema, form, type_meta),
+            (Some(mut schema), Form::V2) if !unknown_fields => {
+                to_v2(&mut schema);
+                with_meta(schema, form, type_meta)
+            }
             _ => Map::from_iter([("type".to_owned(), "object".into())]),
         };
         schema.insert(KINDS.to_owned(), json!([self.group_version_kind(self.kind)]));
@@ -270,8 +252,8 @@ impl Verb {
     }
 }
 
-fn text(value: &Value) -> &str {
-    value.as_str().unwrap_or_default()
+fn is_true(schema: &Map<String, Value>, keyword: &str) -> bool {
+    schema.get(keyword) == Some(&Value::Bool(true))
 }
 
 /// The properties `apiVersion` and `kind`.
@@ -319,9 +301,8 @@ fn add_embedded(schema: &mut Map<String, Value>, form: Form) {
             add_embedded(of, form);
         }
     }
-    let is_true = |key| schema.get(key) == Some(&Value::Bool(true));
-    let hidden = form == Form::V2 && is_true("x-kubernetes-preserve-unknown-fields");
-    if !is_true("x-kubernetes-embedded-resource") || hidden {
+    let hidden = form == Form::V2 && is_true(schema, "x-kubernetes-preserve-unknown-fields");
+    if !is_true(schema, "x-kubernetes-embedded-resource") || hidden {
         return;
     }
     if let Value::Object(properties) = schema.entry("properties").or_insert_with(|| json!({})) {

@@ -1,6 +1,8 @@
 //! Schemas without references, as type checking of policies needs them.
 
 use kubewright_apimachinery::gvk::Gvk;
+use kubewright_apimachinery::object::Fields as _;
+use kubewright_cel::rules::{Keywords, Schema};
 use serde_json::{Map, Value, json};
 
 /// The prefix of references in a v3 document.
@@ -56,6 +58,24 @@ fn resolve_parts<'a>(schema: &'a Value, schemas: &'a Map<String, Value>, within:
 fn reference(schema: &Value) -> Option<&str> {
     let own = schema["$ref"].as_str().and_then(|path| path.strip_prefix(SCHEMAS));
     own.or_else(|| schema["allOf"].as_array()?.iter().find_map(reference))
+}
+
+/// The types of a schema without references. Rules and limits are not read, because they do not affect types.
+pub(crate) fn cel_schema(schema: &Value) -> Schema {
+    let below = |name: &str| {
+        schema.get(name).filter(|schema| schema.is_object()).map(|schema| Box::new(cel_schema(schema)))
+    };
+    let properties = schema.map_at("properties").iter();
+    Schema::from(Keywords {
+        type_name: schema.str_at("type").to_owned(),
+        format: schema.str_at("format").to_owned(),
+        int_or_string: schema.bool_at("x-kubernetes-int-or-string"),
+        embedded_resource: schema.bool_at("x-kubernetes-embedded-resource"),
+        items: below("items"),
+        properties: properties.map(|(name, schema)| (name.clone(), cel_schema(schema))).collect(),
+        additional: below("additionalProperties"),
+        ..Keywords::default()
+    })
 }
 
 #[cfg(test)]

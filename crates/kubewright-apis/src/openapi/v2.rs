@@ -3,6 +3,8 @@
 //! Repeated parameters are published once and referenced, under names that upstream derives from their
 //! content. This keeps documents small. Parameters that old versions of kubectl look for are inlined.
 
+use base64::Engine as _;
+use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use serde_json::{Map, Value, json};
 
 use super::route::{Body, Parameter, PathRoutes, Place, Route, by_path};
@@ -169,19 +171,12 @@ fn text_of(parameter: &Parameter) -> String {
     text + &format!(",\"name\":\"{name}\",\"in\":\"{place}\"{required}}}")
 }
 
-/// FNV-1, with six bytes encoded as URL-safe base64.
+/// FNV-1, with six bytes encoded as URL-safe base64. The crate `fnv` has FNV-1a only.
 fn short_hash(text: &str) -> String {
-    const ALPHABET: &[u8; 64] = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_";
     let hash = text
         .bytes()
         .fold(0xcbf2_9ce4_8422_2325_u64, |hash, byte| hash.wrapping_mul(0x0100_0000_01b3) ^ u64::from(byte));
-    let letter = |i: usize| {
-        // Six bits of the big-endian hash, which may cross a byte boundary.
-        let bytes = hash.to_be_bytes();
-        let two = u16::from_be_bytes([bytes[i * 6 / 8], bytes[i * 6 / 8 + 1]]);
-        char::from(ALPHABET[usize::from(two >> (10 - i * 6 % 8)) & 63])
-    };
-    (0..8).map(letter).collect()
+    URL_SAFE_NO_PAD.encode(&hash.to_be_bytes()[..6])
 }
 
 #[cfg(test)]

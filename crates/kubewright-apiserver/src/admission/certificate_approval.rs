@@ -1,6 +1,7 @@
 //! CertificateApproval: approving a CertificateSigningRequest needs permission to `approve` for its signer.
 
 use kubewright_apimachinery::object::Fields as _;
+use serde_json::Value;
 
 use crate::authn::User;
 use crate::authz::{Action, ActionOn};
@@ -24,23 +25,37 @@ impl Plugin for CertificateApproval {
         attributes: &'a Attributes<'_>,
         _notes: &'a mut Notes,
     ) -> Admission<'a> {
-        let requests = attributes.resource.plural() == "certificatesigningrequests"
-            && attributes.resource.group() == "certificates.k8s.io";
-        let Some(old) = attributes.old_object.filter(|_| requests && attributes.subresource == "approval")
-        else {
-            return Admission::ALLOWED;
-        };
-        let signer = old.str_at("spec.signerName");
-        if may(cluster, attributes.user, "approve", signer) {
-            return Admission::ALLOWED;
+        match signing_request(attributes, "approval") {
+            Some(old) => check_signer(cluster, attributes, "approve", old),
+            None => Admission::ALLOWED,
         }
-        let why = format!("user not permitted to approve requests with signerName {signer:?}");
-        Err(attributes.forbidden(&why)).into()
     }
 }
 
+/// The stored CertificateSigningRequest, if the request updates this subresource of it.
+pub(super) fn signing_request<'a>(attributes: &Attributes<'a>, subresource: &str) -> Option<&'a Value> {
+    let requests = attributes.resource.plural() == "certificatesigningrequests"
+        && attributes.resource.group() == "certificates.k8s.io";
+    attributes.old_object.filter(|_| requests && attributes.subresource == subresource)
+}
+
+/// Forbids the request unless the user has the permission `verb` for the signer.
+pub(super) fn check_signer<'a>(
+    cluster: &Cluster<'_>,
+    attributes: &Attributes<'_>,
+    verb: &str,
+    old: &Value,
+) -> Admission<'a> {
+    let signer = old.str_at("spec.signerName");
+    if may(cluster, attributes.user, verb, signer) {
+        return Admission::ALLOWED;
+    }
+    let why = format!("user not permitted to {verb} requests with signerName {signer:?}");
+    Err(attributes.forbidden(&why)).into()
+}
+
 /// Whether a user has a permission for a signer, or for all signers of its domain.
-pub(super) fn may(cluster: &Cluster<'_>, user: &User, verb: &str, signer: &str) -> bool {
+fn may(cluster: &Cluster<'_>, user: &User, verb: &str, signer: &str) -> bool {
     let wildcard = signer.split_once('/').map(|(domain, _)| format!("{domain}/*"));
     [Some(signer), wildcard.as_deref()].into_iter().flatten().any(|name| {
         let on =

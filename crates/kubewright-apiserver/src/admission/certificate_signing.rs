@@ -2,7 +2,7 @@
 
 use kubewright_apimachinery::object::Fields as _;
 
-use super::certificate_approval::may;
+use super::certificate_approval::{check_signer, signing_request};
 use super::{Admission, Attributes, Cluster, Notes, Operation, Plugin};
 
 pub(super) struct CertificateSigning;
@@ -22,21 +22,11 @@ impl Plugin for CertificateSigning {
         attributes: &'a Attributes<'_>,
         _notes: &'a mut Notes,
     ) -> Admission<'a> {
-        let requests = attributes.resource.plural() == "certificatesigningrequests"
-            && attributes.resource.group() == "certificates.k8s.io";
-        let Some(old) = attributes.old_object.filter(|_| requests && attributes.subresource == "status")
-        else {
-            return Admission::ALLOWED;
-        };
+        let Some(old) = signing_request(attributes, "status") else { return Admission::ALLOWED };
         let changed = |field: &str| old.at(field) != attributes.object.at(field);
         if !changed("status.certificate") && !changed("status.conditions") {
             return Admission::ALLOWED;
         }
-        let signer = old.str_at("spec.signerName");
-        if may(cluster, attributes.user, "sign", signer) {
-            return Admission::ALLOWED;
-        }
-        let why = format!("user not permitted to sign requests with signerName {signer:?}");
-        Err(attributes.forbidden(&why)).into()
+        check_signer(cluster, attributes, "sign", old)
     }
 }

@@ -7,7 +7,7 @@ use kubewright_structured_merge::{self as apply};
 use serde_json::Value;
 
 use super::policy::{Binding, Input, Patch, Policy, collect};
-use super::validating_admission_policy::{Policies, namespace_object, relevant};
+use super::validating_admission_policy::{Policies, namespace_object};
 use super::webhook::{Authorization, Invocation, admission_request, in_version};
 use super::{Admission, Attributes, Cluster, Notes, Operation, Plugin};
 
@@ -28,7 +28,7 @@ impl Plugin for MutatingAdmissionPolicy {
         attributes: &'a mut Attributes<'_>,
         notes: &'a mut Notes,
     ) -> Admission<'a> {
-        match relevant(&cluster.webhooks().mutating_policies, cluster, attributes) {
+        match cluster.webhooks().mutating_policies.relevant(cluster, attributes) {
             Some(policies) => Admission::Pending(Box::pin(dispatch(cluster, policies, attributes, notes))),
             None => Admission::ALLOWED,
         }

@@ -8,11 +8,9 @@ use kubewright_cel::{self as cel, Bindings};
 use serde_json::{Value, json};
 
 use super::webhook::{
-    Authorization, CompiledCache, Hook, HookError, Invocation, Matched, admission_request, call, in_version,
-    is_exempt,
+    Authorization, Entries, Hook, HookError, Invocation, Matched, admission_request, call, in_version,
 };
 use super::{Admission, Attributes, Cluster, Notes, Operation, Plugin};
-use crate::storage::StoredObject;
 
 pub(super) struct MutatingAdmissionWebhook;
 
@@ -31,28 +29,14 @@ impl Plugin for MutatingAdmissionWebhook {
         attributes: &'a mut Attributes<'_>,
         notes: &'a mut Notes,
     ) -> Admission<'a> {
-        match relevant(&cluster.webhooks().mutating, cluster, attributes) {
+        match cluster.webhooks().mutating.relevant(cluster, attributes) {
             Some(hooks) => Admission::Pending(Box::pin(dispatch(hooks, cluster, attributes, notes))),
             None => Admission::ALLOWED,
         }
     }
 }
 
-pub(super) type Hooks = Arc<Vec<(Arc<StoredObject>, Arc<[Hook]>)>>;
-
-/// All webhooks, or none if no rule can match the request.
-pub(super) fn relevant(
-    cache: &CompiledCache<Hook>,
-    cluster: &Cluster<'_>,
-    attributes: &Attributes<'_>,
-) -> Option<Hooks> {
-    let hooks = cache.get(cluster);
-    if hooks.is_empty() || is_exempt(attributes) {
-        return None;
-    }
-    let concerns = |hook: &Hook| hook.criteria.may_match(cluster, attributes);
-    hooks.iter().any(|(_, hooks)| hooks.iter().any(concerns)).then_some(hooks)
-}
+pub(super) type Hooks = Arc<Entries<Hook>>;
 
 /// Whether a webhook matches, and the version that it requests.
 pub(super) async fn should_call(

@@ -8,9 +8,7 @@ use kubewright_apimachinery::status::{ApiError, Cause};
 use serde_json::{Value, json};
 
 use super::policy::{Binding, Decision, Input, Policy, collect};
-use super::webhook::{
-    Authorization, CompiledCache, Invocation, admission_request, in_version, is_exempt, namespace_labels,
-};
+use super::webhook::{Authorization, Entries, Invocation, admission_request, in_version, namespace_labels};
 use super::{Admission, Attributes, Cluster, Notes, Operation, Plugin};
 use crate::storage::StoredObject;
 
@@ -34,28 +32,14 @@ impl Plugin for ValidatingAdmissionPolicy {
         attributes: &'a Attributes<'_>,
         notes: &'a mut Notes,
     ) -> Admission<'a> {
-        match relevant(&cluster.webhooks().policies, cluster, attributes) {
+        match cluster.webhooks().policies.relevant(cluster, attributes) {
             Some(policies) => Admission::Pending(Box::pin(dispatch(policies, cluster, attributes, notes))),
             None => Admission::ALLOWED,
         }
     }
 }
 
-pub(super) type Policies = Arc<Vec<(Arc<StoredObject>, Arc<[Policy]>)>>;
-
-/// All policies, or none if no rule can match the request.
-pub(super) fn relevant(
-    cache: &CompiledCache<Policy>,
-    cluster: &Cluster<'_>,
-    attributes: &Attributes<'_>,
-) -> Option<Policies> {
-    let policies = cache.get(cluster);
-    if policies.is_empty() || is_exempt(attributes) {
-        return None;
-    }
-    let concerns = |policy: &Policy| policy.criteria.may_match(cluster, attributes);
-    policies.iter().any(|(_, policies)| policies.iter().any(concerns)).then_some(policies)
-}
+pub(super) type Policies = Arc<Entries<Policy>>;
 
 async fn dispatch(
     policies: Policies,

@@ -3,7 +3,7 @@
 use futures_util::future::join_all;
 use kubewright_apimachinery::status::ApiError;
 
-use super::mutating_admission_webhook::{Hooks, relevant, should_call};
+use super::mutating_admission_webhook::{Hooks, should_call};
 use super::webhook::{HookError, call};
 use super::{Admission, Attributes, Cluster, Notes, Operation, Plugin};
 
@@ -24,7 +24,7 @@ impl Plugin for ValidatingAdmissionWebhook {
         attributes: &'a Attributes<'_>,
         notes: &'a mut Notes,
     ) -> Admission<'a> {
-        match relevant(&cluster.webhooks().validating, cluster, attributes) {
+        match cluster.webhooks().validating.relevant(cluster, attributes) {
             Some(hooks) => Admission::Pending(Box::pin(dispatch(hooks, cluster, attributes, notes))),
             None => Admission::ALLOWED,
         }

@@ -18,7 +18,7 @@ use crate::encoding::body::Body;
 use crate::encoding::negotiate::{Clause, clauses, not_acceptable};
 use crate::encoding::response;
 use crate::endpoints::version::KubernetesVersion;
-use crate::registry::resource::{DEFINITIONS, Registry};
+use crate::registry::resource::Registry;
 use crate::request::Request;
 use crate::server::Inner;
 
@@ -146,9 +146,7 @@ impl Inner {
         {
             return documents.clone();
         }
-        let definitions = self.served_definitions(&registry);
-        let custom: Vec<CustomVersion<'_>> =
-            definitions.iter().flat_map(CustomVersion::of_definition).collect();
+        let custom = established_versions(&registry);
         let mut documents = self.openapi.built_in().clone();
         let new = openapi::v3_paths(&custom).into_iter().filter(|path| !documents.contains_key(path));
         let new = self.openapi.documents(new.collect(), &custom);
@@ -163,9 +161,7 @@ impl Inner {
         let mut published = self.published.1.lock().unwrap_or_else(PoisonError::into_inner);
         let current = published.take().filter(|v2| Arc::ptr_eq(&v2.of, &registry));
         let v2 = published.insert(current.unwrap_or_else(|| {
-            let definitions = self.served_definitions(&registry);
-            let custom: Vec<CustomVersion<'_>> =
-                definitions.iter().flat_map(CustomVersion::of_definition).collect();
+            let custom = established_versions(&registry);
             let mut document = openapi::v2_document(&custom, &*self.openapi.descriptions);
             self.openapi.pose(&mut document);
             let protobuf = Arc::new(Document::new(openapi::v2_protobuf(&document)));
@@ -185,15 +181,12 @@ impl Inner {
         *response.status_mut() = StatusCode::NOT_ACCEPTABLE;
         response
     }
+}
 
-    /// The CRDs of the custom resources that discovery lists.
-    fn served_definitions(&self, registry: &Registry) -> Vec<Value> {
-        let established = registry.definitions().iter().filter(|custom| custom.info.established);
-        established
-            .filter_map(|custom| self.store.get(DEFINITIONS, &custom.info.name))
-            .map(|version| version.object())
-            .collect()
-    }
+/// The custom resources that discovery lists.
+fn established_versions(registry: &Registry) -> Vec<CustomVersion<'_>> {
+    let established = registry.definitions().iter().filter(|custom| custom.info.established);
+    established.flat_map(|custom| custom.published_versions()).collect()
 }
 
 fn wanted(request: &Request) -> &str {

@@ -8,12 +8,14 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, OnceLock};
 
 use kubewright_apiextensions::crd;
-use kubewright_apiextensions::custom::{self, ScalePaths, SchemaError};
+use kubewright_apiextensions::custom::{self, ScalePaths};
+use kubewright_apiextensions::structural::SchemaError;
 use kubewright_apimachinery::field::ErrorList;
 use kubewright_apimachinery::gvk::split_api_version;
 use kubewright_apimachinery::object::Fields as _;
+use kubewright_apis::openapi::CustomVersion;
 use kubewright_cel::rules::RuleSet;
-use kubewright_structured_merge::{self as apply, ConvertError, Structural, Versions};
+use kubewright_structured_merge::{self as apply, ConvertError, TypeDef, Versions};
 use serde_json::Value;
 
 use super::conversion::Converter;
@@ -43,7 +45,7 @@ pub(crate) struct CrdResource {
 #[derive(Debug, Default)]
 struct Compiled {
     rules: OnceLock<RuleSet>,
-    structure: OnceLock<Structural>,
+    type_def: OnceLock<TypeDef>,
 }
 
 impl CrdResource {
@@ -57,7 +59,7 @@ impl CrdResource {
             has_costly_patterns: validation
                 .versions
                 .values()
-                .any(|version| version.schema.contains.costly_patterns),
+                .any(|version| version.schema.has_costly_patterns()),
             validation: validation.into(),
             revision: AtomicU64::new(revision),
             compiled: Arc::new(compiled),
@@ -86,13 +88,14 @@ impl CrdResource {
     /// The state to serve: the previous one if no relevant field changed.
     pub(crate) fn in_place_of(mut self, before: Option<&Arc<Self>>) -> Arc<Self> {
         let Some(before) = before else { return Arc::new(self) };
-        if before.info == self.info {
+        let is_same_schema = before.validation.versions == self.validation.versions;
+        if is_same_schema && before.info == self.info {
             before.revision.store(self.revision.into_inner(), Ordering::Relaxed);
             return before.clone();
         }
         // Watches of a terminating CRD's instances continue, to report their deletion.
         let ends = crd::CrdInfo { terminating: self.info.terminating, ..(*before.info).clone() };
-        if ends == *self.info {
+        if is_same_schema && ends == *self.info {
             self.retired = before.retired.clone();
         }
         Arc::new(self)
@@ -152,10 +155,12 @@ impl CrdResource {
         new: &Value,
         old: Option<&Value>,
     ) -> Verdict {
-        let Some(compiled) = self.compiled.get(version) else {
+        let (Some(compiled), Some(rules)) =
+            (self.compiled.get(version), self.validation.versions.get(version))
+        else {
             return Verdict { errors, warnings: Vec::new() };
         };
-        let compile = || on_large_stack(|| RuleSet::compile(self.schema(version)));
+        let compile = || on_large_stack(|| rules.schema.rules());
         let rules = compiled.rules.get_or_init(compile);
         if rules.is_empty() {
             return Verdict { errors, warnings: Vec::new() };
@@ -169,8 +174,27 @@ impl CrdResource {
         Verdict { errors, warnings: outcome.warnings }
     }
 
-    fn schema(&self, version: &str) -> &Value {
-        self.version(version).map_or(&Value::Null, |version| &version.schema)
+    /// The served versions for OpenAPI documents.
+    pub(crate) fn published_versions(&self) -> impl Iterator<Item = CustomVersion<'_>> {
+        let info = &*self.info;
+        info.served_versions().map(|version| CustomVersion {
+            group: &info.group,
+            version: &version.name,
+            plural: &info.names.plural,
+            kind: &info.names.kind,
+            list_kind: &info.names.list_kind,
+            namespaced: info.namespaced,
+            status: version.status,
+            scale: version.scale.is_some(),
+            preserve_unknown_fields: info.preserve_unknown_fields,
+            schema: self
+                .validation
+                .versions
+                .get(&version.name)
+                .filter(|version| version.has_schema)
+                .map(|version| version.schema.to_openapi()),
+            selectable_fields: version.selectable.iter().map(|field| field.name.as_str()).collect(),
+        })
     }
 
     /// Ends watches of this state: they report no event after this revision.
@@ -187,9 +211,9 @@ impl Versions for CrdResource {
     fn schema(&self, api_version: &str) -> Result<apply::Schema<'_>, ConvertError> {
         let (_, version) = split_api_version(api_version);
         let compiled = self.compiled.get(version).ok_or_else(|| unknown(api_version))?;
-        let compile =
-            || Structural::compile(CrdResource::schema(self, version), self.info.preserve_unknown_fields);
-        Ok(apply::Schema::custom(compiled.structure.get_or_init(compile)))
+        let rules = self.validation.versions.get(version).ok_or_else(|| unknown(api_version))?;
+        let type_def = || rules.schema.type_def(self.info.preserve_unknown_fields);
+        Ok(apply::Schema::custom(compiled.type_def.get_or_init(type_def)))
     }
 
     fn convert(&self, object: &Value, api_version: &str) -> Result<Value, ConvertError> {

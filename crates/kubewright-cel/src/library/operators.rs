@@ -3,9 +3,10 @@
 use std::borrow::Cow;
 use std::cmp::Ordering;
 
+use super::Function;
 use super::time::Timestamp;
-use super::{Function, go_regex};
 use crate::error::EvalError;
+use crate::go_regex;
 use crate::value::{Evaluated, Value};
 
 pub(super) fn lookup(name: &str) -> Option<Function> {
@@ -181,7 +182,7 @@ fn matches<'a>(args: &[Value<'a>]) -> Option<Evaluated<'a>> {
     Some(match args {
         [Value::String(text), Value::String(pattern)] => match go_regex::compile(pattern) {
             Ok(regex) => Ok(Value::Bool(regex.is_match(text))),
-            Err(error) => Err(EvalError::new(error)),
+            Err(error) => Err(EvalError::new(error.to_string())),
         },
         [Value::String(_), _] => Err(EvalError::no_overload()),
         _ => Err(unsupported("matches", false)),

@@ -1,7 +1,8 @@
 //! `find` and `findAll`.
 
-use super::{Function, go_regex};
+use super::Function;
 use crate::error::EvalError;
+use crate::go_regex;
 use crate::value::{Evaluated, Value};
 
 pub(super) fn lookup(name: &str) -> Option<Function> {

@@ -9,6 +9,7 @@ use std::fmt;
 use super::Function;
 use crate::error::EvalError;
 use crate::value::{Evaluated, Value};
+use kubewright_apimachinery::time::{date, days_since_epoch};
 
 const MIN_SECONDS: i64 = -62_135_596_800;
 const MAX_SECONDS: i64 = 253_402_300_799;
@@ -184,23 +185,12 @@ fn offset(zone: &str) -> Option<i64> {
 fn parts(time: Timestamp, offset: i64) -> Parts {
     let local = time.seconds + offset;
     let days = local.div_euclid(DAY);
-    // Years start on 1 March, so that the leap day is the last day of its year.
-    let shifted = days + 719_468;
-    let era = shifted.div_euclid(146_097);
-    let of_era = shifted.rem_euclid(146_097);
-    let year_of_era = (of_era - of_era / 1460 + of_era / 36_524 - of_era / 146_096) / 365;
-    let of_year = of_era - (365 * year_of_era + year_of_era / 4 - year_of_era / 100);
-    let shifted_month = (5 * of_year + 2) / 153;
-    let day = of_year - (153 * shifted_month + 2) / 5 + 1;
-    let month = if shifted_month < 10 { shifted_month + 3 } else { shifted_month - 9 };
-    let year = year_of_era + era * 400 + i64::from(month <= 2);
-    let is_leap = year % 4 == 0 && year % 100 != 0 || year % 400 == 0;
-    let day_of_year = if month > 2 { of_year + 59 + i64::from(is_leap) } else { of_year - 306 };
+    let (year, month, day) = date(days);
     Parts {
         year,
         month,
         day,
-        day_of_year,
+        day_of_year: days - days_since_epoch(year, 1, 1),
         weekday: (days + 4).rem_euclid(7),
         second: local.rem_euclid(DAY),
         nanos: i64::from(time.nanos),

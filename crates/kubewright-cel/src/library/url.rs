@@ -4,10 +4,36 @@
 
 use std::sync::Arc;
 
+use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, percent_decode_str, utf8_percent_encode};
+
 use super::Function;
 use crate::error::EvalError;
 use crate::value::{Evaluated, Extension, Map, Value};
 use kubewright_apimachinery::field::quote;
+
+/// The characters of a path that Go escapes.
+const ESCAPED: &AsciiSet = &NON_ALPHANUMERIC
+    .remove(b'-')
+    .remove(b'_')
+    .remove(b'.')
+    .remove(b'~')
+    .remove(b'$')
+    .remove(b'&')
+    .remove(b'+')
+    .remove(b',')
+    .remove(b'/')
+    .remove(b':')
+    .remove(b';')
+    .remove(b'=')
+    .remove(b'@')
+    .remove(b'!')
+    .remove(b'\'')
+    .remove(b'(')
+    .remove(b')')
+    .remove(b'*')
+    .remove(b'[')
+    .remove(b']')
+    .remove(b'%');
 
 /// A parsed URL.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
@@ -90,11 +116,7 @@ impl Url {
 
     /// The percent-encoded path. Existing escapes are kept.
     fn escaped_path(&self) -> String {
-        let is_plain = |byte: u8| byte.is_ascii_alphanumeric() || b"-_.~$&+,/:;=@!'()*[]%".contains(&byte);
-        self.path
-            .bytes()
-            .map(|byte| if is_plain(byte) { char::from(byte).to_string() } else { format!("%{byte:02X}") })
-            .collect()
+        utf8_percent_encode(&self.path, ESCAPED).to_string()
     }
 
     /// Query keys in order of first appearance, each with all its values.
@@ -164,24 +186,16 @@ fn host_of(authority: &str) -> Result<String, String> {
 }
 
 fn unescaped(text: &str) -> Result<String, String> {
-    let mut bytes = Vec::with_capacity(text.len());
-    let mut rest = text.as_bytes();
-    while let Some((byte, after)) = rest.split_first() {
-        rest = after;
-        if *byte != b'%' {
-            bytes.push(*byte);
-            continue;
-        }
-        let digit = |at: usize| after.get(at).and_then(|byte| char::from(*byte).to_digit(16));
-        let byte = digit(0).zip(digit(1)).and_then(|(high, low)| u8::try_from(high * 16 + low).ok());
-        let Some(byte) = byte else {
-            let shown = String::from_utf8_lossy(&after[..after.len().min(2)]);
+    // Go rejects invalid escapes; the crate keeps them.
+    for (at, _) in text.match_indices('%') {
+        let digits = &text.as_bytes()[at + 1..];
+        let digits = &digits[..digits.len().min(2)];
+        if digits.len() < 2 || !digits.iter().all(u8::is_ascii_hexdigit) {
+            let shown = String::from_utf8_lossy(digits);
             return Err(format!("invalid URL escape {}", quote(&format!("%{shown}"))));
-        };
-        bytes.push(byte);
-        rest = &after[2..];
+        }
     }
-    Ok(String::from_utf8_lossy(&bytes).into_owned())
+    Ok(percent_decode_str(text).decode_utf8_lossy().into_owned())
 }
 
 pub(super) fn lookup(name: &str) -> Option<Function> {

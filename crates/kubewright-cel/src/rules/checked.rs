@@ -1,21 +1,22 @@
 //! Interface between CRD validation and the CEL compiler.
 //!
 //! CRD validation walks the schema and knows where rules are and how often they can run. Implementations of
-//! [`Rules`] compile the rules and estimate their costs. Schemas are passed as the user wrote them.
+//! [`Rules`] compile the rules and estimate their costs.
 
 use serde_json::Value;
 
+use crate::schema::Schema;
 use kubewright_apimachinery::field::{ErrorList, Path};
 
 /// A compiler of `x-kubernetes-validations`.
 pub trait Rules {
     /// Compiles the rules of one schema, without its subschemas. Returns a result for each rule, in order.
     /// `resource_root` is set if the values are whole objects.
-    fn compile(&self, schema: &Value, resource_root: bool) -> Vec<CompiledRule>;
+    fn compile(&self, schema: Schema, resource_root: bool) -> Vec<CompiledRule>;
 
     /// Checks a default value against the rules of its schema and all subschemas: first as an unchanged
     /// value, then, if there are no errors, as a newly set one.
-    fn evaluate(&self, schema: &Value, value: &Value, resource_root: bool, path: &Path) -> ErrorList;
+    fn evaluate(&self, schema: Schema, value: &Value, resource_root: bool, path: &Path) -> ErrorList;
 }
 
 /// The result of compiling a rule.

@@ -78,7 +78,7 @@ impl DeclType {
     fn object(schema: &Schema) -> Self {
         let mut fields = BTreeMap::new();
         let mut min_bytes = 2;
-        for (name, property) in schema.properties().into_iter().flatten() {
+        for (name, property) in schema.visible().into_iter().flatten() {
             let Some(field) = Self::of(property) else { continue };
             if schema.required.contains(name) && !property.has_default {
                 min_bytes += i64::try_from(name.len()).unwrap_or(i64::MAX / 2) + field.min_bytes + 4;

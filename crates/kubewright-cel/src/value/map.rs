@@ -105,7 +105,7 @@ impl<'a> Map<'a> {
     pub(crate) fn field(&self, name: &str) -> Option<Evaluated<'a>> {
         match &self.0 {
             Entries::Built(_) => self.find(&Value::string(name)).transpose(),
-            Entries::Data(_, Some(schema)) if schema.properties().is_some() => {
+            Entries::Data(_, Some(schema)) if schema.visible().is_some() => {
                 self.property(&escape::unescape(name)?)
             }
             Entries::Data(..) => self.property(name),
@@ -120,7 +120,7 @@ impl<'a> Map<'a> {
         };
         let found = entries.get(name)?;
         let Some(schema) = schema else { return Some(data::value(found, None)) };
-        if schema.properties().is_some() && found.is_null() {
+        if schema.visible().is_some() && found.is_null() {
             return None;
         }
         Some(data::value(found, Some(schema.property(name)?)))
@@ -132,7 +132,7 @@ impl<'a> Map<'a> {
             Entries::Built(built) => built.entries.iter().map(|(key, _)| key.clone()).collect(),
             Entries::Data(entries, schema) => {
                 let visible = entries.keys().filter(|name| schema.is_none_or(|s| s.property(name).is_some()));
-                let is_object = schema.is_some_and(|schema| schema.properties().is_some());
+                let is_object = schema.is_some_and(|schema| schema.visible().is_some());
                 visible
                     .map(|name| match escape::escape(name).filter(|_| is_object) {
                         Some(Cow::Owned(escaped)) => Value::string(escaped),

@@ -2,6 +2,8 @@
 
 use std::fmt::Display;
 
+use kubewright_apimachinery::names::dns1123_label;
+
 /// Why a name is invalid.
 #[derive(Debug, thiserror::Error, PartialEq, Eq)]
 #[error("the {what} `{name}` {why}")]
@@ -282,11 +284,7 @@ pub(crate) fn article(word: &str) -> &'static str {
 }
 
 fn is_label(text: &str) -> bool {
-    let inside = |byte: u8| byte.is_ascii_lowercase() || byte.is_ascii_digit() || byte == b'-';
-    (1..=63).contains(&text.len())
-        && text.bytes().all(inside)
-        && !text.starts_with('-')
-        && !text.ends_with('-')
+    dns1123_label(text).is_empty()
 }
 
 fn is_keyword(text: &str) -> bool {

@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 
 use http::{Method, Request, header};
+use percent_encoding::percent_decode_str;
 use tokio::time::Instant;
 
 /// A recorded request and its result.
@@ -154,26 +155,7 @@ impl Place {
 }
 
 fn decoded(text: &str) -> String {
-    let mut bytes = Vec::with_capacity(text.len());
-    let mut rest = text.bytes();
-    while let Some(byte) = rest.next() {
-        let escaped = (byte == b'%').then(|| {
-            let digits: Vec<u8> = rest.clone().take(2).collect();
-            std::str::from_utf8(&digits)
-                .ok()
-                .filter(|it| it.len() == 2)
-                .and_then(|it| u8::from_str_radix(it, 16).ok())
-        });
-        match escaped.flatten() {
-            Some(escaped) => {
-                bytes.push(escaped);
-                rest.nth(1);
-            }
-            None if byte == b'+' => bytes.push(b' '),
-            None => bytes.push(byte),
-        }
-    }
-    String::from_utf8_lossy(&bytes).into_owned()
+    percent_decode_str(&text.replace('+', " ")).decode_utf8_lossy().into_owned()
 }
 
 #[cfg(test)]

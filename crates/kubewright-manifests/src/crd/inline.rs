@@ -3,6 +3,7 @@
 //! schemars emits each type once and references it by name; CRD schemas have no references. The names
 //! identify types of Kubernetes ([`upstream`]), so references are inlined here and not by schemars.
 
+use percent_encoding::percent_decode_str;
 use serde_json::{Map, Value, json};
 
 use super::upstream::{self, Options};
@@ -102,13 +103,5 @@ fn anything() -> Map<String, Value> {
 
 /// The type name in a reference, which schemars percent-encodes.
 fn decode(name: &str) -> String {
-    let mut bytes = Vec::with_capacity(name.len());
-    let mut rest = name.as_bytes();
-    while let [first, tail @ ..] = rest {
-        let hex = tail.get(..2).and_then(|hex| u8::from_str_radix(std::str::from_utf8(hex).ok()?, 16).ok());
-        let byte = hex.filter(|_| *first == b'%');
-        bytes.push(byte.unwrap_or(*first));
-        rest = if byte.is_some() { &tail[2..] } else { tail };
-    }
-    String::from_utf8_lossy(&bytes).replace("~1", "/").replace("~0", "~")
+    percent_decode_str(name).decode_utf8_lossy().replace("~1", "/").replace("~0", "~")
 }

@@ -10,6 +10,7 @@ use jiff::Timestamp;
 use k8s_openapi::api::core::v1::ObjectReference;
 use k8s_openapi::api::events::v1::Event;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::{MicroTime, ObjectMeta};
+use kubewright_apimachinery::names::dns1123_subdomain;
 
 use crate::owner::Referable;
 
@@ -17,8 +18,6 @@ use crate::owner::Referable;
 const WORD_LIMIT: usize = 128;
 /// The limit of the note, in bytes.
 const NOTE_LIMIT: usize = 1024;
-/// The limit of an object name, in bytes.
-const NAME_LIMIT: usize = 253;
 
 /// One recorded event.
 #[derive(Debug)]
@@ -204,7 +203,7 @@ impl SeriesKey {
     pub(super) fn event_name(&self, number: i128, rng: &mut fastrand::Rng) -> String {
         let object = self.regarding.object.name.as_deref().unwrap_or_default();
         let name = format!("{object}.{number:x}");
-        if is_subdomain(&name) {
+        if dns1123_subdomain(&name).is_empty() {
             return name;
         }
         // Names of some kinds are not valid in an Event name; role names have colons. A random UUID always is.
@@ -222,15 +221,6 @@ impl SeriesKey {
             .filter(|namespace| !namespace.is_empty())
             .unwrap_or("default")
     }
-}
-
-/// Whether the API server accepts this as the name of an Event.
-fn is_subdomain(name: &str) -> bool {
-    let label = |label: &str| {
-        let inner = |c: u8| c.is_ascii_lowercase() || c.is_ascii_digit() || c == b'-';
-        !label.is_empty() && !label.starts_with('-') && !label.ends_with('-') && label.bytes().all(inner)
-    };
-    name.len() <= NAME_LIMIT && name.split('.').all(label)
 }
 
 /// Formats a note, truncated to the limit of the API server.
@@ -297,7 +287,7 @@ mod tests {
         assert_eq!(key("web").event_name(0x1234_abcd, &mut rng), "web.1234abcd");
         for name in ["system:node", "Upper", "", &"x".repeat(253)] {
             let event = key(name).event_name(1, &mut rng);
-            assert!(is_subdomain(&event) && event.len() == 36, "{event}");
+            assert!(dns1123_subdomain(&event).is_empty() && event.len() == 36, "{event}");
             assert_eq!(&event[14..15], "4");
         }
     }

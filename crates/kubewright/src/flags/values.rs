@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use clap::builder::{PossibleValuesParser, TypedValueParser};
 use jiff::SignedDuration;
+use kubewright_runtime::internal::names::dns1123_label;
 use kubewright_runtime::logs;
 
 /// A timeout; `None` waits forever.
@@ -89,7 +90,7 @@ impl FromStr for Namespaces {
     fn from_str(text: &str) -> Result<Self, NamespacesError> {
         let mut names: Vec<String> = Vec::new();
         for name in text.split(',').map(str::trim).filter(|name| !name.is_empty()) {
-            if !is_label(name) {
+            if !dns1123_label(name).is_empty() {
                 return Err(NamespacesError::Name(name.to_owned()));
             }
             // A duplicate would be watched twice.
@@ -99,12 +100,6 @@ impl FromStr for Namespaces {
         }
         Ok(Self(names))
     }
-}
-
-/// Whether a name is an RFC 1123 label, as the API server requires.
-fn is_label(name: &str) -> bool {
-    let inside = |b: u8| b.is_ascii_lowercase() || b.is_ascii_digit() || b == b'-';
-    name.len() <= 63 && name.bytes().all(inside) && !name.starts_with('-') && !name.ends_with('-')
 }
 
 /// Validates log level directives. [`logs::init`] parses them again.

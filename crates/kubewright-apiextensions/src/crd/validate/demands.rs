@@ -8,6 +8,7 @@ use super::super::conditions;
 use super::super::schema::Schema;
 use super::super::spec::{Spec, Version, root, same};
 use super::{columns, conversion, default_values, extensions, openapi, structural};
+use crate::Structural;
 use kubewright_apimachinery::field::Path;
 use kubewright_apimachinery::object::Fields as _;
 
@@ -64,7 +65,9 @@ impl<'a> Demands<'a> {
             structural: old.schemas().all(is_structural),
             pruned_defaults: !old
                 .schemas()
-                .any(|schema| is_structural(schema) && default_values::has_unknown_fields(schema)),
+                .filter(|schema| is_structural(*schema))
+                .filter_map(|schema| Structural::parse(schema.0).ok())
+                .any(|schema| default_values::has_unknown_fields(&schema)),
             atomic_sets: !old.has_schema(&mut |schema| extensions::non_atomic_set(schema).is_some()),
             map_keys: !old.has_schema(&mut |schema| !extensions::map_keys(schema, &Path::root()).is_empty()),
             ca_bundle: conditions::is_true(old_object, "Established")

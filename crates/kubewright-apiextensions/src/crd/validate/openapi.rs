@@ -7,18 +7,19 @@ use super::super::schema::{Additional, Items, Schema};
 use super::demands::Demands;
 use super::extensions;
 use super::rules::{self, TotalCost};
+use crate::Structural;
 use kubewright_apimachinery::field::{ErrorList, FieldError, Path};
 use kubewright_cel::rules::Rules;
 
 /// The types of OpenAPI v3.
 pub(super) const TYPES: [&str; 6] = ["array", "boolean", "integer", "number", "object", "string"];
 
-/// Validates a schema and its subschemas.
+/// Validates a schema and its subschemas. Compiles the rules of `parsed`, the same schema, if it is valid so far.
 pub(super) fn validate(
     schema: Schema<'_>,
     demands: &Demands<'_>,
     rules: &dyn Rules,
-    compile: bool,
+    parsed: Option<&Structural>,
     suppress_cost: bool,
     path: &Path,
 ) -> ErrorList {
@@ -28,7 +29,8 @@ pub(super) fn validate(
         inside_meta: false,
         no_defaults: None,
         uncorrelatable: None,
-        occurrences: compile.then_some(Occurrences::AtMost(1)),
+        occurrences: Occurrences::AtMost(1),
+        parsed,
     };
     let found = walk.schema(schema, &place, path);
     let mut errors = found.schema;
@@ -60,7 +62,7 @@ pub(super) enum Occurrences {
 
 /// The context of a schema node.
 #[derive(Clone)]
-struct Place {
+struct Place<'a> {
     is_root: bool,
     /// Below `apiVersion`, `kind` or `metadata` of an object.
     inside_meta: bool,
@@ -68,25 +70,30 @@ struct Place {
     no_defaults: Option<String>,
     /// The first ancestor list whose items cannot be correlated, so that `oldSelf` is not available.
     uncorrelatable: Option<Path>,
+    occurrences: Occurrences,
     /// `None` if rules are not compiled.
-    occurrences: Option<Occurrences>,
+    parsed: Option<&'a Structural>,
 }
 
-impl Place {
+impl<'a> Place<'a> {
     /// The context of a schema below `allOf`, `anyOf`, `oneOf` or `not`.
     fn quantified(&self) -> Self {
-        Self { is_root: false, occurrences: None, ..self.clone() }
+        Self { is_root: false, parsed: None, ..self.clone() }
     }
 
-    /// The context of a subschema of `schema`.
-    fn part(&self, schema: Schema<'_>) -> Self {
-        let occurrences = self.occurrences.map(|occurrences| match (occurrences, max_elements(schema)) {
+    /// The context of a subschema of `schema`, which `parsed` finds.
+    fn part(
+        &self,
+        schema: Schema<'_>,
+        parsed: impl FnOnce(&'a Structural) -> Option<&'a Structural>,
+    ) -> Self {
+        let occurrences = match (self.occurrences, max_elements(schema)) {
             (Occurrences::AtMost(most), Occurrences::AtMost(times)) => {
                 Occurrences::AtMost(most.saturating_mul(times))
             }
             _ => Occurrences::Unbounded,
-        });
-        Self { is_root: false, occurrences, ..self.clone() }
+        };
+        Self { is_root: false, occurrences, parsed: self.parsed.and_then(parsed), ..self.clone() }
     }
 
     fn without_identity(mut self, path: &Path) -> Self {
@@ -116,7 +123,7 @@ struct Walk<'a> {
 }
 
 impl Walk<'_> {
-    fn schema(&mut self, schema: Schema<'_>, place: &Place, path: &Path) -> Found {
+    fn schema(&mut self, schema: Schema<'_>, place: &Place<'_>, path: &Path) -> Found {
         let mut found = Found { schema: self.keywords(schema, place, path), rules: ErrorList::new() };
         if schema.flag("uniqueItems") {
             found.schema.push(FieldError::forbidden(
@@ -129,12 +136,12 @@ impl Walk<'_> {
         found.schema.extend(rules::validate(schema, path));
         if found.schema.is_empty()
             && !schema.rules().is_empty()
-            && let Some(occurrences) = place.occurrences
+            && let Some(parsed) = place.parsed
         {
-            let compiled = self.rules.compile(schema.0, place.is_root || schema.is_embedded());
+            let compiled = self.rules.compile(parsed.into(), place.is_root || schema.is_embedded());
             let rules = rules::Rules {
                 schema,
-                occurrences,
+                occurrences: place.occurrences,
                 uncorrelatable: place.uncorrelatable.as_ref(),
                 suppress_cost: self.suppress_cost,
             };
@@ -144,7 +151,7 @@ impl Walk<'_> {
     }
 
     /// Rejects unsupported keywords, and keywords not allowed in this context.
-    fn keywords(&self, schema: Schema<'_>, place: &Place, path: &Path) -> ErrorList {
+    fn keywords(&self, schema: Schema<'_>, place: &Place<'_>, path: &Path) -> ErrorList {
         let mut errors = ErrorList::new();
         let kind = schema.kind();
         if self.demands.valid_types && !kind.is_empty() && !TYPES.contains(&kind) {
@@ -183,7 +190,7 @@ impl Walk<'_> {
         errors
     }
 
-    fn parts(&mut self, schema: Schema<'_>, place: &Place, path: &Path, found: &mut Found) {
+    fn parts(&mut self, schema: Schema<'_>, place: &Place<'_>, path: &Path, found: &mut Found) {
         if let Some(additional) = schema.additional_properties() {
             let path = path.child("additionalProperties");
             if !schema.map("properties").is_empty() && !matches!(additional, Additional::Allowed(true)) {
@@ -191,7 +198,7 @@ impl Walk<'_> {
                 found.schema.push(FieldError::forbidden(&path, detail));
             }
             if let Additional::Schema(additional) = additional {
-                let mut part = place.part(schema);
+                let mut part = place.part(schema, Structural::additional_schema);
                 if place.inside_meta {
                     part.no_defaults =
                         Some("inside additionalProperties applying to object metadata".to_owned());
@@ -200,7 +207,7 @@ impl Walk<'_> {
             }
         }
         for (name, property) in schema.properties() {
-            let mut part = place.part(schema);
+            let mut part = place.part(schema, |parsed| parsed.properties.get(name));
             if (place.is_root || schema.is_embedded()) && matches!(name, "metadata" | "kind" | "apiVersion") {
                 part.inside_meta = true;
                 if place.is_root {
@@ -228,8 +235,8 @@ impl Walk<'_> {
         }
     }
 
-    fn items(&mut self, schema: Schema<'_>, place: &Place, path: &Path, found: &mut Found) {
-        let mut part = place.part(schema);
+    fn items(&mut self, schema: Schema<'_>, place: &Place<'_>, path: &Path, found: &mut Found) {
+        let mut part = place.part(schema, |parsed| parsed.items.as_deref());
         // Only items of lists of type `map` can be correlated.
         if schema.list_type() != Some("map") {
             part = part.without_identity(path);

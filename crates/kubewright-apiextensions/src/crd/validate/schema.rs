@@ -7,6 +7,7 @@ use super::super::schema::Schema;
 use super::super::spec::root;
 use super::demands::Demands;
 use super::{default_values, openapi, structural};
+use crate::Structural;
 use kubewright_apimachinery::field::{ErrorList, FieldError, Path};
 use kubewright_cel::rules::Rules;
 
@@ -65,21 +66,25 @@ impl Checks<'_> {
                 .push(FieldError::forbidden(&path.child("nullable"), "nullable cannot be true at the root"));
         }
         let mut unsupported = None;
-        let mut compile = false;
+        let mut parsed = None;
         if self.structural {
             unsupported = structural::unsupported(schema);
             if unsupported.is_none() {
                 let mut found = structural::validate(schema, &path);
                 if found.is_empty() {
-                    found = default_values::validate(schema, self.demands, self.rules, &path);
+                    parsed = Structural::parse(schema.0).ok();
+                }
+                if let Some(parsed) = &parsed {
+                    found = default_values::validate(parsed, self.demands, self.rules, &path);
                 }
                 // Compile rules only if the schema is valid.
-                compile = found.is_empty();
+                parsed = parsed.filter(|_| found.is_empty());
                 errors.extend(found);
             }
         }
         let suppress_cost = self.demands.unchanged.contains(version);
-        errors.extend(openapi::validate(schema, self.demands, self.rules, compile, suppress_cost, &path));
+        let rules = parsed.as_ref();
+        errors.extend(openapi::validate(schema, self.demands, self.rules, rules, suppress_cost, &path));
         if let Some(problem) = unsupported
             && errors.is_empty()
         {

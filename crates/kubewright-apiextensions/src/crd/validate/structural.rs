@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 
 use super::super::printed::SCHEMA_FIELDS;
 use super::super::schema::{Additional, Items, Schema};
-use crate::custom;
+use crate::structural::compile_pattern;
 use kubewright_apimachinery::field::{ErrorList, FieldError, Path};
 
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -216,7 +216,7 @@ fn constraints(
     }
     let pattern = schema.text("pattern");
     if !pattern.is_empty()
-        && let Err(error) = custom::compile_pattern(pattern)
+        && let Err(error) = compile_pattern(pattern)
     {
         let detail = format!("must be a valid regular expression, but isn't: {error}");
         errors.push(FieldError::invalid(&path.child("pattern"), pattern, detail));

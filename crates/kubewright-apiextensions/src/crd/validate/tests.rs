@@ -6,29 +6,28 @@ use super::super::strategy::{complete, prepare_create, prepare_update, set_defau
 use super::{validate_create, validate_status_update, validate_update};
 use kubewright_apimachinery::field::{ErrorList, FieldError, Path};
 use kubewright_apimachinery::object::Fields as _;
-use kubewright_cel::rules::{CompiledRule, Rules};
+use kubewright_cel::rules::{CompiledRule, Rules, Schema};
 
 /// A fake compiler: `old` uses `oldSelf`, `bad` does not compile, `dear` is expensive, everything else is
 /// valid.
 struct Fake;
 
 impl Rules for Fake {
-    fn compile(&self, schema: &Value, _resource_root: bool) -> Vec<CompiledRule> {
-        let rules = schema.list_at("x-kubernetes-validations").iter();
+    fn compile(&self, schema: Schema, _resource_root: bool) -> Vec<CompiledRule> {
+        let rules = schema.rules.iter();
         rules
             .map(|rule| CompiledRule {
-                error: (rule.str_at("rule") == "bad").then(|| "compilation failed".to_owned()),
-                max_cost: if rule.str_at("rule") == "dear" { 9_000_000 } else { 1 },
+                error: (rule.expression == "bad").then(|| "compilation failed".to_owned()),
+                max_cost: if rule.expression == "dear" { 9_000_000 } else { 1 },
                 max_cardinality: 1000,
-                uses_old_self: rule.str_at("rule") == "old",
-                message_expression: rule.has("messageExpression").then_some(Ok(1)),
+                uses_old_self: rule.expression == "old",
+                message_expression: (!rule.message_expression.is_empty()).then_some(Ok(1)),
             })
             .collect()
     }
 
-    fn evaluate(&self, schema: &Value, value: &Value, _resource_root: bool, path: &Path) -> ErrorList {
-        let fails =
-            schema.list_at("x-kubernetes-validations").iter().any(|rule| rule.str_at("rule") == "never");
+    fn evaluate(&self, schema: Schema, value: &Value, _resource_root: bool, path: &Path) -> ErrorList {
+        let fails = schema.rules.iter().any(|rule| rule.expression == "never");
         if fails { vec![FieldError::invalid(path, value.clone(), "failed rule: never")] } else { Vec::new() }
     }
 }

@@ -6,8 +6,8 @@ use std::sync::Arc;
 
 use serde_json::Value;
 
-use crate::custom::allowed::Allowed;
 use crate::custom::print::shown;
+use crate::structural::Allowed;
 use kubewright_apimachinery::field::{ErrorKind, ErrorList, FieldError, Path, quote};
 
 /// The position of a value relative to the validated one. Formatted only for errors.

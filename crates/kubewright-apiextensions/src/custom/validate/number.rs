@@ -4,9 +4,9 @@
 use serde_json::Number;
 
 use super::found::{At, Found, Outcome};
-use crate::custom::format::FormatKind;
 use crate::custom::print::float;
-use crate::custom::schema::{Schema, Type};
+use crate::structural::FormatKind;
+use crate::structural::{Structural, Type};
 
 /// The largest integer that a float represents exactly.
 const MAX_JSON_INTEGER: f64 = 9_007_199_254_740_991.0;
@@ -14,18 +14,19 @@ const MAX_JSON_INTEGER: f64 = 9_007_199_254_740_991.0;
 const EPSILON: f64 = 1e-9;
 
 /// Validates a number against its format and bounds.
-pub(super) fn check(schema: &Schema, given: &Number, at: &At<'_>, outcome: &mut Outcome) {
+pub(super) fn check(schema: &Structural, given: &Number, at: &At<'_>, outcome: &mut Outcome) {
     let value = match given.as_i64() {
         Some(int) => Given::Int(int),
         None => Given::Float(given.as_f64().unwrap_or_default()),
     };
     outcome.extend(range_error(schema, value, "Checked", at));
     let Some(bounds) = schema.number.as_deref() else { return };
-    if let Some(factor) = bounds.multiple_of {
+    let bound = |bound: &Option<Number>| bound.as_ref().and_then(Number::as_f64);
+    if let Some(factor) = bound(&bounds.multiple_of) {
         let native = native(schema, value, factor, "MultipleOf", at, outcome);
         outcome.extend(multiple_error(value, factor, native, at));
     }
-    if let Some(min) = bounds.minimum {
+    if let Some(min) = bound(&bounds.minimum) {
         let native = native(schema, value, min, "Minimum boundary", at, outcome);
         let exclusive = bounds.exclusive_minimum;
         let (broken, bound) = match native {
@@ -37,7 +38,7 @@ pub(super) fn check(schema: &Schema, given: &Number, at: &At<'_>, outcome: &mut 
             outcome.add(Found::invalid(at, value.shown(native), &format!("should be {than} {bound}")));
         }
     }
-    if let Some(max) = bounds.maximum {
+    if let Some(max) = bound(&bounds.maximum) {
         let native = native(schema, value, max, "Maximum boundary", at, outcome);
         let exclusive = bounds.exclusive_maximum;
         let (broken, bound) = match native {
@@ -76,7 +77,7 @@ impl Given {
 /// The value as an integer if it is compared as one; `None` if floats are compared. A bound out of range is
 /// an error and is compared as a float.
 fn native(
-    schema: &Schema,
+    schema: &Structural,
     value: Given,
     bound: f64,
     what: &str,
@@ -111,10 +112,10 @@ fn multiple_error(value: Given, factor: f64, native: Option<i64>, at: &At<'_>) -
 }
 
 /// The error if the number is out of range for type and format.
-fn range_error(schema: &Schema, value: Given, what: &str, at: &At<'_>) -> Option<Found> {
-    let ty = schema.types.single();
-    let format = schema.format.as_ref();
-    let kind = format.map(|format| format.kind);
+fn range_error(schema: &Structural, value: Given, what: &str, at: &At<'_>) -> Option<Found> {
+    let ty = schema.types().single();
+    let format = schema.enforced_format();
+    let kind = format.map(|(_, kind)| kind);
     let fits = match ty {
         Some(Type::Integer) => {
             let int = match value {
@@ -132,7 +133,7 @@ fn range_error(schema: &Schema, value: Given, what: &str, at: &At<'_>) -> Option
     }
     let ty = ty.map_or("", Type::name);
     Some(Found::nameless(match format {
-        Some(format) => format!("{what} value must be of type {ty} with format {} in {at}", format.name),
+        Some((format, _)) => format!("{what} value must be of type {ty} with format {format} in {at}"),
         None => format!("{what} value must be of type {ty} (default format) in {at}"),
     }))
 }
@@ -146,7 +147,7 @@ fn whole(value: f64) -> Option<i64> {
 }
 
 /// Converts a float to an integer like Go on amd64: truncates, and returns the minimum if out of range.
-pub(in crate::custom) fn to_int(value: f64) -> i64 {
+pub(crate) fn to_int(value: f64) -> i64 {
     const LIMIT: f64 = 9_223_372_036_854_775_808.0;
     #[expect(clippy::cast_possible_truncation, reason = "the range is checked above")]
     if (-LIMIT..LIMIT).contains(&value) { value as i64 } else { i64::MIN }

@@ -5,7 +5,7 @@
 
 use serde_json::Value;
 
-use crate::custom::schema::{ListType, Schema, Type};
+use crate::structural::{ListType, Structural, Type};
 use kubewright_apimachinery::keyed::Keyed;
 
 /// A new value, its old value and their schema.
@@ -13,7 +13,7 @@ use kubewright_apimachinery::keyed::Keyed;
 pub(super) struct Pair<'a> {
     pub(super) new: &'a Value,
     pub(super) old: &'a Value,
-    pub(super) schema: &'a Schema,
+    pub(super) schema: &'a Structural,
 }
 
 impl Pair<'_> {
@@ -33,7 +33,7 @@ impl Pair<'_> {
 
     /// Whether this is a list of type `map`.
     fn is_map(&self) -> bool {
-        self.schema.list_type == Some(ListType::Map) && self.schema.types.single() == Some(Type::Array)
+        self.schema.list_type == Some(ListType::Map) && self.schema.types().single() == Some(Type::Array)
     }
 
     /// Whether the declared parts of the value did not change.

@@ -7,7 +7,7 @@ use serde_json::json;
 
 #[track_caller]
 fn errors(schema: &Value, value: &Value) -> Vec<String> {
-    let schema = Schema::compile(schema).unwrap();
+    let schema = Structural::parse(schema).unwrap();
     validate(&schema, value).iter().map(ToString::to_string).collect()
 }
 
@@ -139,7 +139,7 @@ fn an_invalid_pattern_fails_every_string() {
 }
 
 fn ratcheted(schema: &Value, new: &Value, old: &Value) -> Vec<String> {
-    let schema = Schema::compile(schema).unwrap();
+    let schema = Structural::parse(schema).unwrap();
     validate_update(&schema, new, old).iter().map(|error| error.field.clone()).collect()
 }
 
@@ -213,10 +213,10 @@ fn any_value() -> impl Strategy<Value = Value> {
     })
 }
 
-fn mixed_schema() -> Schema {
+fn mixed_schema() -> Structural {
     let map = json!({"type": "array", "x-kubernetes-list-type": "map", "x-kubernetes-list-map-keys": ["a"],
         "items": {"type": "object", "properties": {"a": {"type": "string"}, "b": {"type": "integer", "minimum": 3}}}});
-    Schema::compile(&json!({"type": "object", "required": ["a"], "properties": {
+    Structural::parse(&json!({"type": "object", "required": ["a"], "properties": {
         "a": {"type": "string", "maxLength": 1},
         "b": {"type": "object", "additionalProperties": {"type": "integer", "multipleOf": 2}},
         "c": {"type": "array", "maxItems": 1, "items": {"type": "number", "enum": [1, 2.5]}},
@@ -269,7 +269,7 @@ fn errors_of_a_long_enum_are_limited() {
     for (values, invalid) in [(values, json!("x")), ((0..20_000).map(|at| json!(at)).collect(), json!(-1))] {
         let schema = json!({"type": "object", "properties": {
             "items": {"type": "array", "items": {"enum": values}}}});
-        let schema = Schema::compile(&schema).unwrap();
+        let schema = Structural::parse(&schema).unwrap();
         let errors = validate(&schema, &json!({"items": vec![invalid; 100_000]}));
         let bytes: usize = errors.iter().map(|error| error.to_string().len()).sum();
         assert!((1..3 << 20).contains(&bytes), "{bytes}");
@@ -280,7 +280,7 @@ fn errors_of_a_long_enum_are_limited() {
 }
 
 /// A value of the enum of `items`.
-fn values_of(schema: &Schema) -> Value {
+fn values_of(schema: &Structural) -> Value {
     let allowed = schema.properties["items"].items.as_ref().unwrap().allowed.as_ref().unwrap();
     if allowed.contains(&json!("value-7")) { json!("value-7") } else { json!(7) }
 }
@@ -289,7 +289,7 @@ fn values_of(schema: &Schema) -> Value {
 fn many_distinct_errors_are_found_in_linear_time() {
     let schema =
         json!({"type": "object", "properties": {"items": {"type": "array", "items": {"type": "string"}}}});
-    let schema = Schema::compile(&schema).unwrap();
+    let schema = Structural::parse(&schema).unwrap();
     let errors = validate(&schema, &json!({"items": vec![1; 200_000]}));
     assert!(errors.len() > 5_000);
 }

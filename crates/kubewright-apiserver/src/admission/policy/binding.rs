@@ -28,4 +28,8 @@ impl Compile for Binding {
             param_ref: spec.at("paramRef").clone(),
         }]
     }
+
+    fn criteria(&self) -> &Criteria {
+        &self.criteria
+    }
 }

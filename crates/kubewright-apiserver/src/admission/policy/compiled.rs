@@ -123,4 +123,8 @@ impl Compile for Policy {
             variables,
         }]
     }
+
+    fn criteria(&self) -> &Criteria {
+        &self.criteria
+    }
 }

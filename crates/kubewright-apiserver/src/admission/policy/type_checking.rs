@@ -15,7 +15,7 @@ use serde_json::{Value, json};
 
 use crate::encoding::response;
 use crate::fieldmanager::FieldManager;
-use crate::registry::resource::{DEFINITIONS, Registry};
+use crate::registry::resource::Registry;
 use crate::server::Inner;
 use crate::storage::Expect;
 
@@ -41,7 +41,7 @@ impl Inner {
                 return;
             }
             let mut checked = json!({});
-            let warnings = self.type_warnings(&registry, live.at("spec"));
+            let warnings = type_warnings(&registry, live.at("spec"));
             if !warnings.is_empty() {
                 let warning =
                     |it: ExpressionWarning| json!({"fieldRef": it.field_ref, "warning": it.warning});
@@ -72,32 +72,27 @@ impl Inner {
             }
         }
     }
+}
 
-    fn type_warnings(&self, registry: &Registry, spec: &Value) -> Vec<ExpressionWarning> {
-        let schema = |gvk: Gvk<'_>| self.schema_of(registry, gvk);
-        let types: Vec<(Gvk<'_>, Value)> = matched_kinds(registry, spec)
-            .into_iter()
-            .filter_map(|gvk| schema(gvk).map(|schema| (gvk, schema)))
-            .collect();
-        let (group, version) = split_api_version(spec.str_at("paramKind.apiVersion"));
-        let params = schema(Gvk { group, version, kind: spec.str_at("paramKind.kind") });
-        type_check(spec, &types, params.as_ref())
-    }
+fn type_warnings(registry: &Registry, spec: &Value) -> Vec<ExpressionWarning> {
+    let schema = |gvk: Gvk<'_>| schema_of(registry, gvk);
+    let types: Vec<(Gvk<'_>, Value)> = matched_kinds(registry, spec)
+        .into_iter()
+        .filter_map(|gvk| schema(gvk).map(|schema| (gvk, schema)))
+        .collect();
+    let (group, version) = split_api_version(spec.str_at("paramKind.apiVersion"));
+    let params = schema(Gvk { group, version, kind: spec.str_at("paramKind.kind") });
+    type_check(spec, &types, params.as_ref())
+}
 
-    /// The published schema of a served kind.
-    fn schema_of(&self, registry: &Registry, gvk: Gvk<'_>) -> Option<Value> {
-        let Gvk { group, version, .. } = gvk;
-        let found = registry.all().find(|served| served.gvk() == gvk)?;
-        let definition = match found.crd() {
-            Some(custom) => Some(self.store.get(DEFINITIONS, &custom.info.name)?.object()),
-            None => None,
-        };
-        let custom: Vec<CustomVersion<'_>> =
-            definition.iter().flat_map(CustomVersion::of_definition).collect();
-        let path =
-            if group.is_empty() { format!("api/{version}") } else { format!("apis/{group}/{version}") };
-        openapi::resolved_schema(&openapi::v3_document(&path, &custom, &NoDescriptions)?, gvk)
-    }
+/// The published schema of a served kind.
+fn schema_of(registry: &Registry, gvk: Gvk<'_>) -> Option<Value> {
+    let Gvk { group, version, .. } = gvk;
+    let found = registry.all().find(|served| served.gvk() == gvk)?;
+    let custom: Vec<CustomVersion<'_>> =
+        found.crd().into_iter().flat_map(|custom| custom.published_versions()).collect();
+    let path = if group.is_empty() { format!("api/{version}") } else { format!("apis/{group}/{version}") };
+    openapi::resolved_schema(&openapi::v3_document(&path, &custom, &NoDescriptions)?, gvk)
 }
 
 /// The kinds that a policy matches, sorted. Rules with wildcards are skipped, and so are resources with wildcards,

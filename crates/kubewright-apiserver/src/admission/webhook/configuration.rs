@@ -10,8 +10,8 @@ use kubewright_apimachinery::object::Fields as _;
 use serde_json::Value;
 
 use super::conditions::Conditions;
-use super::matching::Criteria;
-use crate::admission::Cluster;
+use super::matching::{Criteria, is_exempt};
+use crate::admission::{Attributes, Cluster};
 use crate::storage::StoredObject;
 use crate::webhook_client::{SharedTarget, Target};
 
@@ -40,6 +40,9 @@ pub(crate) struct Hook {
 pub(crate) trait Compile: Sized {
     /// Compiles the entries of an object, in order.
     fn compile(object: &Value) -> Vec<Self>;
+
+    /// The requests that an entry applies to.
+    fn criteria(&self) -> &Criteria;
 }
 
 impl Compile for Hook {
@@ -54,6 +57,10 @@ impl Compile for Hook {
             Self::of_webhook(configuration, uid, webhook)
         };
         object.list_at("webhooks").iter().map(compile).collect()
+    }
+
+    fn criteria(&self) -> &Criteria {
+        &self.criteria
     }
 }
 
@@ -85,7 +92,7 @@ impl Hook {
     }
 }
 
-type Entries<T> = Vec<(Arc<StoredObject>, Arc<[T]>)>;
+pub(crate) type Entries<T> = Vec<(Arc<StoredObject>, Arc<[T]>)>;
 
 /// The compiled entries of all objects of one resource.
 pub(crate) struct CompiledCache<T> {
@@ -96,6 +103,20 @@ pub(crate) struct CompiledCache<T> {
 impl<T: Compile> CompiledCache<T> {
     pub(crate) fn new(storage: &'static str) -> Self {
         Self { storage, entries: RwLock::default() }
+    }
+
+    /// All compiled objects, or none if no rule can match the request.
+    pub(crate) fn relevant(
+        &self,
+        cluster: &Cluster<'_>,
+        attributes: &Attributes<'_>,
+    ) -> Option<Arc<Entries<T>>> {
+        let entries = self.get(cluster);
+        if entries.is_empty() || is_exempt(attributes) {
+            return None;
+        }
+        let concerns = |entry: &T| entry.criteria().may_match(cluster, attributes);
+        entries.iter().any(|(_, entries)| entries.iter().any(concerns)).then_some(entries)
     }
 
     /// The compiled objects, ordered by name.

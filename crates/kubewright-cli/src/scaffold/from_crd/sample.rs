@@ -1,5 +1,6 @@
 //! Creates a sample object that matches a schema, as far as possible without knowing its meaning.
 
+use kubewright_apiextensions::Structural;
 use kubewright_apiextensions::custom::{self, CrdValidation};
 use serde_json::{Map, Value, json};
 
@@ -83,7 +84,7 @@ fn object(schema: &Value) -> Value {
 }
 
 fn text(schema: &Value) -> String {
-    let compiled = custom::Schema::compile(schema).ok();
+    let compiled = Structural::parse(schema).ok();
     let takes = |text: &str| {
         compiled.as_ref().is_none_or(|schema| custom::validate(schema, &Value::from(text)).is_empty())
     };
@@ -129,7 +130,7 @@ mod tests {
                 "port": "1", "steps": [{}],
             })
         );
-        let compiled = custom::Schema::compile(&schema).unwrap();
+        let compiled = Structural::parse(&schema).unwrap();
         assert!(custom::validate(&compiled, &made).is_empty());
     }
 }

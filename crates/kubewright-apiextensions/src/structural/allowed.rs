@@ -10,11 +10,12 @@ use kubewright_apimachinery::field::quote;
 use kubewright_apimachinery::json;
 use serde_json::Value;
 
-use super::validate::to_int;
+use crate::custom::to_int;
 
 /// The allowed values of a schema.
 #[derive(Debug, Clone, Default)]
 pub struct Allowed {
+    values: Box<[Value]>,
     strings: HashSet<String>,
     integers: HashSet<i64>,
     /// The bits of numbers that are no 64-bit integers.
@@ -32,7 +33,7 @@ impl Allowed {
             other => quote(&json::to_string(other)),
         };
         let supported = values.iter().map(quoted).collect::<Vec<_>>().join(", ").into();
-        let mut allowed = Self { supported, ..Self::default() };
+        let mut allowed = Self { values: values.into(), supported, ..Self::default() };
         for value in values {
             match value {
                 Value::Null => {}
@@ -46,6 +47,11 @@ impl Allowed {
             }
         }
         allowed
+    }
+
+    /// The values as in the schema.
+    pub fn values(&self) -> &[Value] {
+        &self.values
     }
 
     /// Whether the value is allowed.
@@ -64,8 +70,14 @@ impl Allowed {
     }
 
     /// The values in messages, quoted.
-    pub(super) fn supported(&self) -> &Arc<str> {
+    pub(crate) fn supported(&self) -> &Arc<str> {
         &self.supported
+    }
+}
+
+impl PartialEq for Allowed {
+    fn eq(&self, other: &Self) -> bool {
+        self.values == other.values
     }
 }
 

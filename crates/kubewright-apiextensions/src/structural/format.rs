@@ -1,6 +1,6 @@
 //! `format` of strings and numbers, as the API server enforces it.
 //!
-//! Unknown formats are ignored, as OpenAPI allows. Each format accepts what Go's parser accepts.
+//! Unknown formats are not enforced, as OpenAPI allows. Each format accepts what Go's parser accepts.
 
 mod email;
 mod uri;
@@ -9,17 +9,25 @@ use std::sync::LazyLock;
 
 use regex_automata::meta::Regex;
 
-use super::schema::{Type, Types};
+use super::{Type, Types};
 use kubewright_apimachinery::duration::parse_go_duration;
-use kubewright_apimachinery::names::{parse_cidr_sloppy, parse_ip_sloppy};
+use kubewright_apimachinery::names::{dns1123_label, dns1123_subdomain, parse_cidr_sloppy, parse_ip_sloppy};
+use kubewright_apimachinery::time::days_in_month;
 
-/// An enforced format.
+/// A format.
 #[derive(Debug, Clone)]
 pub struct Format {
     /// The original name, such as `date-time`.
     pub name: String,
-    /// The check.
-    pub kind: FormatKind,
+    /// The check; `None` if the server does not enforce the format.
+    pub kind: Option<FormatKind>,
+}
+
+impl PartialEq for Format {
+    /// Compares names. The check follows from the name and from the type of the schema.
+    fn eq(&self, other: &Self) -> bool {
+        self.name == other.name
+    }
 }
 
 /// The check of a format.
@@ -38,24 +46,18 @@ pub enum FormatKind {
 }
 
 impl Format {
-    /// The format `name` for values of these types, if the server enforces it.
-    pub fn of(name: &str, types: Types) -> Option<Self> {
-        let kind = match types.single() {
+    /// The format `name` for values of these types.
+    pub fn of(name: &str, types: Types) -> Self {
+        let kind = match (types.single(), name) {
             // Several types count like none.
-            None | Some(Type::String) => FormatKind::String(string_format(name)?),
-            Some(Type::Integer) => match name {
-                "int32" => FormatKind::Int32,
-                "int64" => FormatKind::Int64,
-                _ => return None,
-            },
-            Some(Type::Number) => match name {
-                "float" => FormatKind::Float,
-                "double" => FormatKind::Double,
-                _ => return None,
-            },
-            Some(_) => return None,
+            (None | Some(Type::String), name) => string_format(name).map(FormatKind::String),
+            (Some(Type::Integer), "int32") => Some(FormatKind::Int32),
+            (Some(Type::Integer), "int64") => Some(FormatKind::Int64),
+            (Some(Type::Number), "float") => Some(FormatKind::Float),
+            (Some(Type::Number), "double") => Some(FormatKind::Double),
+            _ => None,
         };
-        Some(Self { name: name.to_owned(), kind })
+        Self { name: name.to_owned(), kind }
     }
 }
 
@@ -89,8 +91,8 @@ fn string_format(name: &str) -> Option<fn(&str) -> bool> {
         "date" => is_date,
         "duration" => is_duration,
         "datetime" => is_date_time,
-        "k8sshortname" => is_short_name,
-        "k8slongname" => |text| text.len() <= 253 && text.split('.').all(is_name_part),
+        "k8sshortname" => |text| dns1123_label(text).is_empty(),
+        "k8slongname" => |text| dns1123_subdomain(text).is_empty(),
         _ => return None,
     })
 }
@@ -226,19 +228,16 @@ fn is_date(text: &str) -> bool {
     let bytes = text.as_bytes();
     let digits = |range: std::ops::Range<usize>| {
         let part = bytes.get(range).filter(|part| part.iter().all(u8::is_ascii_digit))?;
-        Some(part.iter().fold(0_u32, |value, b| value * 10 + u32::from(b - b'0')))
+        Some(part.iter().fold(0, |value, b| value * 10 + i64::from(b - b'0')))
     };
     let (Some(year), Some(month), Some(day)) = (digits(0..4), digits(5..7), digits(8..10)) else {
         return false;
     };
-    let leap = year.is_multiple_of(4) && (!year.is_multiple_of(100) || year.is_multiple_of(400));
-    let days = match month {
-        2 => 28 + u32::from(leap),
-        4 | 6 | 9 | 11 => 30,
-        1..=12 => 31,
-        _ => return false,
-    };
-    bytes.len() == 10 && bytes[4] == b'-' && bytes[7] == b'-' && (1..=days).contains(&day)
+    bytes.len() == 10
+        && bytes[4] == b'-'
+        && bytes[7] == b'-'
+        && (1..=12).contains(&month)
+        && (1..=days_in_month(year, month)).contains(&day)
 }
 
 /// A date, `t`, and a time with a zone. Ignores text after another `t`.
@@ -320,18 +319,6 @@ fn is_unit(unit: &str) -> bool {
     UNITS.iter().any(|(exact, prefix)| exact.contains(&unit) || unit.starts_with(prefix))
 }
 
-fn is_short_name(text: &str) -> bool {
-    text.len() <= 63 && is_name_part(text)
-}
-
-fn is_name_part(text: &str) -> bool {
-    let word = |b: &u8| b.is_ascii_lowercase() || b.is_ascii_digit();
-    let bytes = text.as_bytes();
-    bytes.first().is_some_and(word)
-        && bytes.last().is_some_and(word)
-        && bytes.iter().all(|b| word(b) || *b == b'-')
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -398,11 +385,11 @@ mod tests {
 
     #[test]
     fn a_format_applies_only_to_its_type() {
-        assert!(Format::of("bogus", Types::default()).is_none());
-        assert!(Format::of("int32", Types::only(Type::String)).is_none());
-        assert!(Format::of("date", Types::only(Type::Integer)).is_none());
-        let int32 = Format::of("int32", Types::only(Type::Integer)).map(|format| format.kind);
+        assert!(Format::of("bogus", Types::default()).kind.is_none());
+        assert!(Format::of("int32", Types::only(Type::String)).kind.is_none());
+        assert!(Format::of("date", Types::only(Type::Integer)).kind.is_none());
+        let int32 = Format::of("int32", Types::only(Type::Integer)).kind;
         assert!(matches!(int32, Some(FormatKind::Int32)));
-        assert!(Format::of("date-time", Types::default()).is_some());
+        assert!(Format::of("date-time", Types::default()).kind.is_some());
     }
 }

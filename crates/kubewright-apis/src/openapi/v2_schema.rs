@@ -1,126 +1,12 @@
-//! Published schemas of custom resources.
+//! Swagger 2.0 form of the schemas of custom resources.
 //!
-//! [`published`] keeps the keywords of structural schemas and drops those with zero values, like a round trip
-//! through upstream's types. For v2 it also drops what Swagger does not support or kubectl cannot handle.
-//! Schemas are validated when a CRD is written, not here.
+//! Drops what Swagger does not support, and what kubectl cannot handle.
 
-use serde_json::{Map, Value, json};
+use serde_json::{Map, Value};
 
-use super::schema::Form;
-
-/// Keywords whose value is a scalar, a list of scalars or arbitrary JSON.
-const PLAIN: [&str; 30] = [
-    "default",
-    "description",
-    "enum",
-    "example",
-    "exclusiveMaximum",
-    "exclusiveMinimum",
-    "externalDocs",
-    "format",
-    "maxItems",
-    "maxLength",
-    "maxProperties",
-    "maximum",
-    "minItems",
-    "minLength",
-    "minProperties",
-    "minimum",
-    "multipleOf",
-    "nullable",
-    "pattern",
-    "required",
-    "title",
-    "type",
-    "uniqueItems",
-    "x-kubernetes-embedded-resource",
-    "x-kubernetes-int-or-string",
-    "x-kubernetes-list-map-keys",
-    "x-kubernetes-list-type",
-    "x-kubernetes-map-type",
-    "x-kubernetes-preserve-unknown-fields",
-    "x-kubernetes-validations",
-];
-
-/// Keywords that structural schemas cannot have. A schema with one of them is not published.
-const UNSUPPORTED: [&str; 7] =
-    ["$ref", "$schema", "additionalItems", "definitions", "dependencies", "id", "patternProperties"];
-
-/// The published schema, or `None` if it cannot be published.
-pub(super) fn published(schema: &Value, form: Form) -> Option<Map<String, Value>> {
-    let mut schema = structural(schema, false)?;
-    if form == Form::V2 {
-        to_v2(&mut schema);
-    }
-    Some(schema)
-}
-
-/// Converts one schema node. Upstream drops `additionalProperties` inside `allOf`, `anyOf`, `oneOf` and `not`
-/// (`nested`).
-fn structural(schema: &Value, nested: bool) -> Option<Map<String, Value>> {
-    let schema = schema.as_object()?;
-    if UNSUPPORTED.iter().any(|key| schema.get(*key).is_some_and(|value| !is_zero(value))) {
-        return None;
-    }
-    let mut out = Map::new();
-    for (key, value) in schema.iter().filter(|(_, value)| !value.is_null()) {
-        let kept = match key.as_str() {
-            "items" => Some(Value::Object(structural(value, nested)?)),
-            "not" => Some(Value::Object(structural(value, true)?)),
-            "properties" => {
-                let properties = value.as_object()?.iter();
-                let properties: Option<Map<_, _>> = properties
-                    .map(|(name, value)| Some((name.clone(), structural(value, nested)?.into())))
-                    .collect();
-                Some(Value::Object(properties?)).filter(|properties| !is_zero(properties))
-            }
-            "additionalProperties" if !nested => match value {
-                Value::Object(_) => Some(Value::Object(structural(value, nested)?)),
-                value => value.is_boolean().then(|| value.clone()),
-            },
-            "allOf" | "anyOf" | "oneOf" => {
-                let clauses = value.as_array()?.iter();
-                let clauses: Option<Vec<Value>> =
-                    clauses.map(|clause| Some(structural(clause, true)?.into())).collect();
-                Some(Value::Array(clauses?)).filter(|clauses| !is_zero(clauses))
-            }
-            // Zero is a valid bound, and false and "" are valid defaults.
-            "default" | "example" => Some(value.clone()),
-            key if PLAIN.contains(&key) => (value.is_number() || !is_zero(value)).then(|| value.clone()),
-            _ => None,
-        };
-        if let Some(kept) = kept {
-            out.insert(key.clone(), kept);
-        }
-    }
-    if !nested {
-        unfold(&mut out);
-    }
-    Some(out)
-}
-
-/// Expresses `x-kubernetes-int-or-string` in standard OpenAPI, unless the schema already does.
-fn unfold(schema: &mut Map<String, Value>) {
-    if schema.get("x-kubernetes-int-or-string") != Some(&Value::Bool(true)) {
-        return;
-    }
-    let either = json!([{ "type": "integer" }, { "type": "string" }]);
-    let first_of_all = schema.get("allOf").and_then(|all| all.get(0)).and_then(|first| first.get("anyOf"));
-    if schema.get("anyOf") == Some(&either) || first_of_all == Some(&either) {
-        return;
-    }
-    if schema.contains_key("anyOf") {
-        let all = schema.entry("allOf").or_insert_with(|| json!([]));
-        if let Value::Array(all) = all {
-            all.insert(0, json!({ "anyOf": either }));
-        }
-    } else {
-        schema.insert("anyOf".to_owned(), either);
-    }
-}
-
-/// Drops keywords that v2 does not have, and schemas with which kubectl would reject valid objects.
-fn to_v2(schema: &mut Map<String, Value>) {
+/// Converts a schema of OpenAPI v3: drops keywords that v2 does not have, and schemas with which kubectl would reject
+/// valid objects.
+pub(super) fn to_v2(schema: &mut Map<String, Value>) {
     for key in ["allOf", "anyOf", "default", "not", "oneOf"] {
         schema.remove(key);
     }
@@ -170,22 +56,22 @@ fn keep_required(schema: &mut Map<String, Value>) {
     }
 }
 
-fn is_zero(value: &Value) -> bool {
-    match value {
-        Value::Null | Value::Bool(false) => true,
-        Value::Bool(true) => false,
-        Value::Number(number) => number.as_f64() == Some(0.0),
-        Value::String(text) => text.is_empty(),
-        Value::Array(list) => list.is_empty(),
-        Value::Object(map) => map.is_empty(),
-    }
-}
-
 #[cfg(test)]
 mod tests {
+    use kubewright_apiextensions::Structural;
     use proptest::prelude::*;
+    use serde_json::json;
 
     use super::*;
+    use crate::openapi::schema::Form;
+
+    fn published(schema: &Value, form: Form) -> Option<Map<String, Value>> {
+        let mut schema = Structural::parse(schema).ok()?.to_openapi();
+        if form == Form::V2 {
+            to_v2(&mut schema);
+        }
+        Some(schema)
+    }
 
     #[track_caller]
     fn check(form: Form, schema: &Value, expected: &Value) {

@@ -1,16 +1,17 @@
 //! Validation rules as users write them.
 
-use serde_json::json;
+use kubewright_apimachinery::field::aggregate;
+use kubewright_cel::rules::{Compiler, Rules as _};
+use serde_json::{Value as Json, json};
 
 use super::*;
-use kubewright_apimachinery::field::aggregate;
 
-fn schema(spec: &Json) -> Json {
-    json!({"type": "object", "properties": {"spec": spec}})
+fn rules(spec: &Json) -> RuleSet {
+    Structural::parse(&json!({"type": "object", "properties": {"spec": spec}})).unwrap().rules()
 }
 
 fn errors(spec: &Json, new: Json, old: Option<Json>) -> String {
-    let rules = RuleSet::compile(&schema(spec));
+    let rules = rules(spec);
     let object =
         |spec: Json| json!({"apiVersion": "a/v1", "kind": "A", "metadata": {"name": "x"}, "spec": spec});
     let old = old.map(object);
@@ -56,7 +57,7 @@ fn transition_rules_run_only_with_an_old_value() {
 fn an_unchanged_violation_is_only_a_warning() {
     let spec = json!({"type": "object", "properties": {"s": {"type": "string",
         "x-kubernetes-validations": [{"rule": "self.size() < 3"}]}, "n": {"type": "integer"}}});
-    let rules = RuleSet::compile(&schema(&spec));
+    let rules = rules(&spec);
     let (old, new) = (json!({"spec": {"s": "long", "n": 1}}), json!({"spec": {"s": "long", "n": 2}}));
     let found = rules.validate(&new, Some(&old));
     assert!(found.errors.is_empty());
@@ -81,7 +82,7 @@ fn a_rule_that_exceeds_the_cost_limit_is_stopped() {
 fn crd_validation_gets_compile_errors_and_costs() {
     let spec = json!({"type": "object", "properties": {"a": {"type": "integer"}, "b": {"type": "string"}},
         "x-kubernetes-validations": [{"rule": "self.c == 1"}, {"rule": "self.a"}, {"rule": "oldSelf.a > 1", "messageExpression": "'x' + self.b"}, {"rule": "self.b == int('x')"}]});
-    let found = Compiler.compile(&spec, false);
+    let found = Compiler.compile((&Structural::parse(&spec).unwrap()).into(), false);
     assert_eq!(
         found[0].error.as_deref(),
         Some("compilation failed: ERROR: <input>:1:5: undefined field 'c'\n | self.c == 1\n | ....^")
