@@ -1,7 +1,7 @@
 //! Work after a commit that runs before the request returns: an explicit list of steps.
 //!
 //! In a real cluster, controllers do this asynchronously. Here a commit adds its steps to an [`AfterCommit`],
-//! and the write path runs the list at its end ([`Inner::finish`]). Steps commit as well and add to the same
+//! and the write path runs the list at its end ([`StepRunner::run`]). Steps commit as well and add to the same
 //! list, so chains and cycles of owners need no recursion. The steps are implemented in `gc`,
 //! `crd_controller`, `cluster_roles`, `certificate_signing`, `registry/service_ips` and
 //! `admission/policy/type_checking`.
@@ -17,12 +17,19 @@ use std::sync::Arc;
 
 use kubewright_apimachinery::object::Fields as _;
 
-use crate::admission::VALIDATING_POLICIES;
-use crate::after_commit::gc::locate;
-use crate::endpoints::delete::{FOREGROUND, ORPHAN};
+use crate::admission::{PolicyTypeChecker, VALIDATING_POLICIES};
+use crate::authz::Authz;
+use crate::certs::ClientCa;
+use crate::registry::delete::{FOREGROUND, ORPHAN};
 use crate::registry::resource::Resource;
-use crate::server::{Controllers, Inner};
+use crate::registry::service_ips;
+use crate::registry::store::ObjectStore;
+use crate::server::Controllers;
 use crate::storage::StoredObject;
+use certificate_signing::CertificateSigner;
+use cluster_roles::ClusterRoleAggregator;
+use crd_controller::CrdController;
+use gc::{GarbageCollector, locate};
 
 /// One step.
 enum Step {
@@ -36,10 +43,10 @@ enum Step {
     Dangling(Arc<str>, Arc<str>),
     /// An object in a terminating namespace was deleted.
     EmptyNamespace(String),
-    /// This CRD was written or deleted.
-    SettleDefinition(Arc<str>),
-    /// An instance of the CRD with this name was deleted.
-    EmptyDefinition(String),
+    /// This CRD was written or deleted: its names may need to be settled, and its resources served.
+    FollowCrd(Arc<str>),
+    /// A custom resource of the terminating CRD with this name was deleted.
+    DeleteCustomResources(String),
     /// A ClusterRole changed: aggregated roles may need an update.
     AggregateRoles,
     /// A CertificateSigningRequest was written.
@@ -50,21 +57,21 @@ enum Step {
 
 /// The pending steps.
 #[derive(Default)]
-#[must_use = "steps run in `Inner::finish`"]
+#[must_use = "steps run in `StepRunner::run`"]
 pub(crate) struct AfterCommit {
     steps: VecDeque<Step>,
 }
 
 impl AfterCommit {
     /// Adds the steps after an object was written.
-    pub(crate) fn written(&mut self, server: &Inner, served: &Resource, version: &Arc<StoredObject>) {
+    pub(crate) fn written(&mut self, objects: &ObjectStore, served: &Resource, version: &Arc<StoredObject>) {
         self.extension_step(served, version);
         // The object was committed after the other instances of its terminating CRD were deleted.
-        if server.is_crd_terminating(served) && !version.attributes.deleting {
-            server.delete_instance(served, version, self);
+        if objects.is_crd_terminating(served) && !version.attributes.deleting {
+            objects.delete_instance(served, version, self);
             return;
         }
-        if server.controllers == Controllers::None {
+        if objects.controllers == Controllers::None {
             return;
         }
         self.role_step(served);
@@ -95,18 +102,18 @@ impl AfterCommit {
     }
 
     /// Adds the steps after an object was deleted.
-    pub(crate) fn removed(&mut self, server: &Inner, served: &Resource, version: &Arc<StoredObject>) {
+    pub(crate) fn removed(&mut self, objects: &ObjectStore, served: &Resource, version: &Arc<StoredObject>) {
         self.extension_step(served, version);
-        if let Some(custom) = served.crd().filter(|_| server.is_crd_terminating(served)) {
-            self.steps.push_back(Step::EmptyDefinition(custom.info.name.clone()));
+        if let Some(custom) = served.crd().filter(|_| objects.is_crd_terminating(served)) {
+            self.steps.push_back(Step::DeleteCustomResources(custom.info.name.clone()));
         }
-        if server.controllers == Controllers::None {
+        if objects.controllers == Controllers::None {
             return;
         }
         self.role_step(served);
         self.steps.push_back(Step::OwnerGone(version.attributes.uid.clone()));
         if !version.attributes.owners.is_empty() {
-            let registry = server.registry();
+            let registry = objects.registry();
             for owner in version.object().list_at("metadata.ownerReferences") {
                 if let Some((storage, key)) = locate(&registry, owner, version.namespace_and_name().0) {
                     self.steps.push_back(Step::WaitsForDependents(storage, key));
@@ -134,7 +141,7 @@ impl AfterCommit {
 
     fn extension_step(&mut self, served: &Resource, version: &StoredObject) {
         if served.defines_resources() {
-            self.steps.push_back(Step::SettleDefinition(version.key.clone()));
+            self.steps.push_back(Step::FollowCrd(version.key.clone()));
         }
     }
 
@@ -145,41 +152,67 @@ impl AfterCommit {
     }
 }
 
-impl Inner {
+/// Runs the steps: the controllers of a server.
+pub(crate) struct StepRunner {
+    objects: Arc<ObjectStore>,
+    garbage_collector: GarbageCollector,
+    pub(crate) crds: CrdController,
+    cluster_roles: ClusterRoleAggregator,
+    certificates: CertificateSigner,
+    policies: PolicyTypeChecker,
+}
+
+impl StepRunner {
+    pub(crate) fn new(objects: Arc<ObjectStore>, authz: Arc<Authz>, ca: ClientCa) -> Self {
+        Self {
+            garbage_collector: GarbageCollector::new(objects.clone()),
+            crds: CrdController::new(objects.clone()),
+            cluster_roles: ClusterRoleAggregator::new(objects.clone(), authz.clone()),
+            certificates: CertificateSigner::new(objects.clone(), authz, ca),
+            policies: PolicyTypeChecker::new(objects.clone()),
+            objects,
+        }
+    }
+
     /// Runs the steps of all stored objects again. Steps are not stored, so a crash can interrupt them.
-    pub(crate) fn resume_steps(&self) {
-        if self.controllers == Controllers::None {
+    pub(crate) fn resume(&self) {
+        self.run(self.crds.resume());
+        if self.objects.controllers == Controllers::None {
             return;
         }
-        let registry = self.registry();
+        // A previous server without controllers may not have updated aggregated roles.
+        self.cluster_roles.aggregate();
+        let registry = self.objects.registry();
         let mut after = AfterCommit::default();
-        for storage in self.store.resources() {
+        for storage in self.objects.storage().resources() {
             let Some(served) = registry.stored(&storage) else { continue };
-            let Ok(listing) = self.store.list(&storage, "", None) else { continue };
+            let Ok(listing) = self.objects.storage().list(&storage, "", None) else { continue };
             for version in &listing.items {
                 after.object_steps(served, version);
             }
         }
-        self.finish(after);
+        self.run(after);
     }
 
     /// Runs the steps, and those that they add, in order.
-    pub(crate) fn finish(&self, mut after: AfterCommit) {
+    pub(crate) fn run(&self, mut after: AfterCommit) {
         while let Some(step) = after.steps.pop_front() {
             let after = &mut after;
             match step {
                 Step::ServiceAddresses { key, before, after: now } => {
-                    self.follow_addresses(&key, before.as_ref(), now.as_ref(), after);
+                    service_ips::follow_addresses(&self.objects, &key, before.as_ref(), now.as_ref(), after);
                 }
-                Step::OwnerGone(uid) => self.owner_gone(&uid, after),
-                Step::WaitsForDependents(storage, key) => self.waiting(&storage, &key, after),
-                Step::Dangling(storage, key) => self.dangling(&storage, &key, after),
-                Step::EmptyNamespace(name) => self.empty_namespace(&name, after),
-                Step::SettleDefinition(name) => self.follow_definition(&name, after),
-                Step::EmptyDefinition(name) => self.empty_definition(&name, after),
-                Step::AggregateRoles => self.aggregate_roles(),
-                Step::SigningRequest(name) => self.follow_signing_request(&name),
-                Step::TypeCheckPolicy(name) => self.type_check_policy(&name),
+                Step::OwnerGone(uid) => self.garbage_collector.owner_gone(&uid, after),
+                Step::WaitsForDependents(storage, key) => {
+                    self.garbage_collector.waiting(&storage, &key, after);
+                }
+                Step::Dangling(storage, key) => self.garbage_collector.dangling(&storage, &key, after),
+                Step::EmptyNamespace(name) => self.garbage_collector.empty_namespace(&name, after),
+                Step::FollowCrd(name) => self.crds.follow(&name, after),
+                Step::DeleteCustomResources(name) => self.crds.delete_custom_resources(&name, after),
+                Step::AggregateRoles => self.cluster_roles.aggregate(),
+                Step::SigningRequest(name) => self.certificates.follow(&name),
+                Step::TypeCheckPolicy(name) => self.policies.check(&name),
             }
         }
     }

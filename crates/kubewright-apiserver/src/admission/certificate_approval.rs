@@ -20,7 +20,7 @@ impl Plugin for CertificateApproval {
 
     fn validate<'a>(
         &'a self,
-        cluster: &'a Cluster<'_>,
+        cluster: &'a Cluster,
         attributes: &'a Attributes<'_>,
         _notes: &'a mut Notes,
     ) -> Admission<'a> {
@@ -40,7 +40,7 @@ impl Plugin for CertificateApproval {
 }
 
 /// Whether a user has a permission for a signer, or for all signers of its domain.
-pub(super) fn may(cluster: &Cluster<'_>, user: &User, verb: &str, signer: &str) -> bool {
+pub(super) fn may(cluster: &Cluster, user: &User, verb: &str, signer: &str) -> bool {
     let wildcard = signer.split_once('/').map(|(domain, _)| format!("{domain}/*"));
     [Some(signer), wildcard.as_deref()].into_iter().flatten().any(|name| {
         let on =

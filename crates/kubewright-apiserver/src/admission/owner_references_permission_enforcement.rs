@@ -22,7 +22,7 @@ impl Plugin for OwnerReferencesPermissionEnforcement {
 
     fn validate<'a>(
         &'a self,
-        cluster: &'a Cluster<'_>,
+        cluster: &'a Cluster,
         attributes: &'a Attributes<'_>,
         _notes: &'a mut Notes,
     ) -> Admission<'a> {
@@ -30,7 +30,7 @@ impl Plugin for OwnerReferencesPermissionEnforcement {
     }
 }
 
-fn check(cluster: &Cluster<'_>, attributes: &Attributes<'_>) -> Result<(), ApiError> {
+fn check(cluster: &Cluster, attributes: &Attributes<'_>) -> Result<(), ApiError> {
     let owners = |object: &Value| object.list_at("metadata.ownerReferences").to_vec();
     let new = owners(&attributes.object);
     let old = attributes.old_object.map(owners).unwrap_or_default();

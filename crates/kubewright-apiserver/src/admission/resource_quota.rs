@@ -12,11 +12,11 @@ use kubewright_apis::quota::{self, Amounts};
 use serde_json::Value;
 
 use super::{Admission, Attributes, Cluster, Notes, Operation, Plugin};
-use crate::after_commit::AfterCommit;
+use crate::after_commit::{AfterCommit, StepRunner};
 use crate::encoding::response;
 use crate::fieldmanager::FieldManager;
 use crate::registry::resource::Resource;
-use crate::server::Inner;
+use crate::registry::store::ObjectStore;
 use crate::storage::{Expect, StoredObject};
 
 pub(super) struct ResourceQuota;
@@ -32,7 +32,7 @@ impl Plugin for ResourceQuota {
 
     fn validate<'a>(
         &'a self,
-        cluster: &'a Cluster<'_>,
+        cluster: &'a Cluster,
         attributes: &'a Attributes<'_>,
         _notes: &'a mut Notes,
     ) -> Admission<'a> {
@@ -55,7 +55,7 @@ impl Plugin for ResourceQuota {
             new: &attributes.object,
             dry_run: attributes.dry_run,
         };
-        cluster.server().charge(&charge).into()
+        cluster.quotas().charge(&charge).into()
     }
 }
 
@@ -69,16 +69,28 @@ struct Charge<'a> {
     dry_run: bool,
 }
 
-impl Inner {
+/// Reads and updates quotas. No other part of admission writes.
+pub(super) struct QuotaAccessor {
+    objects: Arc<ObjectStore>,
+    steps: Arc<StepRunner>,
+}
+
+impl QuotaAccessor {
+    pub(super) fn new(objects: Arc<ObjectStore>, steps: Arc<StepRunner>) -> Self {
+        Self { objects, steps }
+    }
+
     /// Adds a change to the usage of all quotas of its namespace, or fails if it would exceed one.
     fn charge(&self, charge: &Charge<'_>) -> Result<(), ApiError> {
-        let Ok(listing) = self.store.list("resourcequotas", &format!("{}/", charge.namespace), None) else {
+        let Ok(listing) =
+            self.objects.storage().list("resourcequotas", &format!("{}/", charge.namespace), None)
+        else {
             return Ok(());
         };
         if listing.items.is_empty() {
             return Ok(());
         }
-        let registry = self.registry();
+        let registry = self.objects.registry();
         let Some(quotas) = registry.find("", "v1", "resourcequotas") else { return Ok(()) };
         // Check all quotas before updating any.
         for version in &listing.items {
@@ -107,14 +119,15 @@ impl Inner {
                 quota.object_mut("status.used").insert(name, much.to_string().into());
             }
             let key = quotas.key(charge.namespace, quota.str_at("metadata.name"));
-            self.track(quotas, "status", &FieldManager::named("kube-apiserver"), Some(&old), &mut quota);
+            let manager = FieldManager::named("kube-apiserver");
+            manager.track(&*self.objects.clock, quotas, "status", Some(&old), &mut quota);
             let mut after = AfterCommit::default();
-            if self.put(quotas, &key, Expect::At(version.revision), quota, &mut after).is_ok() {
-                self.finish(after);
+            if self.objects.put(quotas, &key, Expect::At(version.revision), quota, &mut after).is_ok() {
+                self.steps.run(after);
                 return Ok(());
             }
             // Another request updated the quota first.
-            let Some(current) = self.store.get(&quotas.storage, &key) else { return Ok(()) };
+            let Some(current) = self.objects.storage().get(&quotas.storage, &key) else { return Ok(()) };
             version = current;
         }
     }
@@ -142,7 +155,7 @@ impl Inner {
         if names.iter().any(|name| !used.contains_key(*name)) {
             return refuse(format!("status unknown for quota: {quota_name}, resources: {}", names.join(",")));
         }
-        let now = self.clock.now();
+        let now = self.objects.clock.now();
         let mut more = quota::usage(&kind, charge.new, now);
         if let Some(old) = charge.old {
             let before = quota::usage(&kind, old, now);

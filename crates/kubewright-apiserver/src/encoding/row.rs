@@ -119,7 +119,7 @@ mod tests {
     #[test]
     fn a_rendered_row_equals_the_row_of_the_decoded_object() {
         let server = ApiServer::new(Options::default());
-        let registry = server.inner.registry();
+        let registry = server.stages.resources.current();
         let pod = json!({
             "metadata": {"name": "a", "namespace": "default", "labels": {"x": "quote \" and \\ and {"},
                 "managedFields": [{"manager": "m", "operation": "Apply", "fieldsV1": {"f:spec": {}}}]},
@@ -134,7 +134,8 @@ mod tests {
         });
         for (storage, object) in [("pods", pod), ("configmaps", map), ("apps/daemonsets", set)] {
             let served = registry.stored(storage).unwrap();
-            let version = server.inner.commit_object(served, "default/a", Expect::Absent, object).unwrap();
+            let version =
+                server.stages.objects.put_without_steps(served, "default/a", Expect::Absent, object).unwrap();
             let decoded = response::object(served, &version);
             for include in [Include::Nothing, Include::Metadata, Include::Object] {
                 let row = render(served.clone(), View::Table("v1", include), 100)(&version);

@@ -1,17 +1,24 @@
 //! Non-resource paths: discovery, version and health.
 
+use std::sync::Arc;
+
 use bytes::Bytes;
 use http::{HeaderValue, Method, Response, StatusCode, header};
 use kubewright_apimachinery::json;
 use kubewright_apimachinery::status::ApiError;
 use serde_json::{Map, Value, json};
 
+use crate::authn::Authn;
 use crate::encoding::body::Body;
 use crate::encoding::negotiate::{Clause, clauses, negotiate_document, no_representation};
 use crate::encoding::response::{self, Encoding};
+use crate::endpoints::openapi::OpenApi;
+use crate::endpoints::version::KubernetesVersion;
 use crate::registry::resource::{Registry, Resource, Subresource};
+use crate::registry::resources::Resources;
 use crate::request::Request;
-use crate::server::{Inner, no_page, no_resource};
+use crate::server::{no_page, no_resource};
+use crate::storage::Store;
 
 const TEXT: &str = "text/plain; charset=utf-8";
 const AGGREGATED_YAML: &str = "application/yaml;g=apidiscovery.k8s.io;v=v2;as=APIGroupDiscoveryList";
@@ -29,9 +36,20 @@ const CHECKS: [&str; 6] = [
     "informer-sync",
 ];
 
-impl Inner {
+/// Answers requests for non-resource paths.
+pub(crate) struct Discovery {
+    pub(crate) resources: Arc<Resources>,
+    pub(crate) openapi: OpenApi,
+    pub(crate) version: KubernetesVersion,
+    /// For the keys of service account tokens.
+    pub(crate) authn: Arc<Authn>,
+    /// For health and metrics.
+    pub(crate) store: Arc<Store>,
+}
+
+impl Discovery {
     /// Handles a request for a non-resource path.
-    pub(crate) fn other(&self, request: &Request) -> Result<Response<Body>, ApiError> {
+    pub(crate) fn answer(&self, request: &Request) -> Result<Response<Body>, ApiError> {
         let path = request.path.as_str();
         let trimmed = path.trim_end_matches('/');
         let parts: Vec<&str> = trimmed.trim_start_matches('/').split('/').collect();
@@ -43,7 +61,7 @@ impl Inner {
                 _ => Ok(no_page()),
             };
         }
-        let registry = &self.registry();
+        let registry = &self.resources.current();
         match parts[..] {
             ["api" | "apis"] => roots(registry, request, parts[0]),
             ["api", version] => resource_list(registry, request, "", version),
@@ -63,7 +81,7 @@ impl Inner {
             [endpoint @ ("healthz" | "livez" | "readyz"), ref check @ ..] => {
                 Ok(self.single_check(endpoint, &check.join("/")))
             }
-            ["openapi", ref path @ ..] => self.openapi(request, path),
+            ["openapi", ref path @ ..] => self.openapi.answer(request, path),
             ["metrics"] => Ok(self.metrics()),
             [".well-known", "openid-configuration"] => self.authn.openid_configuration(),
             ["openid", "v1", "jwks"] => self.authn.json_web_keys(),
@@ -326,7 +344,7 @@ fn aggregated_resource(served: &Resource) -> Value {
     resource
 }
 
-impl Inner {
+impl Discovery {
     /// `/healthz`, `/livez` and `/readyz`. The server is not ready while its log cannot be written.
     fn health(&self, request: &Request, endpoint: &str) -> Response<Body> {
         use std::fmt::Write as _;

@@ -19,6 +19,7 @@ use kubewright_structured_merge::packed;
 use serde_json::{Value, json};
 
 use crate::admission::Notes;
+use crate::clock::Clock;
 use crate::encoding::body::Body;
 use crate::encoding::negotiate::negotiate;
 use crate::encoding::request_body::{self, essence};
@@ -26,10 +27,9 @@ use crate::fieldmanager::{FieldManager, bound_owners};
 use crate::registry::resource::Resource;
 use crate::registry::strategy::Strategy;
 use crate::registry::write::change::{Candidate, Change};
-use crate::registry::write::{WriteRequest, check_name, check_namespace};
+use crate::registry::write::{WritePath, WriteRequest, check_name, check_namespace};
 use crate::request::Request;
 use crate::request::options::{FieldValidation, WriteKind, WriteOptions};
-use crate::server::Inner;
 
 const APPLY: &str = "application/apply-patch+yaml";
 
@@ -230,7 +230,7 @@ pub(crate) struct PatchObject<'a> {
 impl PatchObject<'_> {
     pub(crate) fn resolve(
         &self,
-        server: &Inner,
+        clock: &dyn Clock,
         write: &WriteRequest<'_>,
         live: Option<&Value>,
     ) -> Result<Candidate, ApiError> {
@@ -246,7 +246,7 @@ impl PatchObject<'_> {
         let warnings = request_body::strict(&strict, write.options.field_validation)
             .map_err(|error| patch.refused(strategy, &patched, error.message))?;
         strategy.default(&mut object).map_err(|why| patch.refused(strategy, &patched, why))?;
-        server.track(served, write.subresource, write.manager, Some(live), &mut object);
+        write.manager.track(clock, served, write.subresource, Some(live), &mut object);
         check_namespace(served, write.namespace, &mut object)?;
         check_name(&object, write.name)?;
         Ok(Candidate::new(object, warnings))
@@ -263,14 +263,15 @@ pub(crate) struct Apply {
 impl Apply {
     pub(crate) fn resolve(
         &self,
-        server: &Inner,
+        clock: &dyn Clock,
         write: &WriteRequest<'_>,
         live: Option<&Value>,
     ) -> Result<Candidate, ApiError> {
         let WriteRequest { served, namespace, name, subresource, .. } = *write;
         let applied = self.applied.as_ref().map_err(Clone::clone)?;
-        let mut object = server
-            .with_write(served, subresource, write.manager, |write| {
+        let mut object = write
+            .manager
+            .with_write(clock, served, subresource, |write| {
                 apply::apply(live, &applied.object, applied.force, write)
             })
             .map_err(|error| error.to_api_error())?;
@@ -290,38 +291,36 @@ impl Apply {
     }
 }
 
-impl Inner {
-    /// PATCH of an object, or of one of its subresources.
-    pub(crate) async fn patch(
-        &self,
-        request: &Request,
-        served: &Resource,
-        namespace: &str,
-        name: &str,
-        subresource: &str,
-        body: &Bytes,
-    ) -> Result<Response<Body>, ApiError> {
-        let kind = kind_of(request, served)?;
-        let format = negotiate(request, served)?;
-        let options = WriteOptions::read(&request.query, kind)?;
-        let manager = FieldManager::of(request);
-        let mut change = if kind == WriteKind::Apply {
-            let applied = Applied::read(request, body, options.field_validation);
-            Change::Apply(Apply { applied, creates: subresource.is_empty() })
-        } else {
-            Change::Patch(PatchObject { served, patch: Patch::read(request, body, options.field_validation) })
-        };
-        let write = WriteRequest {
-            served,
-            namespace,
-            name,
-            subresource,
-            user: &request.user,
-            manager: &manager,
-            options: &options,
-        };
-        let mut notes = Notes::of(request);
-        let outcome = self.update_object(&write, &mut change, &mut notes).await;
-        Ok(self.answer_write(served, format, outcome, StatusCode::OK, &notes.warnings))
-    }
+/// PATCH of an object, or of one of its subresources.
+pub(crate) async fn patch(
+    writes: &WritePath,
+    request: &Request,
+    served: &Resource,
+    namespace: &str,
+    name: &str,
+    subresource: &str,
+    body: &Bytes,
+) -> Result<Response<Body>, ApiError> {
+    let kind = kind_of(request, served)?;
+    let format = negotiate(request, served)?;
+    let options = WriteOptions::read(&request.query, kind)?;
+    let manager = FieldManager::of(request);
+    let mut change = if kind == WriteKind::Apply {
+        let applied = Applied::read(request, body, options.field_validation);
+        Change::Apply(Apply { applied, creates: subresource.is_empty() })
+    } else {
+        Change::Patch(PatchObject { served, patch: Patch::read(request, body, options.field_validation) })
+    };
+    let write = WriteRequest {
+        served,
+        namespace,
+        name,
+        subresource,
+        user: &request.user,
+        manager: &manager,
+        options: &options,
+    };
+    let mut notes = Notes::of(request);
+    let outcome = writes.update_object(&write, &mut change, &mut notes).await;
+    Ok(writes.answer_write(served, format, outcome, StatusCode::OK, &notes.warnings))
 }

@@ -12,15 +12,18 @@ use kubewright_apimachinery::status::{ApiError, Cause};
 use kubewright_apis::protobuf;
 use serde_json::{Map, Value, json};
 
+use crate::clock::Clock;
 use crate::encoding::body::{Body, Items};
 use crate::encoding::negotiate::{negotiate, wrong_number};
 use crate::encoding::response::{self, Encoding, Format, Shown, View};
 use crate::encoding::row;
+use crate::ids::Ids;
+use crate::registry::conversion::Conversion;
 use crate::registry::resource::Resource;
 use crate::request::Request;
 use crate::request::options::{At, ListOptions, parse_revision};
-use crate::server::Inner;
-use crate::storage::StoredObject;
+use crate::storage::compaction::Compaction;
+use crate::storage::{Store, StoredObject};
 
 /// The selection of a list or watch.
 pub(crate) struct Filter {
@@ -82,7 +85,17 @@ impl Filter {
     }
 }
 
-impl Inner {
+/// Reads objects, lists and watches them for requests.
+pub(crate) struct ReadPath {
+    pub(crate) store: Arc<Store>,
+    pub(crate) compaction: Arc<Compaction>,
+    pub(crate) conversion: Arc<Conversion>,
+    pub(crate) clock: Arc<dyn Clock>,
+    /// For the random duration of a watch without a timeout.
+    pub(crate) ids: Arc<Ids>,
+}
+
+impl ReadPath {
     /// GET of one object.
     pub(crate) async fn get(
         &self,
@@ -99,7 +112,7 @@ impl Inner {
         if matches!(format.view, View::MetadataList(_)) {
             return Err(wrong_number(served, false));
         }
-        self.convert_versions(served, std::slice::from_ref(&version)).await?;
+        self.conversion.convert_versions(served, std::slice::from_ref(&version)).await?;
         Ok(response::answer_one(StatusCode::OK, served, format, &Shown::Version(&version), self.clock.now()))
     }
 
@@ -112,18 +125,6 @@ impl Inner {
     ) -> Result<Arc<StoredObject>, ApiError> {
         self.store
             .get_readable(&served.storage, &served.key(namespace, name))
-            .ok_or_else(|| ApiError::not_found(served.qualified(), name))
-    }
-
-    /// The latest version of an object for a write, or a NotFound error.
-    pub(crate) fn find_latest(
-        &self,
-        served: &Resource,
-        namespace: &str,
-        name: &str,
-    ) -> Result<Arc<StoredObject>, ApiError> {
-        self.store
-            .get(&served.storage, &served.key(namespace, name))
             .ok_or_else(|| ApiError::not_found(served.qualified(), name))
     }
 
@@ -140,7 +141,7 @@ impl Inner {
         let filter = Filter::new(served, namespace, &options)?;
         self.convert_for(served, &filter).await?;
         let page = self.page(served, &filter, &options, only)?;
-        self.convert_versions(served, &page.items).await?;
+        self.conversion.convert_versions(served, &page.items).await?;
         Ok(self.list_answer(served, format, page))
     }
 
@@ -150,7 +151,9 @@ impl Inner {
             return Ok(());
         }
         let listing = self.store.list(&served.storage, &filter.prefix, None);
-        self.convert_versions(served, &listing.map(|listing| listing.items).unwrap_or_default()).await
+        self.conversion
+            .convert_versions(served, &listing.map(|listing| listing.items).unwrap_or_default())
+            .await
     }
 
     pub(crate) fn list_answer(&self, served: &Arc<Resource>, format: Format, page: Page) -> Response<Body> {

@@ -11,22 +11,28 @@ use kubewright_apis::validation;
 use serde_json::{Value, json};
 
 use crate::admission::{Notes, Operation};
-use crate::authn::User;
 use crate::authn::tokens::{Authenticated, Bearer};
-use crate::authz::{Action, ActionOn, Decision};
+use crate::authn::{Authn, User};
+use crate::authz::{Action, ActionOn, Authz, Decision};
 use crate::encoding::body::Body;
 use crate::encoding::negotiate::negotiate;
 use crate::encoding::request_body;
 use crate::encoding::response;
 use crate::fieldmanager::FieldManager;
 use crate::registry::resource::Resource;
-use crate::registry::write::{WriteRequest, Written, check_namespace};
+use crate::registry::write::{WritePath, WriteRequest, Written, check_namespace};
 use crate::request::options::{WriteKind, WriteOptions};
 use crate::request::{Request, ResourcePath};
-use crate::server::Inner;
 
-impl Inner {
-    pub(crate) async fn virtual_resource(
+/// Answers requests for resources that are not stored.
+pub(crate) struct Reviews {
+    pub(crate) authn: Arc<Authn>,
+    pub(crate) authz: Arc<Authz>,
+    pub(crate) writes: Arc<WritePath>,
+}
+
+impl Reviews {
+    pub(crate) async fn answer(
         &self,
         request: &Request,
         served: &Arc<Resource>,
@@ -37,7 +43,7 @@ impl Inner {
             return self.component_statuses(request, served, &path.name);
         }
         if served.plural() == "bindings" {
-            return self.bind(request, &path.namespace, None, body).await;
+            return self.writes.bind(request, &path.namespace, None, body).await;
         }
         let format = negotiate(request, served)?;
         let options = WriteOptions::read(&request.query, WriteKind::Create)?;
@@ -45,7 +51,7 @@ impl Inner {
         let (mut review, warnings) = served.strategy.decode(media, body, options.field_validation)?;
         check_namespace(served, &path.namespace, &mut review)?;
         let manager = FieldManager::of(request);
-        self.track(served, "", &manager, None, &mut review);
+        manager.track(self.writes.clock(), served, "", None, &mut review);
         let write = WriteRequest {
             served,
             namespace: &path.namespace,
@@ -58,7 +64,7 @@ impl Inner {
         let mut notes = Notes { warnings, ..Notes::of(request) };
         let name = review.str_at("metadata.name").to_owned();
         let mut attributes = write.attributes(Operation::Create, &name, review, None);
-        self.admit_only(&mut attributes, &mut notes).await?;
+        self.writes.admission.admit_and_validate(&mut attributes, &mut notes).await?;
         let mut review = attributes.object;
         let errors = validation::review(served.gvk(), &review);
         if !errors.is_empty() {
@@ -84,10 +90,10 @@ impl Inner {
             review.set_at("spec", json!({}));
         }
         if served.kind() == "SelfSubjectReview" {
-            review.set_at("metadata.creationTimestamp", time::format_rfc3339(self.clock.now()));
+            review.set_at("metadata.creationTimestamp", time::format_rfc3339(self.writes.clock().now()));
         }
         served.strategy.canonicalize(&mut review)?;
-        Ok(self.written(served, format, &Written::shown(review), StatusCode::CREATED, &notes.warnings))
+        Ok(self.writes.written(served, format, &Written::shown(review), StatusCode::CREATED, &notes.warnings))
     }
 
     /// All components are reported as healthy.
@@ -109,9 +115,9 @@ impl Inner {
         let names = ["scheduler", "controller-manager", "etcd-0"];
         let value = if name.is_empty() {
             let items: Vec<Value> = names.into_iter().map(status).collect();
-            response::list_of(served, format.view, items, &json!({}), self.clock.now())
+            response::list_of(served, format.view, items, &json!({}), self.writes.clock().now())
         } else if names.contains(&name) {
-            response::transformed(served, format.view, &status(name), self.clock.now())
+            response::transformed(served, format.view, &status(name), self.writes.clock().now())
         } else {
             return Err(ApiError::not_found(served.qualified(), name));
         };

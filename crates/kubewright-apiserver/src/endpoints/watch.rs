@@ -18,11 +18,10 @@ use tokio::time::Instant;
 use crate::encoding::body::Body;
 use crate::encoding::negotiate::{negotiate, no_stream};
 use crate::encoding::response::{self, Change, Encoding, Format, View};
-use crate::endpoints::read::Filter;
+use crate::endpoints::read::{Filter, ReadPath};
 use crate::registry::resource::Resource;
 use crate::request::Request;
 use crate::request::options::{ListOptions, parse_revision};
-use crate::server::Inner;
 use crate::storage::{Event, EventKind, Revision, StoredObject};
 
 /// Maximum number of events to read at a time.
@@ -37,7 +36,7 @@ const MIN_SECONDS: u32 = 1800;
 /// Maximum timeout: a hundred years, which the clock can represent.
 const MAX_SECONDS: u64 = 100 * 365 * 86_400;
 
-impl Inner {
+impl ReadPath {
     /// Starts a watch.
     pub(crate) async fn watch(
         self: &Arc<Self>,
@@ -62,7 +61,7 @@ impl Inner {
             _ => u64::from(MIN_SECONDS + self.ids.below(MIN_SECONDS)),
         };
         let mut watch = Watch {
-            server: self.clone(),
+            reads: self.clone(),
             served: served.clone(),
             filter,
             format,
@@ -93,7 +92,7 @@ impl Inner {
 }
 
 struct Watch {
-    server: Arc<Inner>,
+    reads: Arc<ReadPath>,
     served: Arc<Resource>,
     filter: Filter,
     format: Format,
@@ -122,24 +121,24 @@ impl Watch {
         let initial = options.send_initial_events.unwrap_or(from == 0);
         if !initial {
             if from == 0 {
-                self.cursor = self.server.store.revision();
-            } else if self.server.store.events(&self.served.storage, from, 1).is_err() {
+                self.cursor = self.reads.store.revision();
+            } else if self.reads.store.events(&self.served.storage, from, 1).is_err() {
                 self.expire(from);
             }
             return Ok(());
         }
         if options.send_initial_events == Some(true) {
-            self.server.check_reachable(from)?;
+            self.reads.check_reachable(from)?;
         }
         let listing = self
-            .server
+            .reads
             .store
-            .list(&self.served.storage, &self.filter.prefix, self.server.store.readable())
+            .list(&self.served.storage, &self.filter.prefix, self.reads.store.readable())
             .map_err(|error| ApiError::internal(error.to_string()))?;
         self.cursor = listing.revision;
         // The list is readable, or the log fails while it is stored: then the watch waits.
-        let _ = self.server.store.stored(listing.revision).await;
-        self.server.convert_versions(&self.served, &listing.items).await?;
+        let _ = self.reads.store.stored(listing.revision).await;
+        self.reads.conversion.convert_versions(&self.served, &listing.items).await?;
         self.initial = listing.items.into_iter();
         if options.send_initial_events == Some(true) && options.bookmarks {
             self.bookmark_after_initial = true;
@@ -215,8 +214,8 @@ impl Watch {
 
     /// Reads the next events up to `last`. Returns whether there may be more.
     async fn read(&mut self, last: Option<Revision>) -> bool {
-        let revision = self.server.store.revision();
-        match self.server.store.events(&self.served.storage, self.cursor, BATCH) {
+        let revision = self.reads.store.revision();
+        match self.reads.store.events(&self.served.storage, self.cursor, BATCH) {
             Err(_) => {
                 self.expire(self.cursor);
                 false
@@ -224,7 +223,7 @@ impl Watch {
             Ok(events) => {
                 // An event is sent when it is durable. After a permanent failure of the log, watches end.
                 if let Some(last) = events.last()
-                    && self.server.store.stored(last.revision()).await.is_err()
+                    && self.reads.store.stored(last.revision()).await.is_err()
                 {
                     self.ended = true;
                     return false;
@@ -260,7 +259,7 @@ impl Watch {
         }
         let versions = events.iter().flat_map(|event| event.previous.iter().chain([&event.version]));
         let versions: Vec<Arc<StoredObject>> = versions.cloned().collect();
-        self.server.convert_versions(&self.served, &versions).await
+        self.reads.conversion.convert_versions(&self.served, &versions).await
     }
 
     /// The event for a client that sees only objects that match the filter.
@@ -276,7 +275,7 @@ impl Watch {
                 let mut object = response::object(&self.served, previous);
                 object["metadata"]["resourceVersion"] = event.revision().to_string().into();
                 let shown =
-                    response::transformed(&self.served, self.format.view, &object, self.server.clock.now());
+                    response::transformed(&self.served, self.format.view, &object, self.reads.clock.now());
                 let encoding = self.format.encoding;
                 Some((Change::Deleted, Some(response::watch_event_of("DELETED", &shown, encoding))))
             }
@@ -298,8 +297,7 @@ impl Watch {
     }
 
     fn transformed_line(&mut self, change: &str, object: &Value) -> Bytes {
-        let mut shown =
-            response::transformed(&self.served, self.format.view, object, self.server.clock.now());
+        let mut shown = response::transformed(&self.served, self.format.view, object, self.reads.clock.now());
         if matches!(self.format.view, View::Table(..)) {
             // Column definitions are sent only once.
             if self.columns_sent {
@@ -326,7 +324,7 @@ impl Watch {
 
     /// Ends the watch because its revision has expired.
     fn expire(&mut self, from: u64) {
-        let oldest = self.server.store.revision();
+        let oldest = self.reads.store.revision();
         let error = ApiError::expired(format!("too old resource version: {from} ({oldest})"));
         self.fail(&error);
     }

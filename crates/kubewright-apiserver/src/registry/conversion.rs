@@ -1,7 +1,7 @@
 //! Conversion webhooks of CustomResourceDefinitions.
 //!
 //! The server reads stored versions synchronously, so objects are converted in advance: the converted object
-//! is cached with the stored version ([`Inner::convert_versions`]), under the tag of the resource, which
+//! is cached with the stored version ([`Conversion::convert_versions`]), under the tag of the resource, which
 //! changes with every relevant change of the CRD. A write is converted to the storage version before it is
 //! committed.
 //!
@@ -27,13 +27,12 @@ use serde_json::Value;
 
 pub(crate) use managed::{Memo, take_missing};
 
-use crate::admission::Cluster;
 use crate::encoding::response;
 use crate::registry::crd_resource::CrdResource;
 use crate::registry::resource::Resource;
-use crate::server::Inner;
+use crate::registry::resources::Resources;
 use crate::storage::StoredObject;
-use crate::webhook_client::{SharedTarget, Target};
+use crate::webhook_client::{SharedTarget, Target, WebhookClient};
 
 /// Limits of one ConversionReview. Webhook servers and [`webhook_client`](crate::webhook_client) limit the size of a
 /// body, and a converted object may be larger than the original.
@@ -68,7 +67,7 @@ impl Converter {
     /// Converts objects of one version with one ConversionReview. Metadata may be packed.
     async fn convert(
         &self,
-        cluster: &Cluster<'_>,
+        webhooks: &WebhookClient,
         objects: &[Value],
         api_version: &str,
     ) -> Result<Vec<Value>, String> {
@@ -77,10 +76,10 @@ impl Converter {
         let gvk = Gvk::of(first);
         let gvk = format!("{}, Kind={}", gvk.api_version(), gvk.kind);
         let target = self.target.as_ref().map_err(Clone::clone)?;
-        let uid = cluster.new_uid();
+        let uid = webhooks.new_uid();
         let request = review::request(version, &uid, objects, api_version);
         let answer = target
-            .post(cluster, Bytes::from(json::to_vec(&request)), None)
+            .post(webhooks, Bytes::from(json::to_vec(&request)), None)
             .await
             .map_err(|why| format!("conversion webhook for {gvk} failed: {why}"))?;
         let converted = review::converted(&answer, version, &uid)
@@ -117,7 +116,17 @@ impl<'a> Batch<'a> {
     }
 }
 
-impl Inner {
+/// Converts custom resources with the conversion webhooks of their CRDs.
+pub(crate) struct Conversion {
+    resources: Arc<Resources>,
+    webhooks: Arc<WebhookClient>,
+}
+
+impl Conversion {
+    pub(crate) fn new(resources: Arc<Resources>, webhooks: Arc<WebhookClient>) -> Self {
+        Self { resources, webhooks }
+    }
+
     /// Converts stored versions of a custom resource with its webhook, so that they can be read as `served`.
     pub(crate) async fn convert_versions(
         &self,
@@ -223,8 +232,8 @@ impl Inner {
     ) -> Result<Vec<Value>, ApiError> {
         let failed = |why: String| ApiError::new(500, "", why);
         // Boxed: the future of an HTTP request is large, and most writes need no conversion.
-        let cluster = Cluster::new(self);
-        let converted = Box::pin(converter.convert(&cluster, objects, api_version)).await.map_err(failed)?;
+        let converted = converter.convert(&self.webhooks, objects, api_version);
+        let converted = Box::pin(converted).await.map_err(failed)?;
         let coerce = |mut object: Value| {
             custom::coerce(&custom.validation, &mut object, custom::Malformed::Refuse)
                 .map_err(|error| failed(error.to_string()))?;
@@ -239,7 +248,7 @@ impl Inner {
         if custom.storage_version() == served.version() {
             return None;
         }
-        self.registry().find(served.group(), custom.storage_version(), served.plural()).cloned()
+        self.resources.current().find(served.group(), custom.storage_version(), served.plural()).cloned()
     }
 }
 

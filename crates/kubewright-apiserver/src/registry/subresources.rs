@@ -17,25 +17,36 @@ use kubewright_apimachinery::status::{ApiError, Qualified};
 use kubewright_apimachinery::{time, types};
 use serde_json::{Value, json};
 
-use crate::admission::{Attributes, Cluster, Notes, Operation};
+use crate::admission::{Notes, Operation};
+use crate::authn::Authn;
 use crate::encoding::body::Body;
 use crate::encoding::negotiate::negotiate_without_tables;
 use crate::encoding::request_body;
 use crate::encoding::response;
+use crate::endpoints::patch::patch;
+use crate::endpoints::read::ReadPath;
 use crate::fieldmanager::FieldManager;
 use crate::registry::resource::{Resource, SubresourceHandler};
 use crate::registry::strategy::{BuiltIn, Strategy as _};
-use crate::registry::write::WriteRequest;
 use crate::registry::write::change::{Candidate, Change, precondition_failed};
+use crate::registry::write::{WritePath, WriteRequest};
 use crate::request::options::{WriteKind, WriteOptions};
 use crate::request::{Request, ResourcePath};
-use crate::server::{Inner, no_resource};
+use crate::server::no_resource;
 
 const BINDING: Gvk<'static> = Gvk { group: "", version: "v1", kind: "Binding" };
 
-impl Inner {
-    pub(crate) async fn subresource(
-        self: &Arc<Self>,
+/// Answers requests for subresources.
+pub(crate) struct Subresources {
+    pub(crate) reads: Arc<ReadPath>,
+    pub(crate) writes: Arc<WritePath>,
+    /// Signs service account tokens.
+    pub(crate) authn: Arc<Authn>,
+}
+
+impl Subresources {
+    pub(crate) async fn answer(
+        &self,
         request: &Request,
         served: &Arc<Resource>,
         path: &ResourcePath,
@@ -60,7 +71,7 @@ impl Inner {
                 self.get_scale(request, served, namespace, name).await
             }
             (SubresourceHandler::Scale, _) => self.write_scale(request, served, namespace, name, body).await,
-            (SubresourceHandler::Binding, _) => self.bind(request, namespace, Some(name), body).await,
+            (SubresourceHandler::Binding, _) => self.writes.bind(request, namespace, Some(name), body).await,
             (SubresourceHandler::Eviction, _) => self.evict(request, served, namespace, name, body).await,
             (SubresourceHandler::Token, _) => self.token(request, served, namespace, name, body).await,
             (SubresourceHandler::Log, _) => self.logs(request, served, namespace, name),
@@ -68,29 +79,20 @@ impl Inner {
                 self.connect(request, served, namespace, name, &sub.name, &sub.kind).await
             }
             (SubresourceHandler::Object, &Method::GET | &Method::HEAD) => {
-                self.get(request, served, namespace, name).await
+                self.reads.get(request, served, namespace, name).await
             }
             (SubresourceHandler::Object, &Method::PUT) => {
-                self.update(request, served, namespace, name, &sub.name, body).await
+                self.writes.update(request, served, namespace, name, &sub.name, body).await
             }
             (SubresourceHandler::Object, &Method::PATCH) => {
-                self.patch(request, served, namespace, name, &sub.name, body).await
+                patch(&self.writes, request, served, namespace, name, &sub.name, body).await
             }
             (SubresourceHandler::Object, _) => Err(ApiError::method_not_allowed()),
         }
     }
+}
 
-    /// Runs both admission phases for requests that store nothing themselves.
-    pub(crate) async fn admit_only(
-        &self,
-        attributes: &mut Attributes<'_>,
-        notes: &mut Notes,
-    ) -> Result<(), ApiError> {
-        let cluster = Cluster::new(self);
-        self.admission.admit(&cluster, attributes, notes).await?;
-        self.admission.validate(&cluster, attributes, notes).await
-    }
-
+impl WritePath {
     /// Creates a subresource object that is not stored: a Binding or Eviction. Returns the object after
     /// admission.
     pub(crate) async fn admit_subresource(
@@ -102,7 +104,7 @@ impl Inner {
     ) -> Result<Value, ApiError> {
         let mut attributes = write.attributes(Operation::Create, write.name, object, None);
         (attributes.kind, attributes.strategy) = (strategy.gvk(), strategy);
-        self.admit_only(&mut attributes, notes).await?;
+        self.admission.admit_and_validate(&mut attributes, notes).await?;
         Ok(attributes.object)
     }
 
@@ -114,7 +116,7 @@ impl Inner {
         name: Option<&str>,
         body: &Bytes,
     ) -> Result<Response<Body>, ApiError> {
-        let registry = self.registry();
+        let registry = self.objects.registry();
         let pods = registry.find("", "v1", "pods").ok_or_else(no_resource)?;
         let format = negotiate_without_tables(request, pods, "")?;
         let options = WriteOptions::read(&request.query, WriteKind::Create)?;
@@ -151,7 +153,7 @@ impl Inner {
         if !errors.is_empty() {
             return Err(ApiError::invalid(BINDING.qualified_kind(), &name, &errors));
         }
-        let now = time::format_rfc3339(self.clock.now());
+        let now = time::format_rfc3339(self.clock().now());
         let mut change = Change::Bind(Bind { binding: &binding, name: &name, now });
         self.update_object(&write, &mut change, &mut notes).await?;
         let status =

@@ -13,7 +13,6 @@
 //! Only admission and conversion webhooks can wait, and no lock is held meanwhile.
 
 pub(crate) mod change;
-mod commit;
 mod metadata;
 mod request;
 mod stages;
@@ -27,23 +26,24 @@ use kubewright_apimachinery::status::ApiError;
 use kubewright_structured_merge::{self as apply, packed};
 use serde_json::Value;
 
-use crate::admission::{Cluster, Notes, Operation};
-use crate::after_commit::AfterCommit;
+use crate::admission::{AdmissionControl, Notes, Operation};
+use crate::after_commit::{AfterCommit, StepRunner};
+use crate::authz::Authz;
+use crate::clock::Clock;
 use crate::encoding::body::Body;
 use crate::encoding::negotiate::{negotiate, wrong_number};
 use crate::encoding::request_body;
 use crate::encoding::response::{self, Shown};
-use crate::endpoints::delete::is_removable;
 use crate::fieldmanager::FieldManager;
-use crate::registry::conversion::take_missing;
+use crate::registry::conversion::{Conversion, take_missing};
+use crate::registry::delete::is_removable;
 use crate::registry::kinds;
 use crate::registry::resource::Resource;
+use crate::registry::store::ObjectStore;
 use crate::request::Request;
 use crate::request::options::{WriteKind, WriteOptions};
-use crate::server::Inner;
 use crate::storage::{Expect, StoredObject};
 use change::{Candidate, Change, Replace};
-pub(crate) use commit::attributes;
 use metadata::dedup_owners;
 pub(crate) use metadata::{check_name, check_namespace};
 pub(crate) use request::WriteRequest;
@@ -90,7 +90,20 @@ pub(crate) struct Outcome {
     pub(crate) created: bool,
 }
 
-impl Inner {
+/// Creates and updates objects for requests.
+pub(crate) struct WritePath {
+    pub(crate) admission: Arc<AdmissionControl>,
+    pub(crate) authz: Arc<Authz>,
+    pub(crate) conversion: Arc<Conversion>,
+    pub(crate) objects: Arc<ObjectStore>,
+    pub(crate) steps: Arc<StepRunner>,
+}
+
+impl WritePath {
+    pub(crate) fn clock(&self) -> &dyn Clock {
+        &*self.objects.clock
+    }
+
     /// POST to a collection.
     pub(crate) async fn create(
         &self,
@@ -108,7 +121,7 @@ impl Inner {
         let mut notes = Notes { warnings, ..Notes::of(request) };
         notes.warnings.extend(dedup_owners(&mut object, "contains duplicate entries"));
         let manager = FieldManager::of(request);
-        self.track(served, "", &manager, None, &mut object);
+        manager.track(self.clock(), served, "", None, &mut object);
         let write = WriteRequest {
             served,
             namespace,
@@ -190,7 +203,7 @@ impl Inner {
             Written::Stored(version) => Shown::Version(version),
             Written::Shown(value) => Shown::Value(value),
         };
-        let mut response = response::answer_one(status, served, format, &shown, self.clock.now());
+        let mut response = response::answer_one(status, served, format, &shown, self.clock().now());
         response::warn(&mut response, warnings);
         response
     }
@@ -203,11 +216,10 @@ impl Inner {
         notes: &mut Notes,
     ) -> Result<Outcome, ApiError> {
         let served = write.served;
-        let cluster = Cluster::new(self);
         let name = object.str_at("metadata.name").to_owned();
         served.strategy.check_create(&name)?;
         let mut attributes = write.attributes(Operation::Create, &name, object, None);
-        self.admission.admit(&cluster, &mut attributes, notes).await?;
+        self.admission.admit(&mut attributes, notes).await?;
         let mut object = attributes.object;
         notes.warnings.extend(dedup_owners(&mut object, metadata::AFTER_ADMISSION));
         self.authz.check_escalation(write.grant(None, &object))?;
@@ -217,38 +229,38 @@ impl Inner {
             // Only generated names can be retried, so only they need a copy.
             let mut candidate = if generate { object.clone() } else { object.take() };
             let mut warnings = Vec::new();
-            let reserved = self.prepare_create(write, &mut candidate, &mut warnings)?;
+            let reserved = self.objects.prepare_create(write, &mut candidate, &mut warnings)?;
             if attempt == 1 {
                 notes.warnings.append(&mut warnings);
             }
             if !write.name.is_empty() {
-                self.check_may_create(write)?;
+                stages::check_may_create(&self.authz, write)?;
             }
             let name = candidate.str_at("metadata.name").to_owned();
             let attributes = write.attributes(Operation::Create, &name, candidate, None);
-            self.admission.validate(&cluster, &attributes, notes).await?;
+            self.admission.validate(&attributes, notes).await?;
             let candidate = attributes.object;
             let key = served.key(write.namespace, &name);
             if write.options.dry_run {
-                if let Some(current) = self.store.get(&served.storage, &key) {
+                if let Some(current) = self.objects.storage().get(&served.storage, &key) {
                     return Err(already_exists(served, &name, &current));
                 }
                 return Ok(Outcome { written: Written::shown(candidate), created: true });
             }
             check_resource_version(&candidate)?;
-            let candidate = self.in_storage_version(served, candidate).await?;
+            let candidate = self.conversion.in_storage_version(served, candidate).await?;
             let mut after = AfterCommit::default();
-            match self.put(served, &key, Expect::Absent, candidate, &mut after) {
+            match self.objects.put(served, &key, Expect::Absent, candidate, &mut after) {
                 Ok(version) => {
                     reserved.keep();
                     after.service_addresses(served, &key, None, Some(&version));
-                    self.finish(after);
-                    self.convert_versions(served, std::slice::from_ref(&version)).await?;
+                    self.steps.run(after);
+                    self.conversion.convert_versions(served, std::slice::from_ref(&version)).await?;
                     return Ok(Outcome { written: Written::Stored(version), created: true });
                 }
                 Err(_) if generate && attempt < NAME_TRIES => {}
                 Err(_) => {
-                    let current = self.store.get(&served.storage, &key);
+                    let current = self.objects.storage().get(&served.storage, &key);
                     return Err(match current {
                         Some(current) => already_exists(served, &name, &current),
                         None => ApiError::already_exists(served.qualified(), &name),
@@ -270,7 +282,7 @@ impl Inner {
         let before = notes.warnings.len();
         for _ in 0..UPDATE_TRIES {
             notes.warnings.truncate(before);
-            let outcome = match self.store.get(&write.served.storage, &key) {
+            let outcome = match self.objects.storage().get(&write.served.storage, &key) {
                 Some(current) => self.try_update(write, change, &current, notes).await?,
                 None => self.try_create(write, change, notes).await?,
             };
@@ -291,7 +303,7 @@ impl Inner {
         if !change.creates() {
             return Err(ApiError::not_found(write.served.qualified(), write.name));
         }
-        let candidate = change.resolve(self, write, None)?;
+        let candidate = change.resolve(self.clock(), write, None)?;
         notes.warnings.extend(candidate.warnings);
         let mut object = candidate.object;
         // The resourceVersion of the request does not apply to a new object.
@@ -311,14 +323,14 @@ impl Inner {
         notes: &mut Notes,
     ) -> Result<Option<Outcome>, ApiError> {
         let WriteRequest { served, name, .. } = *write;
-        self.convert_versions(served, std::slice::from_ref(current)).await?;
+        self.conversion.convert_versions(served, std::slice::from_ref(current)).await?;
         let old = response::packed(served, current);
         let candidate = self.resolve(write, change, &old).await?;
         notes.warnings.extend(candidate.warnings);
         let mut new = if change.is_admitted() {
             let old = candidate.old.as_ref().unwrap_or(&old);
             let mut attributes = change.attributes(write, candidate.object, old);
-            self.admission.admit(&Cluster::new(self), &mut attributes, notes).await?;
+            self.admission.admit(&mut attributes, notes).await?;
             attributes.object
         } else {
             candidate.object
@@ -327,7 +339,7 @@ impl Inner {
         let mut new = change.complete(write, &old, new)?;
         self.authz.check_escalation(write.grant(Some(&old), &new))?;
         stages::check_version_of_update(write, change.replaces(), &old, &mut new)?;
-        let reserved = self.prepare_update(write, &mut new, &old, &mut notes.warnings)?;
+        let reserved = self.objects.prepare_update(write, &mut new, &old, &mut notes.warnings)?;
         apply::keep_times(&old, &mut new);
         if change.is_admitted() {
             new = self.validating_admission(write, change, new, &old, notes).await?;
@@ -336,11 +348,13 @@ impl Inner {
         let mut after = AfterCommit::default();
         if removed {
             // The update removed the last finalizer of a terminating object: remove the object.
-            if !write.options.dry_run && self.remove(served, &current.key, current, &mut after).is_err() {
+            if !write.options.dry_run
+                && self.objects.remove(served, &current.key, current, &mut after).is_err()
+            {
                 return Ok(None);
             }
             reserved.keep();
-            self.finish(after);
+            self.steps.run(after);
             return Ok(Some(Outcome { written: Written::shown(new), created: false }));
         }
         if new == old {
@@ -350,14 +364,15 @@ impl Inner {
             return Ok(Some(Outcome { written: Written::shown(new), created: false }));
         }
         let key = served.key(write.namespace, name);
-        let new = self.in_storage_version(served, new).await?;
-        let Ok(version) = self.put(served, &key, Expect::At(current.revision), new, &mut after) else {
+        let new = self.conversion.in_storage_version(served, new).await?;
+        let Ok(version) = self.objects.put(served, &key, Expect::At(current.revision), new, &mut after)
+        else {
             return Ok(None);
         };
         reserved.keep();
         after.service_addresses(served, &key, Some(current), Some(&version));
-        self.finish(after);
-        self.convert_versions(served, std::slice::from_ref(&version)).await?;
+        self.steps.run(after);
+        self.conversion.convert_versions(served, std::slice::from_ref(&version)).await?;
         Ok(Some(Outcome { written: Written::Stored(version), created: false }))
     }
 
@@ -371,14 +386,14 @@ impl Inner {
     ) -> Result<Candidate, ApiError> {
         for _ in 0..CONVERSION_ROUNDS {
             drop(take_missing());
-            let candidate = change.resolve(self, write, Some(live));
+            let candidate = change.resolve(self.clock(), write, Some(live));
             let missing = take_missing();
             if missing.is_empty() {
                 return candidate;
             }
-            Box::pin(self.convert_missing(write.served, missing)).await?;
+            Box::pin(self.conversion.convert_missing(write.served, missing)).await?;
         }
-        change.resolve(self, write, Some(live))
+        change.resolve(self.clock(), write, Some(live))
     }
 
     /// The validating phase of an update. Returns the given object.
@@ -390,31 +405,14 @@ impl Inner {
         old: &Value,
         notes: &mut Notes,
     ) -> Result<Value, ApiError> {
-        let cluster = Cluster::new(self);
         let Some((new_view, old_view)) = change.views(&new, old) else {
             let attributes = change.attributes(write, new, old);
-            self.admission.validate(&cluster, &attributes, notes).await?;
+            self.admission.validate(&attributes, notes).await?;
             return Ok(attributes.object);
         };
         let attributes = change.attributes(write, new_view, &old_view);
-        self.admission.validate(&cluster, &attributes, notes).await?;
+        self.admission.validate(&attributes, notes).await?;
         Ok(new)
-    }
-
-    /// Creates a cluster-scoped object on behalf of the server, without admission.
-    pub(crate) fn create_unadmitted(
-        &self,
-        served: &Resource,
-        mut object: Value,
-        after: &mut AfterCommit,
-    ) -> Result<(), ApiError> {
-        let write = WriteRequest::by_server(served);
-        let _reserved = self.prepare_create(&write, &mut object, &mut Vec::new())?;
-        let name = object.str_at("metadata.name").to_owned();
-        match self.put(served, &served.key("", &name), Expect::Absent, object, after) {
-            Ok(_) => Ok(()),
-            Err(_) => Err(ApiError::already_exists(served.qualified(), &name)),
-        }
     }
 }
 

@@ -11,9 +11,10 @@ use kubewright_apimachinery::time;
 use kubewright_apis::{facts, selectable};
 use serde_json::Value;
 
+use crate::ids::Ids;
 use crate::registry::resource::{Registry, Resource};
-use crate::registry::write::attributes;
-use crate::server::{Controllers, Inner};
+use crate::registry::store::attributes;
+use crate::server::{ApiServer, Controllers};
 use crate::storage::{Attributes, Change, Expect, Write};
 
 /// An object whose text depends only on its UID and the time.
@@ -157,41 +158,40 @@ impl Prepared {
     }
 }
 
-impl Inner {
-    /// Writes the bootstrap objects into an empty store, and makes earlier revisions unavailable, as after a
-    /// restart.
-    pub(crate) fn bootstrap(&self) {
-        let now = time::format_rfc3339(self.clock.now());
+impl ApiServer {
+    /// Writes the bootstrap objects into an empty store.
+    pub(super) fn bootstrap(&self) {
+        let objects = &self.stages.objects;
+        let now = time::format_rfc3339(objects.clock.now());
         let Objects { prepared, others } = &*OBJECTS;
-        let sums = self.controllers == Controllers::Core;
+        let sums = objects.controllers == Controllers::Core;
         let mut batch: Vec<Write> =
-            prepared.iter().map(|object| object.write(&self.ids.uid(), &now, sums)).collect();
-        let registry = self.registry();
-        batch.extend(others.iter().filter_map(|(path, text)| self.filled_in(&registry, path, text, &now)));
-        if let Err(error) = self.store.commit(batch) {
-            tracing::error!(%error, "failed to write bootstrap objects");
-        }
-        self.store.forget_past();
+            prepared.iter().map(|object| object.write(&objects.ids.uid(), &now, sums)).collect();
+        let registry = objects.registry();
+        let others =
+            others.iter().filter_map(|(path, text)| filled_in(&objects.ids, &registry, path, text, &now));
+        batch.extend(others);
+        objects.bootstrap(batch);
     }
+}
 
-    /// Renders an object whose text depends on the server.
-    fn filled_in(&self, registry: &Registry, path: &str, text: &str, now: &str) -> Option<Write> {
-        let text = text
-            .replace(r#""client-ca-file":"<set at start>""#, "")
-            .replace("<set at start>", &now[..10])
-            .replace("<host>", "localhost")
-            .replace("<hash>", &self.ids.uid().replace('-', "")[..26])
-            .replace("<identity>", &self.ids.uid());
-        let served = find_path(registry, path)?;
-        let mut object = read(&text)?;
-        object.set_at("metadata.uid", self.ids.uid());
-        object.set_at("metadata.creationTimestamp", now);
-        served.strategy.canonicalize(&mut object).ok()?;
-        let key = served.key(object.str_at("metadata.namespace"), object.str_at("metadata.name"));
-        let (object, attributes) = served.strategy.to_storage(object);
-        let change = Change::Put { object, attributes };
-        Some(Write { resource: served.storage.clone(), key: key.into(), expect: Expect::Absent, change })
-    }
+/// Renders an object whose text depends on the server.
+fn filled_in(ids: &Ids, registry: &Registry, path: &str, text: &str, now: &str) -> Option<Write> {
+    let text = text
+        .replace(r#""client-ca-file":"<set at start>""#, "")
+        .replace("<set at start>", &now[..10])
+        .replace("<host>", "localhost")
+        .replace("<hash>", &ids.uid().replace('-', "")[..26])
+        .replace("<identity>", &ids.uid());
+    let served = find_path(registry, path)?;
+    let mut object = read(&text)?;
+    object.set_at("metadata.uid", ids.uid());
+    object.set_at("metadata.creationTimestamp", now);
+    served.strategy.canonicalize(&mut object).ok()?;
+    let key = served.key(object.str_at("metadata.namespace"), object.str_at("metadata.name"));
+    let (object, attributes) = served.strategy.to_storage(object);
+    let change = Change::Put { object, attributes };
+    Some(Write { resource: served.storage.clone(), key: key.into(), expect: Expect::Absent, change })
 }
 
 /// Uses the parser of requests, so that a process does not load a second one.

@@ -14,8 +14,8 @@ use http::{HeaderValue, Method, Response, StatusCode, Version, header};
 use kubewright_apimachinery::status::ApiError;
 use kubewright_apis::table;
 
+use super::ApiServer;
 use super::limits::TooManyRequests;
-use super::{ApiServer, Inner};
 use crate::audit::Audited;
 use crate::authn::tokens::Bearer;
 use crate::authn::unauthorized;
@@ -23,6 +23,8 @@ use crate::encoding::body::Body;
 use crate::encoding::negotiate::error_encoding;
 use crate::encoding::request_body;
 use crate::encoding::response::{self, Encoding};
+use crate::endpoints::delete::{delete, delete_collection};
+use crate::endpoints::patch::patch;
 use crate::off_worker::poll_off_worker;
 use crate::registry::resource::Resource;
 use crate::request::{OverSocket, Request, ResourcePath, Target};
@@ -40,11 +42,11 @@ impl ApiServer {
         B: http_body::Body + Unpin,
         B::Error: std::fmt::Display,
     {
-        self.inner.compaction.advance(self.inner.clock.now_micros(), self.inner.store.revision());
+        self.stages.compaction.advance(self.stages.clock.now_micros(), self.stages.store.revision());
         let accept = request.headers().get(header::ACCEPT).and_then(|accept| accept.to_str().ok());
         let encoding = accept.map_or(Encoding::Json, error_encoding);
         let (parts, mut body) = request.into_parts();
-        let audit_id = self.inner.ids.uid();
+        let audit_id = self.stages.ids.uid();
         let mut response = match self.answer(&parts, &mut body, &audit_id).await {
             Ok(response) => response,
             Err(error) => response::failure(&error),
@@ -76,14 +78,14 @@ impl ApiServer {
             Some(Ok(header)) => Some(Bearer::read(header)),
             Some(Err(_)) => return Err(unauthorized()),
         };
-        let sender = self.inner.authn.authenticate(parts, bearer.as_ref())?;
+        let sender = self.stages.authn.authenticate(parts, bearer.as_ref())?;
         let mut request = Request::new(parts, sender);
-        let _permit = match self.inner.request_limits.admit(&request) {
+        let _permit = match self.stages.request_limits.admit(&request) {
             Ok(permit) => permit,
             Err(TooManyRequests) => return Ok(TooManyRequests::response()),
         };
-        let received = self.inner.clock.now_micros();
-        let user = self.inner.authn.acting_user(&request)?;
+        let received = self.stages.clock.now_micros();
+        let user = self.stages.authn.acting_user(&request)?;
         let sender = std::mem::replace(&mut request.user, user);
         let mut answer = self.answer_as(&request, body).await;
         if bearer == Some(Bearer::ExtraSpace) {
@@ -91,8 +93,8 @@ impl ApiServer {
             response::warn(&mut response, &[Bearer::WARNING.to_owned()]);
             answer = Ok(response);
         }
-        if let Some(audit) = &self.inner.audit {
-            let times = (received, self.inner.clock.now_micros());
+        if let Some(audit) = &self.stages.audit {
+            let times = (received, self.stages.clock.now_micros());
             audit.record(Audited::new(&request, parts, &sender, audit_id, answer.as_ref(), times));
         }
         answer
@@ -104,23 +106,23 @@ impl ApiServer {
         B: http_body::Body + Unpin,
         B::Error: std::fmt::Display,
     {
-        let authorized = self.inner.authz.authorize(request);
-        if self.inner.audit.is_some() {
+        let authorized = self.stages.authz.authorize(request);
+        if self.stages.audit.is_some() {
             request.audit_annotations.decided(authorized.as_ref().err());
         }
         authorized?;
         let head = request.method == Method::HEAD;
         let mut response = match &request.target {
-            Target::Other => self.inner.other(request),
+            Target::Other => self.stages.discovery.answer(request),
             Target::Resource(path) => {
                 let (bytes, _reserved) = match request.method {
                     Method::GET | Method::HEAD => (bytes::Bytes::new(), Vec::new()),
                     _ => {
                         // Reject writes before they become visible: they could not be stored.
-                        if let Some(error) = self.inner.store.failure() {
+                        if let Some(error) = self.stages.store.failure() {
                             return Err(not_durable(&error));
                         }
-                        request_body::read(body, &self.inner.request_limits).await?
+                        request_body::read(body, &self.stages.request_limits).await?
                     }
                 };
                 self.durable_answer(request, path, &bytes).await
@@ -142,10 +144,10 @@ impl ApiServer {
         path: &ResourcePath,
         body: &bytes::Bytes,
     ) -> Result<Response<Body>, ApiError> {
-        let store = &self.inner.store;
+        let store = &self.stages.store;
         loop {
             let only_durable = store.readable().is_some();
-            let response = self.inner.resource(request, path, body).await;
+            let response = self.resource(request, path, body).await;
             if request.is_watch() {
                 return response;
             }
@@ -159,17 +161,15 @@ impl ApiServer {
             }
         }
     }
-}
 
-impl Inner {
     /// Handles a request for a resource.
     async fn resource(
-        self: &Arc<Self>,
+        &self,
         request: &Request,
         path: &ResourcePath,
         body: &bytes::Bytes,
     ) -> Result<Response<Body>, ApiError> {
-        let registry = self.registry();
+        let registry = self.stages.resources.current();
         let Some(served) = registry.find(&path.group, &path.version, &path.resource) else {
             // Upstream has no router for groups of custom resources, so the response is a plain 404.
             let known = registry.is_built_in(&path.group) && registry.serves(&path.group, &path.version);
@@ -193,7 +193,7 @@ impl Inner {
             if path.subresource.is_empty() {
                 self.verb(request, served, path, body).await
             } else {
-                self.subresource(request, served, path, body).await
+                self.stages.subresources.answer(request, served, path, body).await
             }
         });
         // CRD schemas and rules are checked recursively, down to the deepest field.
@@ -219,12 +219,13 @@ impl Inner {
     }
 
     async fn verb(
-        self: &Arc<Self>,
+        &self,
         request: &Request,
         served: &Arc<Resource>,
         path: &ResourcePath,
         body: &bytes::Bytes,
     ) -> Result<Response<Body>, ApiError> {
+        let stages = &self.stages;
         let verb = request.verb();
         let terminating = served.crd().is_some_and(|custom| custom.info.terminating);
         // A terminating CRD still serves verbs that discovery no longer lists.
@@ -235,22 +236,24 @@ impl Inner {
             return Err(ApiError::method_not_allowed());
         }
         if !served.is_stored() {
-            return self.virtual_resource(request, served, path, body).await;
+            return stages.reviews.answer(request, served, path, body).await;
         }
         let namespace = if served.namespaced() { path.namespace.as_str() } else { "" };
         match verb {
-            "get" => self.get(request, served, namespace, &path.name).await,
-            "list" => self.list(request, served, namespace, "").await,
-            "watch" => self.watch(request, served, namespace, &path.name).await,
+            "get" => stages.reads.get(request, served, namespace, &path.name).await,
+            "list" => stages.reads.list(request, served, namespace, "").await,
+            "watch" => stages.reads.watch(request, served, namespace, &path.name).await,
             "create" if served.namespaced() && namespace.is_empty() => match served.crd() {
                 Some(_) => Ok(no_page()),
                 None => Err(ApiError::method_not_allowed()),
             },
-            "create" => self.create(request, served, namespace, body).await,
-            "update" => self.update(request, served, namespace, &path.name, "", body).await,
-            "patch" => self.patch(request, served, namespace, &path.name, "", body).await,
-            "delete" => self.delete(request, served, namespace, &path.name, body).await,
-            "deletecollection" => self.delete_collection(request, served, namespace, body).await,
+            "create" => stages.writes.create(request, served, namespace, body).await,
+            "update" => stages.writes.update(request, served, namespace, &path.name, "", body).await,
+            "patch" => patch(&stages.writes, request, served, namespace, &path.name, "", body).await,
+            "delete" => delete(&stages.writes, request, served, namespace, &path.name, body).await,
+            "deletecollection" => {
+                delete_collection(&stages.writes, &stages.reads, request, served, namespace, body).await
+            }
             _ => Err(ApiError::method_not_allowed()),
         }
     }

@@ -11,7 +11,7 @@ use crate::encoding::response;
 /// The objects that a binding's `paramRef` refers to, or a single null without one. Errors have upstream's
 /// wording.
 pub(crate) fn collect(
-    cluster: &Cluster<'_>,
+    cluster: &Cluster,
     kind: Option<&(String, String)>,
     reference: &Value,
     namespace: &str,

@@ -5,6 +5,7 @@
 //! kinds that are served at that time; like upstream's it does not repeat the check when a CRD changes.
 
 use std::collections::BTreeSet;
+use std::sync::Arc;
 
 use kubewright_apimachinery::gvk::{Gvk, split_api_version};
 use kubewright_apimachinery::object::Fields as _;
@@ -16,7 +17,7 @@ use serde_json::{Value, json};
 use crate::encoding::response;
 use crate::fieldmanager::FieldManager;
 use crate::registry::resource::{DEFINITIONS, Registry};
-use crate::server::Inner;
+use crate::registry::store::ObjectStore;
 use crate::storage::Expect;
 
 /// The name of ValidatingAdmissionPolicies in storage.
@@ -28,13 +29,22 @@ const MAX_TYPES: usize = 10;
 /// Maximum number of retries after a conflict.
 const TRIES: usize = 8;
 
-impl Inner {
+/// Checks the types of the expressions of policies.
+pub(crate) struct PolicyTypeChecker {
+    objects: Arc<ObjectStore>,
+}
+
+impl PolicyTypeChecker {
+    pub(crate) fn new(objects: Arc<ObjectStore>) -> Self {
+        Self { objects }
+    }
+
     /// Checks the expressions of a policy if its spec changed since the last check.
-    pub(crate) fn type_check_policy(&self, name: &str) {
-        let registry = self.registry();
+    pub(crate) fn check(&self, name: &str) {
+        let registry = self.objects.registry();
         let Some(served) = registry.stored(STORAGE) else { return };
         for _ in 0..TRIES {
-            let Some(version) = self.store.get(STORAGE, name) else { return };
+            let Some(version) = self.objects.storage().get(STORAGE, name) else { return };
             let live = response::object(served, &version);
             let generation = live.int_at("metadata.generation").unwrap_or_default();
             if generation <= live.int_at("status.observedGeneration").unwrap_or_default() {
@@ -53,7 +63,8 @@ impl Inner {
                 "metadata": {"name": name},
                 "status": {"observedGeneration": generation, "typeChecking": checked},
             });
-            let applied = self.with_write(served, "status", &FieldManager::named(MANAGER), |write| {
+            let manager = FieldManager::named(MANAGER);
+            let applied = manager.with_write(&*self.objects.clock, served, "status", |write| {
                 apply::apply(Some(&live), &wanted, true, write)
             });
             let mut new = match applied.map_err(|error| error.to_api_error()) {
@@ -67,7 +78,7 @@ impl Inner {
                 tracing::warn!(policy = name, error = error.message, "failed to type check policy");
                 return;
             }
-            if self.commit_object(served, name, Expect::At(version.revision), new).is_ok() {
+            if self.objects.put_without_steps(served, name, Expect::At(version.revision), new).is_ok() {
                 return;
             }
         }
@@ -89,7 +100,7 @@ impl Inner {
         let Gvk { group, version, .. } = gvk;
         let found = registry.all().find(|served| served.gvk() == gvk)?;
         let definition = match found.crd() {
-            Some(custom) => Some(self.store.get(DEFINITIONS, &custom.info.name)?.object()),
+            Some(custom) => Some(self.objects.storage().get(DEFINITIONS, &custom.info.name)?.object()),
             None => None,
         };
         let custom: Vec<CustomVersion<'_>> =

@@ -9,14 +9,14 @@ use kubewright_apimachinery::object::Fields as _;
 use kubewright_apimachinery::status::ApiError;
 use serde_json::Value;
 
+use super::Subresources;
 use super::logs::container;
 use crate::admission::{Attributes, Notes, Operation, OperationOptions, connect_options};
 use crate::encoding::body::Body;
 use crate::registry::resource::Resource;
 use crate::request::{Query, Request};
-use crate::server::Inner;
 
-impl Inner {
+impl Subresources {
     /// CONNECT to a Pod, Service or Node.
     pub(super) async fn connect(
         &self,
@@ -45,14 +45,14 @@ impl Inner {
             dry_run: false,
             managed_fields_before: None,
         };
-        self.admit_only(&mut attributes, &mut notes).await?;
+        self.writes.admission.admit_and_validate(&mut attributes, &mut notes).await?;
         // The name in a `proxy` path can have a scheme and a port: `https:web:8443`.
         let plain = match name.split(':').collect::<Vec<_>>()[..] {
             [plain, _] if subresource == "proxy" => plain,
             [_, plain, _] if subresource == "proxy" => plain,
             _ => name,
         };
-        let version = self.find(served, namespace, plain)?;
+        let version = self.reads.find(served, namespace, plain)?;
         if served.plural() == "pods" {
             check_pod(&version.object(), subresource, &request.query)?;
         }

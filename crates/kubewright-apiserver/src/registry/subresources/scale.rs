@@ -20,7 +20,9 @@ use kubewright_structured_merge::{
 };
 use serde_json::{Value, json};
 
+use super::Subresources;
 use crate::admission::Notes;
+use crate::clock::Clock;
 use crate::encoding::body::Body;
 use crate::encoding::negotiate::{negotiate, wrong_number};
 use crate::encoding::request_body;
@@ -33,7 +35,6 @@ use crate::registry::write::change::{Candidate, Change, check_uid};
 use crate::registry::write::{WriteRequest, check_name};
 use crate::request::Request;
 use crate::request::options::{WriteKind, WriteOptions};
-use crate::server::Inner;
 
 pub(crate) const SCALE: Gvk<'static> = Gvk { group: "autoscaling", version: "v1", kind: "Scale" };
 
@@ -50,7 +51,7 @@ enum Wanted {
     Applied(Applied),
 }
 
-impl Inner {
+impl Subresources {
     pub(crate) async fn get_scale(
         &self,
         request: &Request,
@@ -59,8 +60,8 @@ impl Inner {
         name: &str,
     ) -> Result<Response<Body>, ApiError> {
         let format = negotiate(request, served)?;
-        let version = self.find(served, namespace, name)?;
-        self.convert_versions(served, std::slice::from_ref(&version)).await?;
+        let version = self.reads.find(served, namespace, name)?;
+        self.reads.conversion.convert_versions(served, std::slice::from_ref(&version)).await?;
         let object = response::object(served, &version);
         let scale = match paths(served) {
             Some(paths) => paths.get(&object)?,
@@ -85,7 +86,7 @@ impl Inner {
                     "apiVersion": format!("meta.k8s.io/{version}"),
                     "metadata": {"resourceVersion": scale.at("metadata.resourceVersion")},
                     "columnDefinitions": table::scale_column_definitions(),
-                    "rows": [{"cells": table::cells(SCALE, scale, self.clock.now()), "object": object}],
+                    "rows": [{"cells": table::cells(SCALE, scale, self.reads.clock.now()), "object": object}],
                 })
             }
         };
@@ -138,7 +139,7 @@ impl Inner {
         let strategy = BuiltIn::of_subresource(SCALE, scale_type);
         let mut change = Change::Scale(Scale { served, ty: scale_type, strategy, wanted });
         let mut notes = Notes { warnings, ..Notes::of(request) };
-        let outcome = self.update_object(&write, &mut change, &mut notes).await?;
+        let outcome = self.writes.update_object(&write, &mut change, &mut notes).await?;
         let object = outcome.written.object(served);
         let scale = match paths(served) {
             Some(paths) => paths.written(&object)?,
@@ -148,44 +149,44 @@ impl Inner {
         response::warn(&mut response, &notes.warnings);
         Ok(response)
     }
+}
 
-    /// The Scale after a request, with its managedFields.
-    fn new_scale(
-        &self,
-        scale_type: TypeRef,
-        manager: &FieldManager,
-        live: &Value,
-        wanted: &Wanted,
-    ) -> Result<Value, ApiError> {
-        let api_version = SCALE.api_version();
-        let write = Write {
-            manager: manager.name(),
-            api_version: &api_version,
-            kind: SCALE.kind,
-            subresource: "scale",
-            time: &time::format_rfc3339(self.clock.now()),
-            versions: &OneVersion { api_version: &api_version, schema: Schema::built_in(scale_type.get()) },
-            reset: &Reset::default(),
-            owners: Owners::Json,
-        };
-        let mut scale = match wanted {
-            Wanted::Scale(scale) => scale.clone(),
-            Wanted::Patch(patch) => {
-                let strategy = BuiltIn::of_subresource(SCALE, scale_type);
-                let patched = patch.apply(&strategy, live)?;
-                patch.decode(&strategy, &patched)?.0
-            }
-            Wanted::Applied(applied) => {
-                let mut scale = apply::apply(Some(live), &applied.object, applied.force, &write)
-                    .map_err(|error| error.to_api_error())?;
-                decode::complete(scale_type.get(), &mut scale)
-                    .map_err(|error| ApiError::internal(error.to_string()))?;
-                return Ok(scale);
-            }
-        };
-        apply::update(Some(live), &mut scale, &write);
-        Ok(scale)
-    }
+/// The Scale after a request, with its managedFields.
+fn new_scale(
+    clock: &dyn Clock,
+    scale_type: TypeRef,
+    manager: &FieldManager,
+    live: &Value,
+    wanted: &Wanted,
+) -> Result<Value, ApiError> {
+    let api_version = SCALE.api_version();
+    let write = Write {
+        manager: manager.name(),
+        api_version: &api_version,
+        kind: SCALE.kind,
+        subresource: "scale",
+        time: &time::format_rfc3339(clock.now()),
+        versions: &OneVersion { api_version: &api_version, schema: Schema::built_in(scale_type.get()) },
+        reset: &Reset::default(),
+        owners: Owners::Json,
+    };
+    let mut scale = match wanted {
+        Wanted::Scale(scale) => scale.clone(),
+        Wanted::Patch(patch) => {
+            let strategy = BuiltIn::of_subresource(SCALE, scale_type);
+            let patched = patch.apply(&strategy, live)?;
+            patch.decode(&strategy, &patched)?.0
+        }
+        Wanted::Applied(applied) => {
+            let mut scale = apply::apply(Some(live), &applied.object, applied.force, &write)
+                .map_err(|error| error.to_api_error())?;
+            decode::complete(scale_type.get(), &mut scale)
+                .map_err(|error| ApiError::internal(error.to_string()))?;
+            return Ok(scale);
+        }
+    };
+    apply::update(Some(live), &mut scale, &write);
+    Ok(scale)
 }
 
 /// A write of a Scale.
@@ -201,7 +202,7 @@ impl Scale<'_> {
     /// The new Scale, and the live one.
     pub(crate) fn resolve(
         &self,
-        server: &Inner,
+        clock: &dyn Clock,
         write: &WriteRequest<'_>,
         live: Option<&Value>,
     ) -> Result<Candidate, ApiError> {
@@ -212,7 +213,7 @@ impl Scale<'_> {
             None => scale_of(live),
         };
         apply::to_scale(&owners_of(live)?, &replicas_paths(served)).store(&mut old);
-        let scale = server.new_scale(self.ty, write.manager, &old, &self.wanted)?;
+        let scale = new_scale(clock, self.ty, write.manager, &old, &self.wanted)?;
         let warnings = match &self.wanted {
             Wanted::Applied(applied) => applied.strict()?,
             Wanted::Scale(_) | Wanted::Patch(_) => Vec::new(),

@@ -10,14 +10,14 @@ use serde_json::{Value, json};
 use super::metadata::carry_metadata;
 use super::{MODIFIED, WriteRequest};
 use crate::authn::User;
-use crate::authz::{Action, ActionOn};
+use crate::authz::{Action, ActionOn, Authz};
 use crate::registry::resource::Resource;
 use crate::registry::service_ips::Reserved;
-use crate::server::Inner;
+use crate::registry::store::ObjectStore;
 
-impl Inner {
+impl ObjectStore {
     /// Prepares and validates a new object. Generates a missing name.
-    pub(super) fn prepare_create(
+    pub(crate) fn prepare_create(
         &self,
         write: &WriteRequest<'_>,
         object: &mut Value,
@@ -28,7 +28,7 @@ impl Inner {
         served.strategy.prepare_for_create(object);
         set_requester(served, write.user, object);
         self.stamp(served, object, None);
-        let reserved = self.allocate(served, object, None)?;
+        let reserved = self.service_ips.allocate(served, object, None)?;
         let form = served.strategy.complete(object)?;
         let verdict = served.strategy.validate(object);
         warnings.extend(verdict.warnings);
@@ -60,7 +60,7 @@ impl Inner {
         carry_metadata(new, old);
         served.strategy.prepare_for_update(subresource, new, old);
         self.stamp(served, new, Some(old));
-        let reserved = self.allocate(served, new, Some(old))?;
+        let reserved = self.service_ips.allocate(served, new, Some(old))?;
         let form = served.strategy.complete(new)?;
         let verdict = served.strategy.validate_update(subresource, new, old);
         warnings.extend(verdict.warnings);
@@ -75,17 +75,6 @@ impl Inner {
             warnings.extend(served.strategy.warnings(new, Some(old)));
         }
         Ok(reserved)
-    }
-
-    /// Checks the permission to create, for an update or patch that creates its object.
-    pub(super) fn check_may_create(&self, write: &WriteRequest<'_>) -> Result<(), ApiError> {
-        let on = ActionOn::Resource {
-            group: write.served.group(),
-            resource: write.served.plural(),
-            namespace: write.namespace_of(write.name),
-            name: write.name,
-        };
-        self.authz.check(write.user, Action { verb: "create", on })
     }
 
     /// Sets the server-owned metadata of a new object.
@@ -129,6 +118,17 @@ impl Inner {
             _ => {}
         }
     }
+}
+
+/// Checks the permission to create, for an update or patch that creates its object.
+pub(super) fn check_may_create(authz: &Authz, write: &WriteRequest<'_>) -> Result<(), ApiError> {
+    let on = ActionOn::Resource {
+        group: write.served.group(),
+        resource: write.served.plural(),
+        namespace: write.namespace_of(write.name),
+        name: write.name,
+    };
+    authz.check(write.user, Action { verb: "create", on })
 }
 
 /// Sets the requesting user of a CertificateSigningRequest.
