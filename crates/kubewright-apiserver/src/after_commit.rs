@@ -64,53 +64,63 @@ pub(crate) struct AfterCommit {
 
 impl AfterCommit {
     /// Adds the steps after an object was written.
-    pub(crate) fn written(&mut self, objects: &ObjectStore, served: &Resource, version: &Arc<StoredObject>) {
-        self.extension_step(served, version);
+    pub(crate) fn written(
+        &mut self,
+        objects: &ObjectStore,
+        resource: &Resource,
+        version: &Arc<StoredObject>,
+    ) {
+        self.extension_step(resource, version);
         // The object was committed after the other instances of its terminating CRD were deleted.
-        if objects.is_crd_terminating(served) && !version.attributes.deleting {
-            objects.delete_instance(served, version, self);
+        if objects.is_crd_terminating(resource) && !version.attributes.deleting {
+            objects.delete_instance(resource, version, self);
             return;
         }
         if objects.controllers == Controllers::None {
             return;
         }
-        self.role_step(served);
-        self.object_steps(served, version);
+        self.role_step(resource);
+        self.object_steps(resource, version);
     }
 
     /// Adds the steps that depend only on the state of an object. They do nothing if they have already run.
-    fn object_steps(&mut self, served: &Resource, version: &Arc<StoredObject>) {
-        if *served.storage == *crate::after_commit::certificate_signing::STORAGE {
+    fn object_steps(&mut self, resource: &Resource, version: &Arc<StoredObject>) {
+        if *resource.storage == *crate::after_commit::certificate_signing::STORAGE {
             self.steps.push_back(Step::SigningRequest(version.key.clone()));
         }
-        if *served.storage == *VALIDATING_POLICIES {
+        if *resource.storage == *VALIDATING_POLICIES {
             self.steps.push_back(Step::TypeCheckPolicy(version.key.clone()));
         }
         if !version.attributes.owners.is_empty() {
-            self.steps.push_back(Step::Dangling(served.storage.clone(), version.key.clone()));
+            self.steps.push_back(Step::Dangling(resource.storage.clone(), version.key.clone()));
         }
         if version.attributes.deleting {
             let object = version.object();
             let waits = |name: &str| object.list_at("metadata.finalizers").iter().any(|f| f == name);
             if waits(ORPHAN) || waits(FOREGROUND) {
-                self.steps.push_back(Step::WaitsForDependents(served.storage.clone(), version.key.clone()));
+                self.steps.push_back(Step::WaitsForDependents(resource.storage.clone(), version.key.clone()));
             }
-            if served.storage.as_ref() == "namespaces" {
+            if resource.storage.as_ref() == "namespaces" {
                 self.steps.push_back(Step::EmptyNamespace(version.key.to_string()));
             }
         }
     }
 
     /// Adds the steps after an object was deleted.
-    pub(crate) fn removed(&mut self, objects: &ObjectStore, served: &Resource, version: &Arc<StoredObject>) {
-        self.extension_step(served, version);
-        if let Some(custom) = served.crd().filter(|_| objects.is_crd_terminating(served)) {
+    pub(crate) fn removed(
+        &mut self,
+        objects: &ObjectStore,
+        resource: &Resource,
+        version: &Arc<StoredObject>,
+    ) {
+        self.extension_step(resource, version);
+        if let Some(custom) = resource.crd().filter(|_| objects.is_crd_terminating(resource)) {
             self.steps.push_back(Step::DeleteCustomResources(custom.info.name.clone()));
         }
         if objects.controllers == Controllers::None {
             return;
         }
-        self.role_step(served);
+        self.role_step(resource);
         self.steps.push_back(Step::OwnerGone(version.attributes.uid.clone()));
         if !version.attributes.owners.is_empty() {
             let registry = objects.registry();
@@ -120,7 +130,7 @@ impl AfterCommit {
                 }
             }
         }
-        if served.namespaced() {
+        if resource.namespaced() {
             self.steps.push_back(Step::EmptyNamespace(version.namespace_and_name().0.to_owned()));
         }
     }
@@ -128,25 +138,25 @@ impl AfterCommit {
     /// Adds the update of a Service's IPAddress objects.
     pub(crate) fn service_addresses(
         &mut self,
-        served: &Resource,
+        resource: &Resource,
         key: &str,
         before: Option<&Arc<StoredObject>>,
         after: Option<&Arc<StoredObject>>,
     ) {
-        if served.storage.as_ref() == "services" {
+        if resource.storage.as_ref() == "services" {
             let (before, after) = (before.cloned(), after.cloned());
             self.steps.push_back(Step::ServiceAddresses { key: key.into(), before, after });
         }
     }
 
-    fn extension_step(&mut self, served: &Resource, version: &StoredObject) {
-        if served.defines_resources() {
+    fn extension_step(&mut self, resource: &Resource, version: &StoredObject) {
+        if resource.defines_resources() {
             self.steps.push_back(Step::FollowCrd(version.key.clone()));
         }
     }
 
-    fn role_step(&mut self, served: &Resource) {
-        if served.storage.as_ref() == crate::authz::Kind::ClusterRole.storage() {
+    fn role_step(&mut self, resource: &Resource) {
+        if resource.storage.as_ref() == crate::authz::Kind::ClusterRole.storage() {
             self.steps.push_back(Step::AggregateRoles);
         }
     }
@@ -185,10 +195,10 @@ impl StepRunner {
         let registry = self.objects.registry();
         let mut after = AfterCommit::default();
         for storage in self.objects.storage().resources() {
-            let Some(served) = registry.stored(&storage) else { continue };
+            let Some(resource) = registry.stored(&storage) else { continue };
             let Ok(listing) = self.objects.storage().list(&storage, "", None) else { continue };
             for version in &listing.items {
-                after.object_steps(served, version);
+                after.object_steps(resource, version);
             }
         }
         self.run(after);

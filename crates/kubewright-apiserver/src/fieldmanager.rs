@@ -28,17 +28,17 @@ impl FieldManager {
         &self.0
     }
 
-    /// Records changed fields for the field manager. Both objects are in the version of `served`. `live` is
+    /// Records changed fields for the field manager. Both objects are in the version of `resource`. `live` is
     /// packed; `new` is packed by this call.
     pub(crate) fn track(
         &self,
         clock: &dyn Clock,
-        served: &Resource,
+        resource: &Resource,
         subresource: &str,
         live: Option<&Value>,
         new: &mut Value,
     ) {
-        self.with_write(clock, served, subresource, |write| apply::update(live, new, write));
+        self.with_write(clock, resource, subresource, |write| apply::update(live, new, write));
         bound_owners(new);
     }
 
@@ -46,18 +46,18 @@ impl FieldManager {
     pub(crate) fn with_write<T>(
         &self,
         clock: &dyn Clock,
-        served: &Resource,
+        resource: &Resource,
         subresource: &str,
         call: impl FnOnce(&Write<'_>) -> T,
     ) -> T {
         call(&Write {
             manager: &self.0,
-            api_version: &served.gvk().api_version(),
-            kind: served.kind(),
+            api_version: &resource.gvk().api_version(),
+            kind: resource.kind(),
             subresource,
             time: &time::format_rfc3339(clock.now()),
-            versions: served.strategy.versions(),
-            reset: &served.strategy.reset_fields(subresource),
+            versions: resource.strategy.versions(),
+            reset: &resource.strategy.reset_fields(subresource),
             owners: Owners::Packed,
         })
     }

@@ -46,7 +46,7 @@ impl ApiServer {
     /// A server that stores its objects in a directory, and recovers existing ones from it.
     pub fn open(dir: &Path, options: Options) -> Result<(Self, Recovered), OpenError> {
         let opened = log::open(dir, options.limits, |resource, object| {
-            attributes(Registry::default().stored(resource).map(|served| served.stored()), object)
+            attributes(Registry::default().stored(resource).map(|resource| resource.stored()), object)
         })?;
         let fresh = opened.engine.revision() == 0;
         let (pki, contents) =

@@ -62,8 +62,10 @@ fn check(cluster: &Cluster, attributes: &Attributes<'_>) -> Result<(), ApiError>
         }
         let (group, version) = split_api_version(owner.str_at("apiVersion"));
         let registry = cluster.registry();
-        let Some(kind) = registry.all().find(|served| {
-            served.group() == group && served.version() == version && served.kind() == owner.str_at("kind")
+        let Some(kind) = registry.all().find(|resource| {
+            resource.group() == group
+                && resource.version() == version
+                && resource.kind() == owner.str_at("kind")
         }) else {
             let why =
                 "cannot set blockOwnerDeletion in this case because cannot find RESTMapping for APIVersion";

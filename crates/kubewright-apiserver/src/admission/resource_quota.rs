@@ -49,7 +49,7 @@ impl Plugin for ResourceQuota {
             return Admission::ALLOWED;
         }
         let charge = Charge {
-            served: attributes.resource,
+            resource: attributes.resource,
             namespace: attributes.namespace,
             old: attributes.old_object,
             new: &attributes.object,
@@ -62,7 +62,7 @@ impl Plugin for ResourceQuota {
 /// A change that may increase the usage of a quota.
 #[derive(Clone, Copy)]
 struct Charge<'a> {
-    served: &'a Resource,
+    resource: &'a Resource,
     namespace: &'a str,
     old: Option<&'a Value>,
     new: &'a Value,
@@ -134,7 +134,7 @@ impl QuotaAccessor {
 
     /// A quota's usage after a change; `None` if the quota does not apply.
     fn used_after(&self, charge: &Charge<'_>, quota: &Value) -> Result<Option<Amounts>, ApiError> {
-        let Qualified { group, name: plural } = charge.served.qualified();
+        let Qualified { group, name: plural } = charge.resource.qualified();
         let kind = if group.is_empty() { plural.to_owned() } else { format!("{plural}.{group}") };
         let hard = quota::amounts(quota.at("status.hard"));
         let mut names =
@@ -144,7 +144,7 @@ impl QuotaAccessor {
         }
         let names: Vec<&str> = names.collect();
         let (object, quota_name) = (charge.new.str_at("metadata.name"), quota.str_at("metadata.name"));
-        let refuse = |why: String| Err(ApiError::forbidden(charge.served.qualified(), object, &why));
+        let refuse = |why: String| Err(ApiError::forbidden(charge.resource.qualified(), object, &why));
         if kind == "pods" {
             let missing = quota::missing_requests(names.iter().copied(), charge.new);
             if !missing.is_empty() {

@@ -68,12 +68,13 @@ impl CertificateSigner {
     /// Approves and signs a request, as far as the controllers do.
     pub(crate) fn follow(&self, name: &str) {
         let registry = self.objects.registry();
-        let Some(served) = registry.stored(STORAGE) else { return };
+        let Some(resource) = registry.stored(STORAGE) else { return };
         for _ in 0..TRIES {
             let Some(version) = self.objects.storage().get(STORAGE, name) else { return };
-            let live = response::packed(served, &version);
+            let live = response::packed(resource, &version);
             let Next::Write(subresource, status) = self.next_of_request(&live) else { return };
-            if let Err(error) = self.write_status(served, name, version.revision, &live, subresource, status)
+            if let Err(error) =
+                self.write_status(resource, name, version.revision, &live, subresource, status)
             {
                 tracing::warn!(request = name, error, "failed to update CertificateSigningRequest");
                 return;
@@ -83,7 +84,7 @@ impl CertificateSigner {
 
     fn write_status(
         &self,
-        served: &Resource,
+        resource: &Resource,
         name: &str,
         revision: u64,
         live: &Value,
@@ -93,10 +94,10 @@ impl CertificateSigner {
         let mut new = live.clone();
         new.set_at("status", status);
         let manager = FieldManager::named(MANAGER);
-        manager.track(&*self.objects.clock, served, subresource, Some(live), &mut new);
-        served.strategy.canonicalize(&mut new).map_err(|error| error.message)?;
+        manager.track(&*self.objects.clock, resource, subresource, Some(live), &mut new);
+        resource.strategy.canonicalize(&mut new).map_err(|error| error.message)?;
         // A conflict is retried.
-        let _ = self.objects.put_without_steps(served, name, Expect::At(revision), new);
+        let _ = self.objects.put_without_steps(resource, name, Expect::At(revision), new);
         Ok(())
     }
 

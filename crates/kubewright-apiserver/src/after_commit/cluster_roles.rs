@@ -158,25 +158,25 @@ impl ClusterRoleAggregator {
     /// Applies rules to a role. On a conflict the concurrent write triggers aggregation again.
     fn write_rules(&self, name: &str, rules: &Value) -> Result<(), ApiError> {
         let registry = self.objects.registry();
-        let Some(served) = registry.stored(Kind::ClusterRole.storage()) else { return Ok(()) };
-        let Some(current) = self.objects.storage().get(&served.storage, name) else { return Ok(()) };
+        let Some(resource) = registry.stored(Kind::ClusterRole.storage()) else { return Ok(()) };
+        let Some(current) = self.objects.storage().get(&resource.storage, name) else { return Ok(()) };
         let mut wanted = json!({
-            "apiVersion": served.gvk().api_version(),
-            "kind": served.kind(),
+            "apiVersion": resource.gvk().api_version(),
+            "kind": resource.kind(),
             "metadata": {"name": name},
         });
         if rules.as_array().is_some_and(|rules| !rules.is_empty()) {
             wanted.set_at("rules", rules.clone());
         }
-        let old = response::object(served, &current);
+        let old = response::object(resource, &current);
         let mut new = FieldManager::named(MANAGER)
-            .with_write(&*self.objects.clock, served, "", |write| {
+            .with_write(&*self.objects.clock, resource, "", |write| {
                 apply::apply(Some(&old), &wanted, true, write)
             })
             .map_err(|error| error.to_api_error())?;
-        served.strategy.canonicalize(&mut new)?;
+        resource.strategy.canonicalize(&mut new)?;
         // A conflict is not an error, see above.
-        let _ = self.objects.put_without_steps(served, name, Expect::At(current.revision), new);
+        let _ = self.objects.put_without_steps(resource, name, Expect::At(current.revision), new);
         Ok(())
     }
 }

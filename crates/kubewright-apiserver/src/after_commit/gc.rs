@@ -37,7 +37,7 @@ impl GarbageCollector {
     /// Deletes an object if all its owners are missing; otherwise removes the references to missing owners.
     pub(crate) fn dangling(&self, storage: &Arc<str>, key: &Arc<str>, after: &mut AfterCommit) {
         let registry = self.objects.registry();
-        let Some((served, version)) = self.stored(&registry, storage, key) else { return };
+        let Some((resource, version)) = self.stored(&registry, storage, key) else { return };
         if version.attributes.owners.is_empty() || version.attributes.deleting {
             return;
         }
@@ -50,9 +50,9 @@ impl GarbageCollector {
             return;
         }
         if present.is_empty() {
-            self.delete_quietly(served, &version, Propagation::Background, after);
+            self.delete_quietly(resource, &version, Propagation::Background, after);
         } else {
-            self.objects.edit(served, key, after, |object| {
+            self.objects.edit(resource, key, after, |object| {
                 object.set_at("metadata.ownerReferences", present.clone());
             });
         }
@@ -61,7 +61,7 @@ impl GarbageCollector {
     /// Orphans or deletes the dependents of an object that waits for them, then removes its finalizer.
     pub(crate) fn waiting(&self, storage: &Arc<str>, key: &Arc<str>, after: &mut AfterCommit) {
         let registry = self.objects.registry();
-        let Some((served, version)) = self.stored(&registry, storage, key) else { return };
+        let Some((resource, version)) = self.stored(&registry, storage, key) else { return };
         if !version.attributes.deleting {
             return;
         }
@@ -70,19 +70,19 @@ impl GarbageCollector {
         let uid = &version.attributes.uid;
         if waits(ORPHAN) {
             for (storage, dependent) in self.objects.storage().dependents(uid) {
-                let Some(served) = registry.stored(&storage) else { continue };
-                self.objects.edit(served, &dependent.key, after, |object| {
+                let Some(resource) = registry.stored(&storage) else { continue };
+                self.objects.edit(resource, &dependent.key, after, |object| {
                     if let Some(owners) = object.list_mut("metadata.ownerReferences") {
                         owners.retain(|owner| *owner.str_at("uid") != **uid);
                     }
                 });
             }
-            self.drop_finalizer(served, key, ORPHAN, after);
+            self.drop_finalizer(resource, key, ORPHAN, after);
         } else if waits(FOREGROUND) {
             for (storage, dependent) in self.objects.storage().dependents(uid) {
-                let Some(served) = registry.stored(&storage) else { continue };
+                let Some(resource) = registry.stored(&storage) else { continue };
                 if !dependent.attributes.deleting {
-                    self.delete_dependent(served, &dependent, after);
+                    self.delete_dependent(resource, &dependent, after);
                 }
             }
             let blocked = self.objects.storage().dependents(uid).iter().any(|(_, dependent)| {
@@ -95,7 +95,7 @@ impl GarbageCollector {
                         .any(|owner| *owner.str_at("uid") == **uid && owner.bool_at("blockOwnerDeletion"))
             });
             if !blocked {
-                self.drop_finalizer(served, key, FOREGROUND, after);
+                self.drop_finalizer(resource, key, FOREGROUND, after);
             }
         }
     }
@@ -103,7 +103,7 @@ impl GarbageCollector {
     /// Deletes a dependent of an object that waits for it. A dependent with another owner stays, and loses
     /// the references to the owners that are deleted. A dependent that waits for its own dependents is part
     /// of a cycle: it no longer blocks its owners.
-    fn delete_dependent(&self, served: &Resource, dependent: &StoredObject, after: &mut AfterCommit) {
+    fn delete_dependent(&self, resource: &Resource, dependent: &StoredObject, after: &mut AfterCommit) {
         let object = dependent.object();
         let namespace = dependent.namespace_and_name().0;
         let owners = object.list_at("metadata.ownerReferences");
@@ -113,14 +113,14 @@ impl GarbageCollector {
         };
         let staying: Vec<Value> = owners.iter().filter(stays).cloned().collect();
         if !staying.is_empty() {
-            self.objects.edit(served, &dependent.key, after, |object| {
+            self.objects.edit(resource, &dependent.key, after, |object| {
                 object.set_at("metadata.ownerReferences", staying.clone());
             });
             return;
         }
         let below = self.objects.storage().dependents(&dependent.attributes.uid);
         if below.iter().any(|(_, below)| waits(below)) {
-            self.objects.edit(served, &dependent.key, after, |object| {
+            self.objects.edit(resource, &dependent.key, after, |object| {
                 for owner in object.list_mut("metadata.ownerReferences").into_iter().flatten() {
                     owner.set_at("blockOwnerDeletion", false);
                 }
@@ -134,7 +134,7 @@ impl GarbageCollector {
         } else {
             Propagation::Background
         };
-        self.delete_quietly(served, dependent, propagation, after);
+        self.delete_quietly(resource, dependent, propagation, after);
     }
 
     /// Deletes the content of a terminating namespace, and the namespace when it is empty.
@@ -147,21 +147,21 @@ impl GarbageCollector {
         }
         let mut left = Vec::new();
         for storage in self.objects.storage().resources() {
-            let Some(served) = registry.stored(&storage) else { continue };
-            if !served.namespaced() {
+            let Some(resource) = registry.stored(&storage) else { continue };
+            if !resource.namespaced() {
                 continue;
             }
             let prefix = format!("{name}/");
             let Ok(listing) = self.objects.storage().list(&storage, &prefix, None) else { continue };
             for version in &listing.items {
                 if !version.attributes.deleting {
-                    self.delete_quietly(served, version, Propagation::Background, after);
+                    self.delete_quietly(resource, version, Propagation::Background, after);
                 }
             }
             if let Ok(listing) = self.objects.storage().list(&storage, &prefix, None)
                 && !listing.items.is_empty()
             {
-                left.push((served, listing.items));
+                left.push((resource, listing.items));
             }
         }
         if left.is_empty() {
@@ -184,10 +184,10 @@ impl GarbageCollector {
         let condition = |kind: &str, status: &str, reason: &str, message: String| json!({"type": kind, "status": status, "reason": reason, "message": message, "lastTransitionTime": now});
         let mut counts = Vec::new();
         let mut finalizers: std::collections::BTreeMap<String, usize> = std::collections::BTreeMap::new();
-        for (served, versions) in left {
+        for (resource, versions) in left {
             let group =
-                if served.group().is_empty() { String::new() } else { format!(".{}", served.group()) };
-            counts.push(format!("{}{group} has {} resource instances", served.plural(), versions.len()));
+                if resource.group().is_empty() { String::new() } else { format!(".{}", resource.group()) };
+            counts.push(format!("{}{group} has {} resource instances", resource.plural(), versions.len()));
             for version in versions {
                 for finalizer in version.object().list_at("metadata.finalizers") {
                     *finalizers.entry(finalizer.as_str().unwrap_or_default().to_owned()).or_default() += 1;
@@ -230,8 +230,8 @@ impl GarbageCollector {
         ])
     }
 
-    fn drop_finalizer(&self, served: &Resource, key: &str, finalizer: &str, after: &mut AfterCommit) {
-        self.objects.edit(served, key, after, |object| {
+    fn drop_finalizer(&self, resource: &Resource, key: &str, finalizer: &str, after: &mut AfterCommit) {
+        self.objects.edit(resource, key, after, |object| {
             if let Some(finalizers) = object.list_mut("metadata.finalizers") {
                 finalizers.retain(|f| f != finalizer);
             }
@@ -240,7 +240,7 @@ impl GarbageCollector {
 
     fn delete_quietly(
         &self,
-        served: &Resource,
+        resource: &Resource,
         version: &StoredObject,
         propagation: Propagation,
         after: &mut AfterCommit,
@@ -251,11 +251,11 @@ impl GarbageCollector {
             uid: Some(version.attributes.uid.to_string()),
             ..DeleteOptions::default()
         };
-        if let Err(error) = self.objects.delete_object(served, namespace, name, &options, after)
+        if let Err(error) = self.objects.delete_object(resource, namespace, name, &options, after)
             && error.code != 404
             && error.code != 409
         {
-            let resource = served.plural();
+            let resource = resource.plural();
             tracing::warn!(%error, resource, namespace, name, "failed to garbage collect object");
         }
     }
@@ -298,8 +298,11 @@ fn waits(version: &StoredObject) -> bool {
 pub(crate) fn locate(registry: &Registry, owner: &Value, namespace: &str) -> Option<(Arc<str>, Arc<str>)> {
     let (group, version) = split_api_version(owner.str_at("apiVersion"));
     let kind = owner.str_at("kind");
-    let served = registry.all().find(|served| {
-        served.group() == group && served.version() == version && served.kind() == kind && served.is_stored()
+    let resource = registry.all().find(|resource| {
+        resource.group() == group
+            && resource.version() == version
+            && resource.kind() == kind
+            && resource.is_stored()
     })?;
-    Some((served.storage.clone(), served.key(namespace, owner.str_at("name")).into()))
+    Some((resource.storage.clone(), resource.key(namespace, owner.str_at("name")).into()))
 }

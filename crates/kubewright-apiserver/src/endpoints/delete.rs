@@ -29,15 +29,15 @@ use crate::request::options::{DeleteOptions, ListOptions};
 pub(crate) async fn delete(
     writes: &WritePath,
     request: &Request,
-    served: &Resource,
+    resource: &Resource,
     namespace: &str,
     name: &str,
     body: &Bytes,
 ) -> Result<Response<Body>, ApiError> {
-    let format = negotiate(request, served)?;
+    let format = negotiate(request, resource)?;
     let options = delete_options(request, body)?;
     let mut notes = Notes::of(request);
-    let deletion = Deletion { served, namespace, name, user: &request.user, options: &options };
+    let deletion = Deletion { resource, namespace, name, user: &request.user, options: &options };
     let deleted = match delete_admitted(writes, &deletion, name, &mut notes).await {
         Ok(deleted) => deleted,
         Err(error) => {
@@ -46,7 +46,7 @@ pub(crate) async fn delete(
             return Ok(response);
         }
     };
-    if let ("batch", "Job", Deleted::Waiting(_)) = (served.group(), served.kind(), &deleted)
+    if let ("batch", "Job", Deleted::Waiting(_)) = (resource.group(), resource.kind(), &deleted)
         && options.propagation.is_none()
         && options.orphan_dependents.is_none()
     {
@@ -54,12 +54,12 @@ pub(crate) async fn delete(
     }
     let shown = match deleted {
         Deleted::Waiting(object) => object,
-        Deleted::Gone(object) if kinds::returns_deleted(served.gvk()) => object,
+        Deleted::Gone(object) if kinds::returns_deleted(resource.gvk()) => object,
         Deleted::Gone(object) => {
             let mut details =
-                json!({"name": name, "kind": served.plural(), "uid": object.at("metadata.uid")});
-            if !served.group().is_empty() {
-                details["group"] = served.group().into();
+                json!({"name": name, "kind": resource.plural(), "uid": object.at("metadata.uid")});
+            if !resource.group().is_empty() {
+                details["group"] = resource.group().into();
             }
             let status = json!({
                 "kind": "Status", "apiVersion": "v1", "metadata": {}, "status": "Success", "details": details,
@@ -69,7 +69,7 @@ pub(crate) async fn delete(
             return Ok(response);
         }
     };
-    Ok(writes.written(served, format, &Written::Shown(shown), StatusCode::OK, &notes.warnings))
+    Ok(writes.written(resource, format, &Written::Shown(shown), StatusCode::OK, &notes.warnings))
 }
 
 /// DELETE of a collection: each selected object is deleted like a single one.
@@ -77,29 +77,29 @@ pub(crate) async fn delete_collection(
     writes: &WritePath,
     reads: &ReadPath,
     request: &Request,
-    served: &Arc<Resource>,
+    resource: &Arc<Resource>,
     namespace: &str,
     body: &Bytes,
 ) -> Result<Response<Body>, ApiError> {
-    let format = negotiate(request, served)?;
+    let format = negotiate(request, resource)?;
     let options = delete_options(request, body)?;
     let list = ListOptions::read(&request.query, false)?;
-    let filter = Filter::new(served, namespace, &list)?;
-    reads.convert_for(served, &filter).await?;
-    let page = reads.page(served, &filter, &list, "")?;
-    writes.conversion.convert_versions(served, &page.items).await?;
+    let filter = Filter::new(resource, namespace, &list)?;
+    reads.convert_for(resource, &filter).await?;
+    let page = reads.page(resource, &filter, &list, "")?;
+    writes.conversion.convert_versions(resource, &page.items).await?;
     let mut notes = Notes::of(request);
     for version in &page.items {
         let (namespace, name) = version.namespace_and_name();
         // As upstream, admission gets no name.
-        let deletion = Deletion { served, namespace, name: "", user: &request.user, options: &options };
+        let deletion = Deletion { resource, namespace, name: "", user: &request.user, options: &options };
         match delete_admitted(writes, &deletion, name, &mut notes).await {
             Ok(_) => {}
             Err(error) if error.code == 404 => {}
             Err(error) => return Err(error),
         }
     }
-    let mut response = reads.list_answer(served, format, page);
+    let mut response = reads.list_answer(resource, format, page);
     response::warn(&mut response, &notes.warnings);
     Ok(response)
 }
@@ -111,17 +111,17 @@ async fn delete_admitted(
     name: &str,
     notes: &mut Notes,
 ) -> Result<Deleted, ApiError> {
-    let Deletion { served, namespace, options, .. } = *deletion;
+    let Deletion { resource, namespace, options, .. } = *deletion;
     for _ in 0..TRIES {
-        let current = writes.objects.latest(served, namespace, name)?;
-        writes.conversion.convert_versions(served, std::slice::from_ref(&current)).await?;
+        let current = writes.objects.latest(resource, namespace, name)?;
+        writes.conversion.convert_versions(resource, std::slice::from_ref(&current)).await?;
         // With a conversion webhook, delete in the storage version.
-        let storage = writes.conversion.storage_resource(served);
-        let acting = storage.as_deref().unwrap_or(served);
+        let storage = writes.conversion.storage_resource(resource);
+        let acting = storage.as_deref().unwrap_or(resource);
         let old = response::object(acting, &current);
         let plan = writes.objects.plan_delete(acting, &current, &old, name, options)?;
         if !matches!(&plan, Plan::Keep(new) if *new == old) {
-            let shown = storage.as_ref().map(|_| response::object(served, &current));
+            let shown = storage.as_ref().map(|_| response::object(resource, &current));
             let mut attributes = deletion.attributes(shown.as_ref().unwrap_or(&old));
             writes.admission.admit_and_validate(&mut attributes, notes).await?;
         }
@@ -130,18 +130,18 @@ async fn delete_admitted(
         writes.steps.run(after);
         match deleted {
             Some(Deleted::Waiting(object)) => {
-                return Ok(Deleted::Waiting(writes.conversion.in_served_version(served, object).await?));
+                return Ok(Deleted::Waiting(writes.conversion.in_served_version(resource, object).await?));
             }
             Some(gone) => return Ok(gone),
             None => {}
         }
     }
-    Err(ApiError::conflict(served.qualified(), name, MODIFIED))
+    Err(ApiError::conflict(resource.qualified(), name, MODIFIED))
 }
 
 /// A request to delete an object or a collection.
 struct Deletion<'a> {
-    served: &'a Resource,
+    resource: &'a Resource,
     namespace: &'a str,
     /// The name in the path; empty for a collection.
     name: &'a str,
@@ -154,12 +154,12 @@ impl<'a> Deletion<'a> {
     where
         'a: 'b,
     {
-        let namespaces = self.served.storage.as_ref() == "namespaces";
+        let namespaces = self.resource.storage.as_ref() == "namespaces";
         Attributes {
             operation: Operation::Delete,
-            resource: self.served,
-            kind: self.served.gvk(),
-            strategy: &*self.served.strategy,
+            resource: self.resource,
+            kind: self.resource.gvk(),
+            strategy: &*self.resource.strategy,
             subresource: "",
             namespace: if namespaces { self.name } else { self.namespace },
             name: self.name,

@@ -185,8 +185,8 @@ fn api_versions() -> Value {
 /// The groups other than core with their versions, in discovery order.
 fn groups(registry: &Registry) -> Vec<(&str, Vec<&str>)> {
     let mut groups: Vec<(&str, Vec<&str>)> = Vec::new();
-    for served in registry.all() {
-        let (group, version) = (served.group(), served.version());
+    for resource in registry.all() {
+        let (group, version) = (resource.group(), resource.version());
         if group.is_empty() {
             continue;
         }
@@ -232,11 +232,12 @@ fn resource_list(
     group: &str,
     version: &str,
 ) -> Result<Response<Body>, ApiError> {
-    let of = |served: &&std::sync::Arc<Resource>| served.group() == group && served.version() == version;
+    let of =
+        |resource: &&std::sync::Arc<Resource>| resource.group() == group && resource.version() == version;
     let mut list: Vec<Value> = Vec::new();
-    for served in registry.all().filter(of) {
-        list.push(api_resource(served, None));
-        list.extend(served.subresources.iter().map(|sub| api_resource(served, Some(sub))));
+    for resource in registry.all().filter(of) {
+        list.push(api_resource(resource, None));
+        list.extend(resource.subresources.iter().map(|sub| api_resource(resource, Some(sub))));
     }
     if list.is_empty() {
         // Upstream has a handler only for built-in groups; groups of custom resources return a plain 404.
@@ -253,30 +254,30 @@ fn resource_list(
     Ok(response::answer_value(StatusCode::OK, encoding, &value))
 }
 
-fn api_resource(served: &Resource, sub: Option<&Subresource>) -> Value {
-    let mut resource = Map::new();
-    let mut set = |name: &str, value: Value| resource.insert(name.to_owned(), value);
+fn api_resource(resource: &Resource, sub: Option<&Subresource>) -> Value {
+    let mut entry = Map::new();
+    let mut set = |name: &str, value: Value| entry.insert(name.to_owned(), value);
     match sub {
         None => {
-            set("name", served.plural().into());
-            set("singularName", served.singular().into());
-            set("namespaced", served.namespaced().into());
-            set("kind", served.kind().into());
-            set("verbs", words(&served.verbs));
-            if !served.short_names.is_empty() {
-                set("shortNames", words(&served.short_names));
+            set("name", resource.plural().into());
+            set("singularName", resource.singular().into());
+            set("namespaced", resource.namespaced().into());
+            set("kind", resource.kind().into());
+            set("verbs", words(&resource.verbs));
+            if !resource.short_names.is_empty() {
+                set("shortNames", words(&resource.short_names));
             }
-            if !served.categories.is_empty() {
-                set("categories", words(&served.categories));
+            if !resource.categories.is_empty() {
+                set("categories", words(&resource.categories));
             }
-            if let Some(hash) = &served.storage_hash {
+            if let Some(hash) = &resource.storage_hash {
                 set("storageVersionHash", hash.as_ref().into());
             }
         }
         Some(sub) => {
-            set("name", format!("{}/{}", served.plural(), sub.name).into());
+            set("name", format!("{}/{}", resource.plural(), sub.name).into());
             set("singularName", "".into());
-            set("namespaced", served.namespaced().into());
+            set("namespaced", resource.namespaced().into());
             if let Some((group, version)) = &sub.group_version {
                 set("group", group.as_ref().into());
                 set("version", version.as_ref().into());
@@ -285,7 +286,7 @@ fn api_resource(served: &Resource, sub: Option<&Subresource>) -> Value {
             set("verbs", words(&sub.verbs));
         }
     }
-    Value::Object(resource)
+    Value::Object(entry)
 }
 
 fn words(words: &[impl AsRef<str>]) -> Value {
@@ -307,27 +308,28 @@ fn aggregated(registry: &Registry, core: bool) -> Value {
 }
 
 fn aggregated_version(registry: &Registry, group: &str, version: &str) -> Value {
-    let of = |served: &&std::sync::Arc<Resource>| served.group() == group && served.version() == version;
-    let list: Vec<Value> = registry.all().filter(of).map(|served| aggregated_resource(served)).collect();
+    let of =
+        |resource: &&std::sync::Arc<Resource>| resource.group() == group && resource.version() == version;
+    let list: Vec<Value> = registry.all().filter(of).map(|resource| aggregated_resource(resource)).collect();
     json!({"version": version, "resources": list, "freshness": "Current"})
 }
 
-fn aggregated_resource(served: &Resource) -> Value {
-    let mut resource = json!({
-        "resource": served.plural(),
+fn aggregated_resource(resource: &Resource) -> Value {
+    let mut entry = json!({
+        "resource": resource.plural(),
         // Group and version are empty if they equal those of the list.
-        "responseKind": {"group": "", "version": "", "kind": served.kind()},
-        "scope": if served.namespaced() { "Namespaced" } else { "Cluster" },
-        "singularResource": served.singular(),
-        "verbs": words(&served.verbs),
+        "responseKind": {"group": "", "version": "", "kind": resource.kind()},
+        "scope": if resource.namespaced() { "Namespaced" } else { "Cluster" },
+        "singularResource": resource.singular(),
+        "verbs": words(&resource.verbs),
     });
-    if !served.short_names.is_empty() {
-        resource["shortNames"] = words(&served.short_names);
+    if !resource.short_names.is_empty() {
+        entry["shortNames"] = words(&resource.short_names);
     }
-    if !served.categories.is_empty() {
-        resource["categories"] = words(&served.categories);
+    if !resource.categories.is_empty() {
+        entry["categories"] = words(&resource.categories);
     }
-    if !served.subresources.is_empty() {
+    if !resource.subresources.is_empty() {
         let subresource = |sub: &Subresource| {
             let (group, version) = match &sub.group_version {
                 Some((group, version)) => (group.as_ref(), version.as_ref()),
@@ -339,9 +341,9 @@ fn aggregated_resource(served: &Resource) -> Value {
                 "verbs": words(&sub.verbs),
             })
         };
-        resource["subresources"] = served.subresources.iter().map(subresource).collect();
+        entry["subresources"] = resource.subresources.iter().map(subresource).collect();
     }
-    resource
+    entry
 }
 
 impl Discovery {

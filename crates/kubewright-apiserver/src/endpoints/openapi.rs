@@ -19,7 +19,7 @@ use crate::encoding::body::Body;
 use crate::encoding::negotiate::{Clause, clauses, not_acceptable};
 use crate::encoding::response;
 use crate::endpoints::version::KubernetesVersion;
-use crate::registry::resource::{DEFINITIONS, Registry};
+use crate::registry::resource::{CRDS, Registry};
 use crate::registry::resources::Resources;
 use crate::request::Request;
 use crate::storage::Store;
@@ -164,9 +164,8 @@ impl OpenApi {
         {
             return documents.clone();
         }
-        let definitions = self.served_crds(&registry);
-        let custom: Vec<CustomVersion<'_>> =
-            definitions.iter().flat_map(CustomVersion::of_definition).collect();
+        let crds = self.served_crds(&registry);
+        let custom: Vec<CustomVersion<'_>> = crds.iter().flat_map(CustomVersion::of_definition).collect();
         let mut documents = self.built_in.v3().clone();
         let new = openapi::v3_paths(&custom).into_iter().filter(|path| !documents.contains_key(path));
         let new = self.built_in.documents(new.collect(), &custom);
@@ -181,9 +180,8 @@ impl OpenApi {
         let mut published = self.v2.lock().unwrap_or_else(PoisonError::into_inner);
         let current = published.take().filter(|v2| Arc::ptr_eq(&v2.of, &registry));
         let v2 = published.insert(current.unwrap_or_else(|| {
-            let definitions = self.served_crds(&registry);
-            let custom: Vec<CustomVersion<'_>> =
-                definitions.iter().flat_map(CustomVersion::of_definition).collect();
+            let crds = self.served_crds(&registry);
+            let custom: Vec<CustomVersion<'_>> = crds.iter().flat_map(CustomVersion::of_definition).collect();
             let mut document = openapi::v2_document(&custom, &*self.built_in.descriptions);
             self.built_in.pose(&mut document);
             let protobuf = Arc::new(Document::new(openapi::v2_protobuf(&document)));
@@ -206,9 +204,9 @@ impl OpenApi {
 
     /// The CRDs of the custom resources that discovery lists.
     fn served_crds(&self, registry: &Registry) -> Vec<Value> {
-        let established = registry.definitions().iter().filter(|custom| custom.info.established);
+        let established = registry.crds().iter().filter(|custom| custom.info.established);
         established
-            .filter_map(|custom| self.store.get(DEFINITIONS, &custom.info.name))
+            .filter_map(|custom| self.store.get(CRDS, &custom.info.name))
             .map(|version| version.object())
             .collect()
     }

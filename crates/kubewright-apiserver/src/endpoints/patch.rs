@@ -158,12 +158,12 @@ fn unsupported() -> ApiError {
 }
 
 /// The type of a patch, if the resource supports it. Custom resources do not support strategic merge patches.
-pub(crate) fn kind_of(request: &Request, served: &Resource) -> Result<WriteKind, ApiError> {
+pub(crate) fn kind_of(request: &Request, resource: &Resource) -> Result<WriteKind, ApiError> {
     match essence(request.header(http::header::CONTENT_TYPE)) {
         APPLY => Ok(WriteKind::Apply),
         "application/json-patch+json" | "application/merge-patch+json" => Ok(WriteKind::Patch),
-        "application/strategic-merge-patch+json" if served.crd().is_none() => Ok(WriteKind::Patch),
-        _ if served.crd().is_some() => Err(ApiError::new(
+        "application/strategic-merge-patch+json" if resource.crd().is_none() => Ok(WriteKind::Patch),
+        _ if resource.crd().is_some() => Err(ApiError::new(
             415,
             "UnsupportedMediaType",
             "the body of the request was in an unknown format - accepted media types include: \
@@ -221,7 +221,7 @@ impl Applied {
 
 /// A PATCH other than apply.
 pub(crate) struct PatchObject<'a> {
-    served: &'a Resource,
+    resource: &'a Resource,
     /// The patch and its strict validation errors. An invalid patch is reported only on resolve, because a
     /// missing object takes precedence.
     patch: Result<(Patch, Vec<String>), ApiError>,
@@ -234,20 +234,20 @@ impl PatchObject<'_> {
         write: &WriteRequest<'_>,
         live: Option<&Value>,
     ) -> Result<Candidate, ApiError> {
-        let served = self.served;
+        let resource = self.resource;
         let (patch, strict) = self.patch.as_ref().map_err(Clone::clone)?;
         let live = live.unwrap_or(&Value::Null);
         let mut old = live.clone();
         packed::unpack(&mut old);
-        let strategy = &*served.strategy;
+        let strategy = &*resource.strategy;
         let patched = patch.apply(strategy, &old)?;
         let (mut object, more) = patch.decode(strategy, &patched)?;
         let strict: Vec<String> = strict.iter().cloned().chain(more).collect();
         let warnings = request_body::strict(&strict, write.options.field_validation)
             .map_err(|error| patch.refused(strategy, &patched, error.message))?;
         strategy.default(&mut object).map_err(|why| patch.refused(strategy, &patched, why))?;
-        write.manager.track(clock, served, write.subresource, Some(live), &mut object);
-        check_namespace(served, write.namespace, &mut object)?;
+        write.manager.track(clock, resource, write.subresource, Some(live), &mut object);
+        check_namespace(resource, write.namespace, &mut object)?;
         check_name(&object, write.name)?;
         Ok(Candidate::new(object, warnings))
     }
@@ -267,25 +267,25 @@ impl Apply {
         write: &WriteRequest<'_>,
         live: Option<&Value>,
     ) -> Result<Candidate, ApiError> {
-        let WriteRequest { served, namespace, name, subresource, .. } = *write;
+        let WriteRequest { resource, namespace, name, subresource, .. } = *write;
         let applied = self.applied.as_ref().map_err(Clone::clone)?;
         let mut object = write
             .manager
-            .with_write(clock, served, subresource, |write| {
+            .with_write(clock, resource, subresource, |write| {
                 apply::apply(live, &applied.object, applied.force, write)
             })
             .map_err(|error| error.to_api_error())?;
         let warnings = applied.strict()?;
         bound_owners(&mut object);
-        served.strategy.default_applied(&mut object).map_err(ApiError::internal)?;
+        resource.strategy.default_applied(&mut object).map_err(ApiError::internal)?;
         let uid = object.str_at("metadata.uid");
         if live.is_none() && !uid.is_empty() {
             let why = format!(
                 "uid mismatch: the provided object specified uid {uid}, and no existing object was found"
             );
-            return Err(ApiError::conflict(served.qualified(), name, &why));
+            return Err(ApiError::conflict(resource.qualified(), name, &why));
         }
-        check_namespace(served, namespace, &mut object)?;
+        check_namespace(resource, namespace, &mut object)?;
         check_name(&object, name)?;
         Ok(Candidate::new(object, warnings))
     }
@@ -295,24 +295,24 @@ impl Apply {
 pub(crate) async fn patch(
     writes: &WritePath,
     request: &Request,
-    served: &Resource,
+    resource: &Resource,
     namespace: &str,
     name: &str,
     subresource: &str,
     body: &Bytes,
 ) -> Result<Response<Body>, ApiError> {
-    let kind = kind_of(request, served)?;
-    let format = negotiate(request, served)?;
+    let kind = kind_of(request, resource)?;
+    let format = negotiate(request, resource)?;
     let options = WriteOptions::read(&request.query, kind)?;
     let manager = FieldManager::of(request);
     let mut change = if kind == WriteKind::Apply {
         let applied = Applied::read(request, body, options.field_validation);
         Change::Apply(Apply { applied, creates: subresource.is_empty() })
     } else {
-        Change::Patch(PatchObject { served, patch: Patch::read(request, body, options.field_validation) })
+        Change::Patch(PatchObject { resource, patch: Patch::read(request, body, options.field_validation) })
     };
     let write = WriteRequest {
-        served,
+        resource,
         namespace,
         name,
         subresource,
@@ -322,5 +322,5 @@ pub(crate) async fn patch(
     };
     let mut notes = Notes::of(request);
     let outcome = writes.update_object(&write, &mut change, &mut notes).await;
-    Ok(writes.answer_write(served, format, outcome, StatusCode::OK, &notes.warnings))
+    Ok(writes.answer_write(resource, format, outcome, StatusCode::OK, &notes.warnings))
 }

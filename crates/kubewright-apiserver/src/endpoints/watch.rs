@@ -41,11 +41,11 @@ impl ReadPath {
     pub(crate) async fn watch(
         self: &Arc<Self>,
         request: &Request,
-        served: &Arc<Resource>,
+        resource: &Arc<Resource>,
         namespace: &str,
         only: &str,
     ) -> Result<Response<Body>, ApiError> {
-        let mut format = negotiate(request, served)?;
+        let mut format = negotiate(request, resource)?;
         let mut unencodable = false;
         if matches!(format.view, View::MetadataList(_)) {
             // Upstream fails to encode the first event, and closes the watch.
@@ -53,7 +53,7 @@ impl ReadPath {
             unencodable = true;
         }
         let options = ListOptions::read(&request.query, true)?;
-        let filter = Filter::new(served, namespace, &options)?;
+        let filter = Filter::new(resource, namespace, &options)?;
         let from =
             if options.resource_version.is_empty() { 0 } else { parse_revision(&options.resource_version)? };
         let seconds = match options.timeout_seconds {
@@ -62,7 +62,7 @@ impl ReadPath {
         };
         let mut watch = Watch {
             reads: self.clone(),
-            served: served.clone(),
+            resource: resource.clone(),
             filter,
             format,
             only: only.to_owned(),
@@ -93,7 +93,7 @@ impl ReadPath {
 
 struct Watch {
     reads: Arc<ReadPath>,
-    served: Arc<Resource>,
+    resource: Arc<Resource>,
     filter: Filter,
     format: Format,
     /// The name of a single watched object, or empty.
@@ -122,7 +122,7 @@ impl Watch {
         if !initial {
             if from == 0 {
                 self.cursor = self.reads.store.revision();
-            } else if self.reads.store.events(&self.served.storage, from, 1).is_err() {
+            } else if self.reads.store.events(&self.resource.storage, from, 1).is_err() {
                 self.expire(from);
             }
             return Ok(());
@@ -133,12 +133,12 @@ impl Watch {
         let listing = self
             .reads
             .store
-            .list(&self.served.storage, &self.filter.prefix, self.reads.store.readable())
+            .list(&self.resource.storage, &self.filter.prefix, self.reads.store.readable())
             .map_err(|error| ApiError::internal(error.to_string()))?;
         self.cursor = listing.revision;
         // The list is readable, or the log fails while it is stored: then the watch waits.
         let _ = self.reads.store.stored(listing.revision).await;
-        self.reads.conversion.convert_versions(&self.served, &listing.items).await?;
+        self.reads.conversion.convert_versions(&self.resource, &listing.items).await?;
         self.initial = listing.items.into_iter();
         if options.send_initial_events == Some(true) && options.bookmarks {
             self.bookmark_after_initial = true;
@@ -165,7 +165,7 @@ impl Watch {
             self.changes.borrow_and_update();
             // Events before the resource was retired are still sent. Later objects may have a different
             // schema; a new watch returns them.
-            let last = self.served.crd().and_then(|custom| custom.retired());
+            let last = self.resource.crd().and_then(|custom| custom.retired());
             let more = self.read(last).await;
             self.ended |= last.is_some_and(|last| last <= self.cursor);
             if more || !self.ready.is_empty() || self.ended {
@@ -215,7 +215,7 @@ impl Watch {
     /// Reads the next events up to `last`. Returns whether there may be more.
     async fn read(&mut self, last: Option<Revision>) -> bool {
         let revision = self.reads.store.revision();
-        match self.reads.store.events(&self.served.storage, self.cursor, BATCH) {
+        match self.reads.store.events(&self.resource.storage, self.cursor, BATCH) {
             Err(_) => {
                 self.expire(self.cursor);
                 false
@@ -254,12 +254,12 @@ impl Watch {
 
     /// Converts the objects of events if the CRD has a conversion webhook.
     async fn convert(&self, events: &[Arc<Event>]) -> Result<(), ApiError> {
-        if self.served.crd().is_none_or(|custom| custom.converter().is_none()) {
+        if self.resource.crd().is_none_or(|custom| custom.converter().is_none()) {
             return Ok(());
         }
         let versions = events.iter().flat_map(|event| event.previous.iter().chain([&event.version]));
         let versions: Vec<Arc<StoredObject>> = versions.cloned().collect();
-        self.reads.conversion.convert_versions(&self.served, &versions).await
+        self.reads.conversion.convert_versions(&self.resource, &versions).await
     }
 
     /// The event for a client that sees only objects that match the filter.
@@ -272,10 +272,10 @@ impl Watch {
             (true, false, _) if event.kind == EventKind::Deleted => Some((Change::Deleted, None)),
             (true, false, Some(previous)) => {
                 // The object no longer matches: send its previous state with the revision of the change.
-                let mut object = response::object(&self.served, previous);
+                let mut object = response::object(&self.resource, previous);
                 object["metadata"]["resourceVersion"] = event.revision().to_string().into();
                 let shown =
-                    response::transformed(&self.served, self.format.view, &object, self.reads.clock.now());
+                    response::transformed(&self.resource, self.format.view, &object, self.reads.clock.now());
                 let encoding = self.format.encoding;
                 Some((Change::Deleted, Some(response::watch_event_of("DELETED", &shown, encoding))))
             }
@@ -285,19 +285,20 @@ impl Watch {
 
     fn lets_through(&self, version: &StoredObject) -> bool {
         (self.only.is_empty() || version.namespace_and_name().1 == self.only)
-            && self.filter.matches(&self.served, version)
+            && self.filter.matches(&self.resource, version)
     }
 
     fn line(&mut self, version: &StoredObject, change: Change) -> Bytes {
         if self.format.view == View::Whole {
-            return response::watch_event(&self.served, version, change, self.format.encoding);
+            return response::watch_event(&self.resource, version, change, self.format.encoding);
         }
-        let object = response::object(&self.served, version);
+        let object = response::object(&self.resource, version);
         self.transformed_line(change.word(), &object)
     }
 
     fn transformed_line(&mut self, change: &str, object: &Value) -> Bytes {
-        let mut shown = response::transformed(&self.served, self.format.view, object, self.reads.clock.now());
+        let mut shown =
+            response::transformed(&self.resource, self.format.view, object, self.reads.clock.now());
         if matches!(self.format.view, View::Table(..)) {
             // Column definitions are sent only once.
             if self.columns_sent {
@@ -314,10 +315,10 @@ impl Watch {
             metadata["annotations"] = json!({"k8s.io/initial-events-end": "true"});
         }
         let mut object = json!({"metadata": metadata});
-        response::set_kind(&mut object, self.served.gvk().api_version(), self.served.kind());
+        response::set_kind(&mut object, self.resource.gvk().api_version(), self.resource.kind());
         // Fill in the fields of Go's zero value of the kind.
-        if let Err(error) = self.served.strategy.canonicalize(&mut object) {
-            tracing::error!(%error, kind = self.served.kind(), "failed to encode bookmark");
+        if let Err(error) = self.resource.strategy.canonicalize(&mut object) {
+            tracing::error!(%error, kind = self.resource.kind(), "failed to encode bookmark");
         }
         self.transformed_line("BOOKMARK", &object)
     }

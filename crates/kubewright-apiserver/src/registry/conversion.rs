@@ -127,28 +127,28 @@ impl Conversion {
         Self { resources, webhooks }
     }
 
-    /// Converts stored versions of a custom resource with its webhook, so that they can be read as `served`.
+    /// Converts stored versions of a custom resource with its webhook, so that they can be read as `resource`.
     pub(crate) async fn convert_versions(
         &self,
-        served: &Resource,
+        resource: &Resource,
         versions: &[Arc<StoredObject>],
     ) -> Result<(), ApiError> {
-        let Some((custom, converter)) = with_converter(served) else { return Ok(()) };
+        let Some((custom, converter)) = with_converter(resource) else { return Ok(()) };
         // Boxed to keep the futures of requests small: most need no conversion.
-        Box::pin(self.convert_pending(served, custom, converter, versions)).await
+        Box::pin(self.convert_pending(resource, custom, converter, versions)).await
     }
 
     async fn convert_pending(
         &self,
-        served: &Resource,
+        resource: &Resource,
         custom: &CrdResource,
         converter: &Converter,
         versions: &[Arc<StoredObject>],
     ) -> Result<(), ApiError> {
-        let api_version = served.gvk().api_version();
+        let api_version = resource.gvk().api_version();
         // Objects may be stored in several versions. A review has objects of one version.
         let mut batches: BTreeMap<String, Batch<'_>> = BTreeMap::new();
-        for version in versions.iter().filter(|version| response::converted(served, version).is_none()) {
+        for version in versions.iter().filter(|version| response::converted(resource, version).is_none()) {
             let mut object = version.object();
             if object.str_at("apiVersion") == api_version
                 || custom::restore(&custom.validation, &mut object).is_err()
@@ -158,18 +158,18 @@ impl Conversion {
             let batch = batches.entry(object.str_at("apiVersion").to_owned()).or_default();
             batch.add(version, object);
             if batch.is_full() {
-                self.convert_batch(served, custom, converter, std::mem::take(batch), &api_version).await?;
+                self.convert_batch(resource, custom, converter, std::mem::take(batch), &api_version).await?;
             }
         }
         for batch in batches.into_values().filter(|batch| !batch.objects.is_empty()) {
-            self.convert_batch(served, custom, converter, batch, &api_version).await?;
+            self.convert_batch(resource, custom, converter, batch, &api_version).await?;
         }
         Ok(())
     }
 
     async fn convert_batch(
         &self,
-        served: &Resource,
+        resource: &Resource,
         custom: &CrdResource,
         converter: &Converter,
         batch: Batch<'_>,
@@ -177,34 +177,34 @@ impl Conversion {
     ) -> Result<(), ApiError> {
         let converted = self.convert_objects(custom, converter, &batch.objects, api_version).await?;
         for (version, object) in batch.versions.into_iter().zip(&converted) {
-            response::keep_converted(served, version, Bytes::from(json::to_vec(object)));
+            response::keep_converted(resource, version, Bytes::from(json::to_vec(object)));
         }
         Ok(())
     }
 
-    /// Converts an object of `served` to the storage version if the CRD has a conversion webhook.
+    /// Converts an object of `resource` to the storage version if the CRD has a conversion webhook.
     pub(crate) async fn in_storage_version(
         &self,
-        served: &Resource,
+        resource: &Resource,
         object: Value,
     ) -> Result<Value, ApiError> {
-        let Some((custom, _)) = with_converter(served) else { return Ok(object) };
-        if served.version() == custom.storage_version() {
+        let Some((custom, _)) = with_converter(resource) else { return Ok(object) };
+        if resource.version() == custom.storage_version() {
             return Ok(object);
         }
         let api_version = custom.validation.gvk(custom.storage_version()).api_version();
         Box::pin(self.convert_custom(custom, object, &api_version)).await
     }
 
-    /// Converts an object of the storage version to the version of `served` if the CRD has a conversion
+    /// Converts an object of the storage version to the version of `resource` if the CRD has a conversion
     /// webhook.
     pub(crate) async fn in_served_version(
         &self,
-        served: &Resource,
+        resource: &Resource,
         object: Value,
     ) -> Result<Value, ApiError> {
-        let Some((custom, _)) = with_converter(served) else { return Ok(object) };
-        let api_version = served.gvk().api_version();
+        let Some((custom, _)) = with_converter(resource) else { return Ok(object) };
+        let api_version = resource.gvk().api_version();
         if object.str_at("apiVersion") == api_version {
             return Ok(object);
         }
@@ -243,17 +243,17 @@ impl Conversion {
     }
 
     /// The resource of the storage version, if the CRD has a conversion webhook and that version is served.
-    pub(crate) fn storage_resource(&self, served: &Resource) -> Option<Arc<Resource>> {
-        let (custom, _) = with_converter(served)?;
-        if custom.storage_version() == served.version() {
+    pub(crate) fn storage_resource(&self, resource: &Resource) -> Option<Arc<Resource>> {
+        let (custom, _) = with_converter(resource)?;
+        if custom.storage_version() == resource.version() {
             return None;
         }
-        self.resources.current().find(served.group(), custom.storage_version(), served.plural()).cloned()
+        self.resources.current().find(resource.group(), custom.storage_version(), resource.plural()).cloned()
     }
 }
 
-fn with_converter(served: &Resource) -> Option<(&Arc<CrdResource>, &Converter)> {
-    let custom = served.crd()?;
+fn with_converter(resource: &Resource) -> Option<(&Arc<CrdResource>, &Converter)> {
+    let custom = resource.crd()?;
     Some((custom, custom.converter()?))
 }
 

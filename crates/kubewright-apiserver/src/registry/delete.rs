@@ -50,37 +50,37 @@ impl ObjectStore {
     /// Deletes an object on behalf of the server, without admission.
     pub(crate) fn delete_object(
         &self,
-        served: &Resource,
+        resource: &Resource,
         namespace: &str,
         name: &str,
         options: &DeleteOptions,
         after: &mut AfterCommit,
     ) -> Result<Deleted, ApiError> {
         for _ in 0..TRIES {
-            let current = self.latest(served, namespace, name)?;
-            let old = response::object(served, &current);
-            let plan = self.plan_delete(served, &current, &old, name, options)?;
-            if let Some(deleted) = self.carry_out(served, &current, &old, plan, options, after) {
+            let current = self.latest(resource, namespace, name)?;
+            let old = response::object(resource, &current);
+            let plan = self.plan_delete(resource, &current, &old, name, options)?;
+            if let Some(deleted) = self.carry_out(resource, &current, &old, plan, options, after) {
                 return Ok(deleted);
             }
         }
-        Err(ApiError::conflict(served.qualified(), name, MODIFIED))
+        Err(ApiError::conflict(resource.qualified(), name, MODIFIED))
     }
 
     /// Deletes an instance of a terminating CRD.
     pub(crate) fn delete_instance(
         &self,
-        served: &Resource,
+        resource: &Resource,
         version: &Arc<StoredObject>,
         after: &mut AfterCommit,
     ) {
         let (namespace, name) = version.namespace_and_name();
-        if let Err(error) = self.delete_object(served, namespace, name, &DeleteOptions::default(), after)
+        if let Err(error) = self.delete_object(resource, namespace, name, &DeleteOptions::default(), after)
             && error.code != 404
         {
             tracing::warn!(
                 %error,
-                resource = served.plural(),
+                resource = resource.plural(),
                 namespace,
                 name,
                 "failed to delete custom resource of terminating CRD"
@@ -91,45 +91,45 @@ impl ObjectStore {
     /// Decides how an object is deleted.
     pub(crate) fn plan_delete(
         &self,
-        served: &Resource,
+        resource: &Resource,
         current: &StoredObject,
         old: &Value,
         name: &str,
         options: &DeleteOptions,
     ) -> Result<Plan, ApiError> {
-        check_preconditions(served, name, old, options)?;
+        check_preconditions(resource, name, old, options)?;
         let was_deleting = current.attributes.deleting;
-        if served.defines_resources() && !was_deleting {
-            return Ok(Plan::Keep(self.marked_definition(old)));
+        if resource.defines_resources() && !was_deleting {
+            return Ok(Plan::Keep(self.marked_crd(old)));
         }
         let mut new = old.clone();
-        set_finalizers(&mut new, &finalizers_after(served, old, options));
-        let grace = grace_period(served, old, options);
+        set_finalizers(&mut new, &finalizers_after(resource, old, options));
+        let grace = grace_period(resource, old, options);
         if was_deleting {
             // A second deletion can only shorten the grace period.
             let old_grace = old.int_at("metadata.deletionGracePeriodSeconds");
             if options.grace.is_some() && grace < old_grace.unwrap_or_default() {
                 self.mark(&mut new, old, grace);
             }
-        } else if grace > 0 || has_finalizers(served, &new) || marks_before_removal(served) {
+        } else if grace > 0 || has_finalizers(resource, &new) || marks_before_removal(resource) {
             self.mark(&mut new, old, grace);
-            if served.storage.as_ref() == "namespaces" {
+            if resource.storage.as_ref() == "namespaces" {
                 new.set_at("status.phase", "Terminating");
                 new.object_mut("metadata").remove("deletionGracePeriodSeconds");
             }
         }
-        served.strategy.canonicalize(&mut new)?;
-        if !is_removable(served, &new, &new) {
+        resource.strategy.canonicalize(&mut new)?;
+        if !is_removable(resource, &new, &new) {
             return Ok(Plan::Keep(new));
         }
-        let mark = marks_before_removal(served) && new != *old;
+        let mark = marks_before_removal(resource) && new != *old;
         Ok(Plan::Remove { last: new, mark })
     }
 
     /// Commits a plan. `None` on a conflict.
     pub(crate) fn carry_out(
         &self,
-        served: &Resource,
+        resource: &Resource,
         current: &Arc<StoredObject>,
         old: &Value,
         plan: Plan,
@@ -140,24 +140,24 @@ impl ObjectStore {
         match plan {
             Plan::Keep(new) if new == *old || options.dry_run => Some(Deleted::Waiting(new)),
             Plan::Keep(new) => {
-                let version = self.put(served, &current.key, at, new, after).ok()?;
-                Some(Deleted::Waiting(response::object(served, &version)))
+                let version = self.put(resource, &current.key, at, new, after).ok()?;
+                Some(Deleted::Waiting(response::object(resource, &version)))
             }
             Plan::Remove { last, .. } if options.dry_run => Some(Deleted::Gone(last)),
             Plan::Remove { last, mark } => {
                 let marked = if mark {
-                    self.put_without_steps(served, &current.key, at, last).ok()?
+                    self.put_without_steps(resource, &current.key, at, last).ok()?
                 } else {
                     current.clone()
                 };
-                let version = self.remove(served, &current.key, &marked, after).ok()?;
-                Some(Deleted::Gone(response::object(served, &version)))
+                let version = self.remove(resource, &current.key, &marked, after).ok()?;
+                Some(Deleted::Gone(response::object(resource, &version)))
             }
         }
     }
 
     /// A CRD is marked first, and removed after its custom resources.
-    fn marked_definition(&self, old: &Value) -> Value {
+    fn marked_crd(&self, old: &Value) -> Value {
         let mut new = old.clone();
         let now = time::format_rfc3339(self.clock.now());
         new.set_at("metadata.deletionTimestamp", now.as_str());
@@ -180,22 +180,22 @@ impl ObjectStore {
 
 /// Whether an object that is being deleted may be removed now. `marks` has its deletion timestamp and grace period,
 /// `object` its finalizers: in an update the first is the old object and the second the new one.
-pub(crate) fn is_removable(served: &Resource, marks: &Value, object: &Value) -> bool {
+pub(crate) fn is_removable(resource: &Resource, marks: &Value, object: &Value) -> bool {
     marks.int_at("metadata.deletionGracePeriodSeconds").unwrap_or_default() == 0
-        && !has_finalizers(served, object)
+        && !has_finalizers(resource, object)
 }
 
 /// Whether an object has finalizers; a Namespace also has some in its spec.
-fn has_finalizers(served: &Resource, object: &Value) -> bool {
+fn has_finalizers(resource: &Resource, object: &Value) -> bool {
     !object.list_at("metadata.finalizers").is_empty()
-        || served.storage.as_ref() == "namespaces" && !object.list_at("spec.finalizers").is_empty()
+        || resource.storage.as_ref() == "namespaces" && !object.list_at("spec.finalizers").is_empty()
 }
 
 /// The finalizers with those that the propagation policy adds or removes.
-fn finalizers_after(served: &Resource, old: &Value, options: &DeleteOptions) -> Vec<String> {
+fn finalizers_after(resource: &Resource, old: &Value, options: &DeleteOptions) -> Vec<String> {
     let mut finalizers: Vec<String> =
         old.list_at("metadata.finalizers").iter().filter_map(|f| f.as_str().map(str::to_owned)).collect();
-    let policy = kinds::garbage_collection(served.gvk());
+    let policy = kinds::garbage_collection(resource.gvk());
     if policy == GarbageCollection::Unsupported {
         return finalizers;
     }
@@ -221,13 +221,13 @@ fn finalizers_after(served: &Resource, old: &Value, options: &DeleteOptions) -> 
 }
 
 /// Whether objects of this kind get a deletion timestamp even if they are removed immediately.
-fn marks_before_removal(served: &Resource) -> bool {
-    served.storage.as_ref() == "pods"
+fn marks_before_removal(resource: &Resource) -> bool {
+    resource.storage.as_ref() == "pods"
 }
 
 /// The grace period in seconds.
-fn grace_period(served: &Resource, object: &Value, options: &DeleteOptions) -> i64 {
-    if served.storage.as_ref() != "pods" {
+fn grace_period(resource: &Resource, object: &Value, options: &DeleteOptions) -> i64 {
+    if resource.storage.as_ref() != "pods" {
         return 0;
     }
     let own = object.int_at("spec.terminationGracePeriodSeconds").unwrap_or(30);
@@ -249,14 +249,14 @@ fn set_finalizers(object: &mut Value, finalizers: &[String]) {
 }
 
 fn check_preconditions(
-    served: &Resource,
+    resource: &Resource,
     name: &str,
     object: &Value,
     options: &DeleteOptions,
 ) -> Result<(), ApiError> {
     let uid = object.str_at("metadata.uid");
     let revision = object.str_at("metadata.resourceVersion");
-    if served.storage.as_ref() == "namespaces" || served.defines_resources() {
+    if resource.storage.as_ref() == "namespaces" || resource.defines_resources() {
         // These kinds have their own storage upstream, with different messages.
         let given = [("UID", &options.uid, uid), ("ResourceVersion", &options.resource_version, revision)];
         for (what, given, current) in given {
@@ -264,14 +264,14 @@ fn check_preconditions(
                 let why = format!(
                     "Precondition failed: {what} in precondition: {given}, {what} in object meta: {current}"
                 );
-                return Err(ApiError::conflict(served.qualified(), name, &why));
+                return Err(ApiError::conflict(resource.qualified(), name, &why));
             }
         }
         return Ok(());
     }
     // Kinds with graceful deletion check preconditions first, and upstream names the kind instead of the
     // resource.
-    let what = Qualified { group: served.group(), name: served.kind() };
+    let what = Qualified { group: resource.group(), name: resource.kind() };
     if let Some(wanted) = options.uid.as_deref().filter(|wanted| *wanted != uid) {
         let why = format!(
             "the UID in the precondition ({wanted}) does not match the UID in record ({uid}). The object might have \

@@ -70,12 +70,12 @@ impl ServiceIps {
     /// Allocates the addresses and ports of a Service. Does nothing for other kinds.
     pub(crate) fn allocate(
         &self,
-        served: &Resource,
+        resource: &Resource,
         object: &mut Value,
         old: Option<&Value>,
     ) -> Result<Reserved, ApiError> {
         let mut reserved = Reserved { from: self.in_flight.clone(), what: Vec::new() };
-        if served.storage.as_ref() != "services" {
+        if resource.storage.as_ref() != "services" {
             return Ok(reserved);
         }
         let mut errors = strategy::service_ip_families(object, old);
@@ -89,7 +89,7 @@ impl ServiceIps {
         if errors.is_empty() {
             return Ok(reserved);
         }
-        Err(ApiError::invalid(served.gvk().qualified_kind(), object.str_at("metadata.name"), &errors))
+        Err(ApiError::invalid(resource.gvk().qualified_kind(), object.str_at("metadata.name"), &errors))
     }
 
     /// Addresses, and ports with protocol, of all other stored Services.

@@ -59,69 +59,69 @@ impl ObjectStore {
     /// The latest version of an object, or a NotFound error.
     pub(crate) fn latest(
         &self,
-        served: &Resource,
+        resource: &Resource,
         namespace: &str,
         name: &str,
     ) -> Result<Arc<StoredObject>, ApiError> {
         self.storage()
-            .get(&served.storage, &served.key(namespace, name))
-            .ok_or_else(|| ApiError::not_found(served.qualified(), name))
+            .get(&resource.storage, &resource.key(namespace, name))
+            .ok_or_else(|| ApiError::not_found(resource.qualified(), name))
     }
 
-    /// Commits an object, given in the version of `served`.
+    /// Commits an object, given in the version of `resource`.
     pub(crate) fn put(
         &self,
-        served: &Resource,
+        resource: &Resource,
         key: &str,
         expect: Expect,
         object: Value,
         after: &mut AfterCommit,
     ) -> Result<Arc<StoredObject>, Conflict> {
-        let version = self.put_without_steps(served, key, expect, object)?;
-        after.written(self, served, &version);
+        let version = self.put_without_steps(resource, key, expect, object)?;
+        after.written(self, resource, &version);
         Ok(version)
     }
 
     /// As [`ObjectStore::put`], for callers that are steps after a commit themselves.
     pub(crate) fn put_without_steps(
         &self,
-        served: &Resource,
+        resource: &Resource,
         key: &str,
         expect: Expect,
         object: Value,
     ) -> Result<Arc<StoredObject>, Conflict> {
-        let (object, attributes) = served.strategy.to_storage(object);
-        self.commit(served, key, expect, Change::Put { object, attributes })
+        let (object, attributes) = resource.strategy.to_storage(object);
+        self.commit(resource, key, expect, Change::Put { object, attributes })
     }
 
     /// Commits the deletion of an object. Watches get the last stored version.
     pub(crate) fn remove(
         &self,
-        served: &Resource,
+        resource: &Resource,
         key: &str,
         current: &Arc<StoredObject>,
         after: &mut AfterCommit,
     ) -> Result<Arc<StoredObject>, Conflict> {
         let change = Change::Delete { object: current.object(), attributes: current.attributes.clone() };
-        let version = self.commit(served, key, Expect::At(current.revision), change)?;
-        after.service_addresses(served, key, Some(current), None);
-        after.removed(self, served, &version);
+        let version = self.commit(resource, key, Expect::At(current.revision), change)?;
+        after.service_addresses(resource, key, Some(current), None);
+        after.removed(self, resource, &version);
         Ok(version)
     }
 
     /// Creates a cluster-scoped object on behalf of the server, without admission.
     pub(crate) fn create_unadmitted(
         &self,
-        served: &Resource,
+        resource: &Resource,
         mut object: Value,
         after: &mut AfterCommit,
     ) -> Result<(), ApiError> {
-        let write = WriteRequest::by_server(served);
+        let write = WriteRequest::by_server(resource);
         let _reserved = self.prepare_create(&write, &mut object, &mut Vec::new())?;
         let name = object.str_at("metadata.name").to_owned();
-        match self.put(served, &served.key("", &name), Expect::Absent, object, after) {
+        match self.put(resource, &resource.key("", &name), Expect::Absent, object, after) {
             Ok(_) => Ok(()),
-            Err(_) => Err(ApiError::already_exists(served.qualified(), &name)),
+            Err(_) => Err(ApiError::already_exists(resource.qualified(), &name)),
         }
     }
 
@@ -129,24 +129,24 @@ impl ObjectStore {
     /// finalizers left.
     pub(crate) fn edit(
         &self,
-        served: &Resource,
+        resource: &Resource,
         key: &str,
         after: &mut AfterCommit,
         change: impl Fn(&mut Value),
     ) {
         loop {
-            let Some(current) = self.storage().get(&served.storage, key) else { return };
-            let old = response::object(served, &current);
+            let Some(current) = self.storage().get(&resource.storage, key) else { return };
+            let old = response::object(resource, &current);
             let mut new = old.clone();
             change(&mut new);
-            if served.strategy.canonicalize(&mut new).is_err() || new == old {
+            if resource.strategy.canonicalize(&mut new).is_err() || new == old {
                 return;
             }
-            let removable = new.has("metadata.deletionTimestamp") && is_removable(served, &new, &new);
+            let removable = new.has("metadata.deletionTimestamp") && is_removable(resource, &new, &new);
             let done = if removable {
-                self.remove(served, key, &current, after).is_ok()
+                self.remove(resource, key, &current, after).is_ok()
             } else {
-                self.put(served, key, Expect::At(current.revision), new, after).is_ok()
+                self.put(resource, key, Expect::At(current.revision), new, after).is_ok()
             };
             if done {
                 return;
@@ -164,21 +164,21 @@ impl ObjectStore {
     }
 
     /// Whether the CRD of a resource is being deleted or is gone, according to the current registry.
-    pub(crate) fn is_crd_terminating(&self, served: &Resource) -> bool {
-        let Some(custom) = served.crd() else { return false };
+    pub(crate) fn is_crd_terminating(&self, resource: &Resource) -> bool {
+        let Some(custom) = resource.crd() else { return false };
         let registry = self.registry();
-        let now = registry.definition(&custom.info.name);
+        let now = registry.crd(&custom.info.name);
         now.is_none_or(|now| now.info.terminating)
     }
 
     fn commit(
         &self,
-        served: &Resource,
+        resource: &Resource,
         key: &str,
         expect: Expect,
         change: Change,
     ) -> Result<Arc<StoredObject>, Conflict> {
-        let write = Write { resource: served.storage.clone(), key: Arc::from(key), expect, change };
+        let write = Write { resource: resource.storage.clone(), key: Arc::from(key), expect, change };
         let mut versions = self.handle.commit(vec![write])?;
         Ok(versions.remove(0))
     }

@@ -48,44 +48,46 @@ impl Subresources {
     pub(crate) async fn answer(
         &self,
         request: &Request,
-        served: &Arc<Resource>,
+        resource: &Arc<Resource>,
         path: &ResourcePath,
         body: &Bytes,
     ) -> Result<Response<Body>, ApiError> {
-        let Some(sub) = served.subresource(&path.subresource) else {
-            return Err(match served.crd() {
-                Some(_) => ApiError::not_found(served.qualified(), &path.name),
+        let Some(sub) = resource.subresource(&path.subresource) else {
+            return Err(match resource.crd() {
+                Some(_) => ApiError::not_found(resource.qualified(), &path.name),
                 None => no_resource(),
             });
         };
         if !sub.verbs.contains(&request.verb()) {
-            return Err(match served.crd() {
-                Some(_) => ApiError::method_not_supported(served.qualified(), request.verb()),
+            return Err(match resource.crd() {
+                Some(_) => ApiError::method_not_supported(resource.qualified(), request.verb()),
                 None => ApiError::method_not_allowed(),
             });
         }
-        let namespace = if served.namespaced() { path.namespace.as_str() } else { "" };
+        let namespace = if resource.namespaced() { path.namespace.as_str() } else { "" };
         let name = path.name.as_str();
         match (sub.handler, &request.method) {
             (SubresourceHandler::Scale, &Method::GET) => {
-                self.get_scale(request, served, namespace, name).await
+                self.get_scale(request, resource, namespace, name).await
             }
-            (SubresourceHandler::Scale, _) => self.write_scale(request, served, namespace, name, body).await,
+            (SubresourceHandler::Scale, _) => {
+                self.write_scale(request, resource, namespace, name, body).await
+            }
             (SubresourceHandler::Binding, _) => self.writes.bind(request, namespace, Some(name), body).await,
-            (SubresourceHandler::Eviction, _) => self.evict(request, served, namespace, name, body).await,
-            (SubresourceHandler::Token, _) => self.token(request, served, namespace, name, body).await,
-            (SubresourceHandler::Log, _) => self.logs(request, served, namespace, name),
+            (SubresourceHandler::Eviction, _) => self.evict(request, resource, namespace, name, body).await,
+            (SubresourceHandler::Token, _) => self.token(request, resource, namespace, name, body).await,
+            (SubresourceHandler::Log, _) => self.logs(request, resource, namespace, name),
             (SubresourceHandler::Connect, _) => {
-                self.connect(request, served, namespace, name, &sub.name, &sub.kind).await
+                self.connect(request, resource, namespace, name, &sub.name, &sub.kind).await
             }
             (SubresourceHandler::Object, &Method::GET | &Method::HEAD) => {
-                self.reads.get(request, served, namespace, name).await
+                self.reads.get(request, resource, namespace, name).await
             }
             (SubresourceHandler::Object, &Method::PUT) => {
-                self.writes.update(request, served, namespace, name, &sub.name, body).await
+                self.writes.update(request, resource, namespace, name, &sub.name, body).await
             }
             (SubresourceHandler::Object, &Method::PATCH) => {
-                patch(&self.writes, request, served, namespace, name, &sub.name, body).await
+                patch(&self.writes, request, resource, namespace, name, &sub.name, body).await
             }
             (SubresourceHandler::Object, _) => Err(ApiError::method_not_allowed()),
         }
@@ -129,7 +131,7 @@ impl WritePath {
         }
         let manager = FieldManager::of(request);
         let write = WriteRequest {
-            served: pods,
+            resource: pods,
             namespace,
             name: &name,
             subresource: "binding",

@@ -76,9 +76,9 @@ impl Written {
         Self::Shown(object)
     }
 
-    pub(crate) fn object(&self, served: &Resource) -> Value {
+    pub(crate) fn object(&self, resource: &Resource) -> Value {
         match self {
-            Self::Stored(version) => response::object(served, version),
+            Self::Stored(version) => response::object(resource, version),
             Self::Shown(value) => value.clone(),
         }
     }
@@ -108,22 +108,22 @@ impl WritePath {
     pub(crate) async fn create(
         &self,
         request: &Request,
-        served: &Resource,
+        resource: &Resource,
         namespace: &str,
         body: &Bytes,
     ) -> Result<Response<Body>, ApiError> {
-        let format = negotiate(request, served)?;
+        let format = negotiate(request, resource)?;
         let options = WriteOptions::read(&request.query, WriteKind::Create)?;
         let media = request_body::media(request)?;
-        let (mut object, warnings) = served.strategy.decode(media, body, options.field_validation)?;
+        let (mut object, warnings) = resource.strategy.decode(media, body, options.field_validation)?;
         metadata::wipe_system_fields(&mut object);
-        check_namespace(served, namespace, &mut object)?;
+        check_namespace(resource, namespace, &mut object)?;
         let mut notes = Notes { warnings, ..Notes::of(request) };
         notes.warnings.extend(dedup_owners(&mut object, "contains duplicate entries"));
         let manager = FieldManager::of(request);
-        manager.track(self.clock(), served, "", None, &mut object);
+        manager.track(self.clock(), resource, "", None, &mut object);
         let write = WriteRequest {
-            served,
+            resource,
             namespace,
             name: "",
             subresource: "",
@@ -132,24 +132,24 @@ impl WritePath {
             options: &options,
         };
         let outcome = self.create_object(&write, object, &mut notes).await;
-        Ok(self.answer_write(served, format, outcome, StatusCode::CREATED, &notes.warnings))
+        Ok(self.answer_write(resource, format, outcome, StatusCode::CREATED, &notes.warnings))
     }
 
     /// PUT of an object, or of one of its subresources.
     pub(crate) async fn update(
         &self,
         request: &Request,
-        served: &Resource,
+        resource: &Resource,
         namespace: &str,
         name: &str,
         subresource: &str,
         body: &Bytes,
     ) -> Result<Response<Body>, ApiError> {
-        let format = negotiate(request, served)?;
+        let format = negotiate(request, resource)?;
         let options = WriteOptions::read(&request.query, WriteKind::Update)?;
         let manager = FieldManager::of(request);
         let write = WriteRequest {
-            served,
+            resource,
             namespace,
             name,
             subresource,
@@ -157,18 +157,18 @@ impl WritePath {
             manager: &manager,
             options: &options,
         };
-        let creates = subresource.is_empty() && kinds::creates_on_update(served.gvk());
+        let creates = subresource.is_empty() && kinds::creates_on_update(resource.gvk());
         let mut change =
             Change::Replace(Replace::read(&write, request_body::media(request)?, body, creates)?);
         let mut notes = Notes::of(request);
         let outcome = self.update_object(&write, &mut change, &mut notes).await;
-        Ok(self.answer_write(served, format, outcome, StatusCode::OK, &notes.warnings))
+        Ok(self.answer_write(resource, format, outcome, StatusCode::OK, &notes.warnings))
     }
 
     /// The response to a write, with its warnings.
     pub(crate) fn answer_write(
         &self,
-        served: &Resource,
+        resource: &Resource,
         format: response::Format,
         outcome: Result<Outcome, ApiError>,
         status: StatusCode,
@@ -177,7 +177,7 @@ impl WritePath {
         match outcome {
             Ok(outcome) => {
                 let status = if outcome.created { StatusCode::CREATED } else { status };
-                self.written(served, format, &outcome.written, status, warnings)
+                self.written(resource, format, &outcome.written, status, warnings)
             }
             Err(error) => {
                 let mut response = response::failure(&error);
@@ -190,20 +190,20 @@ impl WritePath {
     /// The response to a successful write.
     pub(crate) fn written(
         &self,
-        served: &Resource,
+        resource: &Resource,
         format: response::Format,
         written: &Written,
         status: StatusCode,
         warnings: &[String],
     ) -> Response<Body> {
         if matches!(format.view, response::View::MetadataList(_)) {
-            return response::failure(&wrong_number(served, false));
+            return response::failure(&wrong_number(resource, false));
         }
         let shown = match written {
             Written::Stored(version) => Shown::Version(version),
             Written::Shown(value) => Shown::Value(value),
         };
-        let mut response = response::answer_one(status, served, format, &shown, self.clock().now());
+        let mut response = response::answer_one(status, resource, format, &shown, self.clock().now());
         response::warn(&mut response, warnings);
         response
     }
@@ -215,9 +215,9 @@ impl WritePath {
         object: Value,
         notes: &mut Notes,
     ) -> Result<Outcome, ApiError> {
-        let served = write.served;
+        let resource = write.resource;
         let name = object.str_at("metadata.name").to_owned();
-        served.strategy.check_create(&name)?;
+        resource.strategy.check_create(&name)?;
         let mut attributes = write.attributes(Operation::Create, &name, object, None);
         self.admission.admit(&mut attributes, notes).await?;
         let mut object = attributes.object;
@@ -240,30 +240,30 @@ impl WritePath {
             let attributes = write.attributes(Operation::Create, &name, candidate, None);
             self.admission.validate(&attributes, notes).await?;
             let candidate = attributes.object;
-            let key = served.key(write.namespace, &name);
+            let key = resource.key(write.namespace, &name);
             if write.options.dry_run {
-                if let Some(current) = self.objects.storage().get(&served.storage, &key) {
-                    return Err(already_exists(served, &name, &current));
+                if let Some(current) = self.objects.storage().get(&resource.storage, &key) {
+                    return Err(already_exists(resource, &name, &current));
                 }
                 return Ok(Outcome { written: Written::shown(candidate), created: true });
             }
             check_resource_version(&candidate)?;
-            let candidate = self.conversion.in_storage_version(served, candidate).await?;
+            let candidate = self.conversion.in_storage_version(resource, candidate).await?;
             let mut after = AfterCommit::default();
-            match self.objects.put(served, &key, Expect::Absent, candidate, &mut after) {
+            match self.objects.put(resource, &key, Expect::Absent, candidate, &mut after) {
                 Ok(version) => {
                     reserved.keep();
-                    after.service_addresses(served, &key, None, Some(&version));
+                    after.service_addresses(resource, &key, None, Some(&version));
                     self.steps.run(after);
-                    self.conversion.convert_versions(served, std::slice::from_ref(&version)).await?;
+                    self.conversion.convert_versions(resource, std::slice::from_ref(&version)).await?;
                     return Ok(Outcome { written: Written::Stored(version), created: true });
                 }
                 Err(_) if generate && attempt < NAME_TRIES => {}
                 Err(_) => {
-                    let current = self.objects.storage().get(&served.storage, &key);
+                    let current = self.objects.storage().get(&resource.storage, &key);
                     return Err(match current {
-                        Some(current) => already_exists(served, &name, &current),
-                        None => ApiError::already_exists(served.qualified(), &name),
+                        Some(current) => already_exists(resource, &name, &current),
+                        None => ApiError::already_exists(resource.qualified(), &name),
                     });
                 }
             }
@@ -278,11 +278,11 @@ impl WritePath {
         change: &mut Change<'_>,
         notes: &mut Notes,
     ) -> Result<Outcome, ApiError> {
-        let key = write.served.key(write.namespace, write.name);
+        let key = write.resource.key(write.namespace, write.name);
         let before = notes.warnings.len();
         for _ in 0..UPDATE_TRIES {
             notes.warnings.truncate(before);
-            let outcome = match self.objects.storage().get(&write.served.storage, &key) {
+            let outcome = match self.objects.storage().get(&write.resource.storage, &key) {
                 Some(current) => self.try_update(write, change, &current, notes).await?,
                 None => self.try_create(write, change, notes).await?,
             };
@@ -290,7 +290,7 @@ impl WritePath {
                 return Ok(outcome);
             }
         }
-        Err(ApiError::conflict(write.served.qualified(), write.name, MODIFIED))
+        Err(ApiError::conflict(write.resource.qualified(), write.name, MODIFIED))
     }
 
     /// Creates the object of an update if it does not exist. `None` if it was created concurrently.
@@ -301,7 +301,7 @@ impl WritePath {
         notes: &mut Notes,
     ) -> Result<Option<Outcome>, ApiError> {
         if !change.creates() {
-            return Err(ApiError::not_found(write.served.qualified(), write.name));
+            return Err(ApiError::not_found(write.resource.qualified(), write.name));
         }
         let candidate = change.resolve(self.clock(), write, None)?;
         notes.warnings.extend(candidate.warnings);
@@ -322,9 +322,9 @@ impl WritePath {
         current: &Arc<StoredObject>,
         notes: &mut Notes,
     ) -> Result<Option<Outcome>, ApiError> {
-        let WriteRequest { served, name, .. } = *write;
-        self.conversion.convert_versions(served, std::slice::from_ref(current)).await?;
-        let old = response::packed(served, current);
+        let WriteRequest { resource, name, .. } = *write;
+        self.conversion.convert_versions(resource, std::slice::from_ref(current)).await?;
+        let old = response::packed(resource, current);
         let candidate = self.resolve(write, change, &old).await?;
         notes.warnings.extend(candidate.warnings);
         let mut new = if change.is_admitted() {
@@ -344,12 +344,12 @@ impl WritePath {
         if change.is_admitted() {
             new = self.validating_admission(write, change, new, &old, notes).await?;
         }
-        let removed = old.has("metadata.deletionTimestamp") && is_removable(served, &old, &new);
+        let removed = old.has("metadata.deletionTimestamp") && is_removable(resource, &old, &new);
         let mut after = AfterCommit::default();
         if removed {
             // The update removed the last finalizer of a terminating object: remove the object.
             if !write.options.dry_run
-                && self.objects.remove(served, &current.key, current, &mut after).is_err()
+                && self.objects.remove(resource, &current.key, current, &mut after).is_err()
             {
                 return Ok(None);
             }
@@ -363,16 +363,16 @@ impl WritePath {
         if write.options.dry_run {
             return Ok(Some(Outcome { written: Written::shown(new), created: false }));
         }
-        let key = served.key(write.namespace, name);
-        let new = self.conversion.in_storage_version(served, new).await?;
-        let Ok(version) = self.objects.put(served, &key, Expect::At(current.revision), new, &mut after)
+        let key = resource.key(write.namespace, name);
+        let new = self.conversion.in_storage_version(resource, new).await?;
+        let Ok(version) = self.objects.put(resource, &key, Expect::At(current.revision), new, &mut after)
         else {
             return Ok(None);
         };
         reserved.keep();
-        after.service_addresses(served, &key, Some(current), Some(&version));
+        after.service_addresses(resource, &key, Some(current), Some(&version));
         self.steps.run(after);
-        self.conversion.convert_versions(served, std::slice::from_ref(&version)).await?;
+        self.conversion.convert_versions(resource, std::slice::from_ref(&version)).await?;
         Ok(Some(Outcome { written: Written::Stored(version), created: false }))
     }
 
@@ -391,7 +391,7 @@ impl WritePath {
             if missing.is_empty() {
                 return candidate;
             }
-            Box::pin(self.conversion.convert_missing(write.served, missing)).await?;
+            Box::pin(self.conversion.convert_missing(write.resource, missing)).await?;
         }
         change.resolve(self.clock(), write, Some(live))
     }
@@ -417,8 +417,8 @@ impl WritePath {
 }
 
 /// The AlreadyExists error; it mentions if the existing object is being deleted.
-fn already_exists(served: &Resource, name: &str, current: &StoredObject) -> ApiError {
-    let mut error = ApiError::already_exists(served.qualified(), name);
+fn already_exists(resource: &Resource, name: &str, current: &StoredObject) -> ApiError {
+    let mut error = ApiError::already_exists(resource.qualified(), name);
     if current.attributes.deleting {
         error.message = format!("object is being deleted: {}", error.message);
     }

@@ -170,7 +170,7 @@ impl ApiServer {
         body: &bytes::Bytes,
     ) -> Result<Response<Body>, ApiError> {
         let registry = self.stages.resources.current();
-        let Some(served) = registry.find(&path.group, &path.version, &path.resource) else {
+        let Some(resource) = registry.find(&path.group, &path.version, &path.resource) else {
             // Upstream has no router for groups of custom resources, so the response is a plain 404.
             let known = registry.is_built_in(&path.group) && registry.serves(&path.group, &path.version);
             return if known || path.group.is_empty() && path.version == "v1" {
@@ -180,35 +180,35 @@ impl ApiServer {
             };
         };
         // A namespaced object needs a namespace in its path; a cluster-scoped object must not have one.
-        let misplaced = match (served.namespaced(), path.namespace.is_empty()) {
+        let misplaced = match (resource.namespaced(), path.namespace.is_empty()) {
             (true, true) => !path.name.is_empty(),
             (false, false) => path.resource != "namespaces",
             _ => false,
         };
         if path.too_deep || misplaced {
-            return if served.crd().is_some() { Ok(no_page()) } else { Err(no_resource()) };
+            return if resource.crd().is_some() { Ok(no_page()) } else { Err(no_resource()) };
         }
         // Boxed, because it is a part of each of the futures below.
         let handle = Box::pin(async {
             if path.subresource.is_empty() {
-                self.verb(request, served, path, body).await
+                self.verb(request, resource, path, body).await
             } else {
-                self.stages.subresources.answer(request, served, path, body).await
+                self.stages.subresources.answer(request, resource, path, body).await
             }
         });
         // CRD schemas and rules are checked recursively, down to the deepest field.
         let writes = !matches!(request.method, Method::GET | Method::HEAD);
-        let response = if request.over_socket && is_expensive(request, served, body) {
+        let response = if request.over_socket && is_expensive(request, resource, body) {
             poll_off_worker(poll_on_large_stack(handle)).await
-        } else if served.defines_resources() && writes {
+        } else if resource.defines_resources() && writes {
             poll_on_large_stack(handle).await
         } else {
             handle.await
         };
-        let Some(warning) = served.deprecation().or_else(|| deprecated(served)) else { return response };
+        let Some(warning) = resource.deprecation().or_else(|| deprecated(resource)) else { return response };
         // Sent with any result, unless the router rejects the request before the handler.
         if let Err(error) = &response
-            && served.crd().is_none()
+            && resource.crd().is_none()
             && (error.code == 405 || error.message.starts_with("406: ") || error.message.starts_with("415: "))
         {
             return response;
@@ -221,38 +221,38 @@ impl ApiServer {
     async fn verb(
         &self,
         request: &Request,
-        served: &Arc<Resource>,
+        resource: &Arc<Resource>,
         path: &ResourcePath,
         body: &bytes::Bytes,
     ) -> Result<Response<Body>, ApiError> {
         let stages = &self.stages;
         let verb = request.verb();
-        let terminating = served.crd().is_some_and(|custom| custom.info.terminating);
+        let terminating = resource.crd().is_some_and(|custom| custom.info.terminating);
         // A terminating CRD still serves verbs that discovery no longer lists.
-        if !served.can(verb) && !terminating {
+        if !resource.can(verb) && !terminating {
             return Err(ApiError::method_not_allowed());
         }
         if path.name.is_empty() && matches!(verb, "update" | "patch") {
             return Err(ApiError::method_not_allowed());
         }
-        if !served.is_stored() {
-            return stages.reviews.answer(request, served, path, body).await;
+        if !resource.is_stored() {
+            return stages.reviews.answer(request, resource, path, body).await;
         }
-        let namespace = if served.namespaced() { path.namespace.as_str() } else { "" };
+        let namespace = if resource.namespaced() { path.namespace.as_str() } else { "" };
         match verb {
-            "get" => stages.reads.get(request, served, namespace, &path.name).await,
-            "list" => stages.reads.list(request, served, namespace, "").await,
-            "watch" => stages.reads.watch(request, served, namespace, &path.name).await,
-            "create" if served.namespaced() && namespace.is_empty() => match served.crd() {
+            "get" => stages.reads.get(request, resource, namespace, &path.name).await,
+            "list" => stages.reads.list(request, resource, namespace, "").await,
+            "watch" => stages.reads.watch(request, resource, namespace, &path.name).await,
+            "create" if resource.namespaced() && namespace.is_empty() => match resource.crd() {
                 Some(_) => Ok(no_page()),
                 None => Err(ApiError::method_not_allowed()),
             },
-            "create" => stages.writes.create(request, served, namespace, body).await,
-            "update" => stages.writes.update(request, served, namespace, &path.name, "", body).await,
-            "patch" => patch(&stages.writes, request, served, namespace, &path.name, "", body).await,
-            "delete" => delete(&stages.writes, request, served, namespace, &path.name, body).await,
+            "create" => stages.writes.create(request, resource, namespace, body).await,
+            "update" => stages.writes.update(request, resource, namespace, &path.name, "", body).await,
+            "patch" => patch(&stages.writes, request, resource, namespace, &path.name, "", body).await,
+            "delete" => delete(&stages.writes, request, resource, namespace, &path.name, body).await,
             "deletecollection" => {
-                delete_collection(&stages.writes, &stages.reads, request, served, namespace, body).await
+                delete_collection(&stages.writes, &stages.reads, request, resource, namespace, body).await
             }
             _ => Err(ApiError::method_not_allowed()),
         }
@@ -261,25 +261,25 @@ impl ApiServer {
 
 /// Whether a request may need much CPU time: large bodies, CRDs, patterns of custom resources, deletions with their
 /// dependents, and lists that are encoded before they are sent.
-fn is_expensive(request: &Request, served: &Resource, body: &bytes::Bytes) -> bool {
+fn is_expensive(request: &Request, resource: &Resource, body: &bytes::Bytes) -> bool {
     match request.method {
         Method::GET | Method::HEAD => {
             let accept = request.header(header::ACCEPT);
-            let whole = || accept.contains("Table") && table::sorts_rows(served.gvk());
+            let whole = || accept.contains("Table") && table::sorts_rows(resource.gvk());
             request.verb() == "list" && (accept.contains("yaml") || accept.contains("protobuf") || whole())
         }
         Method::DELETE => true,
         _ => {
             body.len() > LARGE_BODY
-                || served.defines_resources()
-                || served.crd().is_some_and(|crd| crd.has_costly_patterns || body.len() > LARGE_CUSTOM)
+                || resource.defines_resources()
+                || resource.crd().is_some_and(|crd| crd.has_costly_patterns || body.len() > LARGE_CUSTOM)
         }
     }
 }
 
 /// The deprecation warning of a built-in resource.
-fn deprecated(served: &Resource) -> Option<&'static str> {
-    match (served.group(), served.plural()) {
+fn deprecated(resource: &Resource) -> Option<&'static str> {
+    match (resource.group(), resource.plural()) {
         ("", "endpoints") => {
             Some("v1 Endpoints is deprecated in v1.33+; use discovery.k8s.io/v1 EndpointSlice")
         }

@@ -16,7 +16,7 @@ use serde_json::{Value, json};
 
 use crate::encoding::response;
 use crate::fieldmanager::FieldManager;
-use crate::registry::resource::{DEFINITIONS, Registry};
+use crate::registry::resource::{CRDS, Registry};
 use crate::registry::store::ObjectStore;
 use crate::storage::Expect;
 
@@ -42,10 +42,10 @@ impl PolicyTypeChecker {
     /// Checks the expressions of a policy if its spec changed since the last check.
     pub(crate) fn check(&self, name: &str) {
         let registry = self.objects.registry();
-        let Some(served) = registry.stored(STORAGE) else { return };
+        let Some(resource) = registry.stored(STORAGE) else { return };
         for _ in 0..TRIES {
             let Some(version) = self.objects.storage().get(STORAGE, name) else { return };
-            let live = response::object(served, &version);
+            let live = response::object(resource, &version);
             let generation = live.int_at("metadata.generation").unwrap_or_default();
             if generation <= live.int_at("status.observedGeneration").unwrap_or_default() {
                 return;
@@ -58,13 +58,13 @@ impl PolicyTypeChecker {
                 checked["expressionWarnings"] = warnings.into_iter().map(warning).collect();
             }
             let wanted = json!({
-                "apiVersion": served.gvk().api_version(),
-                "kind": served.kind(),
+                "apiVersion": resource.gvk().api_version(),
+                "kind": resource.kind(),
                 "metadata": {"name": name},
                 "status": {"observedGeneration": generation, "typeChecking": checked},
             });
             let manager = FieldManager::named(MANAGER);
-            let applied = manager.with_write(&*self.objects.clock, served, "status", |write| {
+            let applied = manager.with_write(&*self.objects.clock, resource, "status", |write| {
                 apply::apply(Some(&live), &wanted, true, write)
             });
             let mut new = match applied.map_err(|error| error.to_api_error()) {
@@ -74,11 +74,11 @@ impl PolicyTypeChecker {
                     return;
                 }
             };
-            if let Err(error) = served.strategy.canonicalize(&mut new) {
+            if let Err(error) = resource.strategy.canonicalize(&mut new) {
                 tracing::warn!(policy = name, error = error.message, "failed to type check policy");
                 return;
             }
-            if self.objects.put_without_steps(served, name, Expect::At(version.revision), new).is_ok() {
+            if self.objects.put_without_steps(resource, name, Expect::At(version.revision), new).is_ok() {
                 return;
             }
         }
@@ -98,13 +98,12 @@ impl PolicyTypeChecker {
     /// The published schema of a served kind.
     fn schema_of(&self, registry: &Registry, gvk: Gvk<'_>) -> Option<Value> {
         let Gvk { group, version, .. } = gvk;
-        let found = registry.all().find(|served| served.gvk() == gvk)?;
-        let definition = match found.crd() {
-            Some(custom) => Some(self.objects.storage().get(DEFINITIONS, &custom.info.name)?.object()),
+        let found = registry.all().find(|resource| resource.gvk() == gvk)?;
+        let crd = match found.crd() {
+            Some(custom) => Some(self.objects.storage().get(CRDS, &custom.info.name)?.object()),
             None => None,
         };
-        let custom: Vec<CustomVersion<'_>> =
-            definition.iter().flat_map(CustomVersion::of_definition).collect();
+        let custom: Vec<CustomVersion<'_>> = crd.iter().flat_map(CustomVersion::of_definition).collect();
         let path =
             if group.is_empty() { format!("api/{version}") } else { format!("apis/{group}/{version}") };
         openapi::resolved_schema(&openapi::v3_document(&path, &custom, &NoDescriptions)?, gvk)
@@ -128,16 +127,16 @@ fn matched_kinds<'a>(registry: &'a Registry, spec: &Value) -> BTreeSet<Gvk<'a>> 
         let mut count = 0;
         for group in groups {
             for version in &versions {
-                for resource in resources.iter().filter(|resource| !resource.contains(['*', '/'])) {
+                for name in resources.iter().filter(|name| !name.contains(['*', '/'])) {
                     // Upstream's RESTMapper treats an empty group as any group.
-                    let found = registry.all().filter(|served| {
-                        served.version() == *version
-                            && (group.is_empty() || served.group() == group)
-                            && (served.plural() == *resource || served.singular() == *resource)
-                            && served.crd().is_none_or(|custom| custom.info.established)
+                    let found = registry.all().filter(|resource| {
+                        resource.version() == *version
+                            && (group.is_empty() || resource.group() == group)
+                            && (resource.plural() == *name || resource.singular() == *name)
+                            && resource.crd().is_none_or(|custom| custom.info.established)
                     });
-                    for served in found {
-                        kinds.insert(served.gvk());
+                    for resource in found {
+                        kinds.insert(resource.gvk());
                         count += 1;
                         if count == MAX_TYPES {
                             return kinds;

@@ -140,17 +140,19 @@ impl Criteria {
         let registry = cluster.registry();
         let equivalents: Vec<&Arc<Resource>> = registry
             .all()
-            .filter(|served| served.storage == own.storage && served.gvk() != own.gvk())
-            .filter(|served| {
-                attributes.subresource.is_empty() || served.subresource(attributes.subresource).is_some()
+            .filter(|resource| resource.storage == own.storage && resource.gvk() != own.gvk())
+            .filter(|resource| {
+                attributes.subresource.is_empty() || resource.subresource(attributes.subresource).is_some()
             })
             .collect();
-        if equivalents.iter().any(|served| self.excluded.iter().any(|rule| rule.matches(attributes, served)))
+        if equivalents
+            .iter()
+            .any(|resource| self.excluded.iter().any(|rule| rule.matches(attributes, resource)))
         {
             return None;
         }
         for rule in rules {
-            if let Some(found) = equivalents.iter().find(|served| rule.matches(attributes, served)) {
+            if let Some(found) = equivalents.iter().find(|resource| rule.matches(attributes, resource)) {
                 return Some(Invocation { equivalent: Some(Arc::clone(found)) });
             }
         }

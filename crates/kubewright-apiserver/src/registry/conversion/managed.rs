@@ -57,10 +57,10 @@ impl Conversion {
     /// Calls the webhook for missing conversions.
     pub(crate) async fn convert_missing(
         &self,
-        served: &Resource,
+        resource: &Resource,
         missing: Vec<(Value, String)>,
     ) -> Result<(), ApiError> {
-        let Some((custom, converter)) = with_converter(served) else { return Ok(()) };
+        let Some((custom, converter)) = with_converter(resource) else { return Ok(()) };
         for (object, api_version) in missing {
             let mut converted =
                 self.convert_objects(custom, converter, std::slice::from_ref(&object), &api_version).await?;

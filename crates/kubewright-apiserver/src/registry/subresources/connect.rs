@@ -21,7 +21,7 @@ impl Subresources {
     pub(super) async fn connect(
         &self,
         request: &Request,
-        served: &Resource,
+        resource: &Resource,
         namespace: &str,
         name: &str,
         subresource: &str,
@@ -32,9 +32,9 @@ impl Subresources {
         let mut notes = Notes::of(request);
         let mut attributes = Attributes {
             operation: Operation::Connect,
-            resource: served,
+            resource,
             kind,
-            strategy: &*served.strategy,
+            strategy: &*resource.strategy,
             subresource,
             namespace,
             name,
@@ -52,11 +52,11 @@ impl Subresources {
             [_, plain, _] if subresource == "proxy" => plain,
             _ => name,
         };
-        let version = self.reads.find(served, namespace, plain)?;
-        if served.plural() == "pods" {
+        let version = self.reads.find(resource, namespace, plain)?;
+        if resource.plural() == "pods" {
             check_pod(&version.object(), subresource, &request.query)?;
         }
-        Err(ApiError::new(501, "NotImplemented", simulated(served.plural(), subresource)))
+        Err(ApiError::new(501, "NotImplemented", simulated(resource.plural(), subresource)))
     }
 }
 

@@ -37,12 +37,12 @@ impl Subresources {
     pub(super) async fn evict(
         &self,
         request: &Request,
-        served: &Resource,
+        resource: &Resource,
         namespace: &str,
         name: &str,
         body: &Bytes,
     ) -> Result<Response<Body>, ApiError> {
-        let format = negotiate_without_tables(request, served, "")?;
+        let format = negotiate_without_tables(request, resource, "")?;
         let options = WriteOptions::read(&request.query, WriteKind::Create)?;
         let ty = types::find("policy.v1.Eviction").ok_or_else(|| ApiError::internal("no Eviction"))?;
         let media = request_body::media(request)?;
@@ -57,7 +57,7 @@ impl Subresources {
         }
         let manager = FieldManager::of(request);
         let write = WriteRequest {
-            served,
+            resource,
             namespace,
             name,
             subresource: "eviction",
@@ -70,7 +70,7 @@ impl Subresources {
             .writes
             .admit_subresource(&write, &BuiltIn::of_subresource(EVICTION, ty), eviction, &mut notes)
             .await?;
-        let version = self.reads.find(served, namespace, name)?;
+        let version = self.reads.find(resource, namespace, name)?;
         let pod = version.object();
         let ended = matches!(pod.str_at("status.phase"), "Succeeded" | "Failed" | "Pending");
         if !ended && !pod.has("metadata.deletionTimestamp") {
@@ -79,7 +79,7 @@ impl Subresources {
         let mut delete = DeleteOptions::from_body(eviction.at("deleteOptions"))?;
         delete.dry_run |= options.dry_run;
         let mut after = AfterCommit::default();
-        let deleted = self.writes.objects.delete_object(served, namespace, name, &delete, &mut after);
+        let deleted = self.writes.objects.delete_object(resource, namespace, name, &delete, &mut after);
         self.writes.steps.run(after);
         deleted?;
         let status =
@@ -92,13 +92,14 @@ impl Subresources {
     /// Uses one allowed disruption of the pod's budget, if there is one.
     fn use_budget(&self, namespace: &str, pod: &Value, dry_run: bool) -> Result<(), ApiError> {
         let registry = self.writes.objects.registry();
-        let Some(served) = registry.find("policy", "v1", "poddisruptionbudgets") else { return Ok(()) };
+        let Some(resource) = registry.find("policy", "v1", "poddisruptionbudgets") else { return Ok(()) };
         loop {
-            let listing = self.writes.objects.storage().list(&served.storage, &format!("{namespace}/"), None);
+            let listing =
+                self.writes.objects.storage().list(&resource.storage, &format!("{namespace}/"), None);
             let budgets: Vec<_> = listing
                 .into_iter()
                 .flat_map(|listing| listing.items)
-                .map(|version| (response::object(served, &version), version.revision))
+                .map(|version| (response::object(resource, &version), version.revision))
                 .filter(|(budget, _)| covers(budget, pod))
                 .collect();
             if budgets.len() > 1 {
@@ -115,10 +116,10 @@ impl Subresources {
                 return Ok(());
             }
             take_one(&mut budget, pod.str_at("metadata.name"), self.writes.clock().now());
-            let key = served.key(namespace, budget.str_at("metadata.name"));
+            let key = resource.key(namespace, budget.str_at("metadata.name"));
             // On a conflict, check the changed budget again.
             let mut after = AfterCommit::default();
-            if self.writes.objects.put(served, &key, Expect::At(revision), budget, &mut after).is_ok() {
+            if self.writes.objects.put(resource, &key, Expect::At(revision), budget, &mut after).is_ok() {
                 self.writes.steps.run(after);
                 return Ok(());
             }

@@ -39,13 +39,13 @@ impl Subresources {
     pub(super) fn logs(
         &self,
         request: &Request,
-        served: &Arc<Resource>,
+        resource: &Arc<Resource>,
         namespace: &str,
         name: &str,
     ) -> Result<Response<Body>, ApiError> {
-        negotiate_without_tables(request, served, "text/plain")?;
+        negotiate_without_tables(request, resource, "text/plain")?;
         let options = Options::read(&request.query, name)?;
-        let version = self.reads.find(served, namespace, name)?;
+        let version = self.reads.find(resource, namespace, name)?;
         let pod = version.object();
         let container = container(&pod, &options.container)?;
         let node = pod.str_at("spec.nodeName");
@@ -64,8 +64,8 @@ impl Subresources {
         let follower = Follower {
             changes: self.reads.store.changes(),
             store: self.reads.store.clone(),
-            served: served.clone(),
-            key: served.key(namespace, name),
+            resource: resource.clone(),
+            key: resource.key(namespace, name),
             container,
             timestamps: options.timestamps,
             reader,
@@ -298,7 +298,7 @@ impl Reader {
 struct Follower {
     changes: ordered_watch::Receiver<u64>,
     store: Arc<Store>,
-    served: Arc<Resource>,
+    resource: Arc<Resource>,
     key: String,
     container: String,
     timestamps: bool,
@@ -318,7 +318,7 @@ impl Follower {
                 return None;
             }
             self.changes.borrow_and_update();
-            let version = self.store.get(&self.served.storage, &self.key)?;
+            let version = self.store.get(&self.resource.storage, &self.key)?;
             let pod = version.object();
             self.over = !runs_since(&pod, &self.container, self.reader.started);
             let more = self.reader.rest(&lines(&pod), self.timestamps);

@@ -54,12 +54,12 @@ impl Subresources {
     pub(super) async fn token(
         &self,
         request: &Request,
-        served: &Resource,
+        resource: &Resource,
         namespace: &str,
         name: &str,
         body: &Bytes,
     ) -> Result<Response<Body>, ApiError> {
-        let format = negotiate_without_tables(request, served, "")?;
+        let format = negotiate_without_tables(request, resource, "")?;
         let options = WriteOptions::read(&request.query, WriteKind::Create)?;
         let ty = types::find("authentication.v1.TokenRequest")
             .ok_or_else(|| ApiError::internal("no TokenRequest"))?;
@@ -67,11 +67,11 @@ impl Subresources {
         let warnings = request_body::strict(&decoded.strict, options.field_validation)?;
         let mut asked = decoded.value;
         asked.default_at("spec.expirationSeconds", DEFAULT_SECONDS);
-        check_namespace(served, namespace, &mut asked)?;
+        check_namespace(resource, namespace, &mut asked)?;
         let manager = FieldManager::of(request);
         self.track_token_request(ty, &manager, &mut asked);
         let write = WriteRequest {
-            served,
+            resource,
             namespace,
             name,
             subresource: "token",
@@ -83,7 +83,7 @@ impl Subresources {
         match self.grant(&write, ty, asked, &mut notes).await {
             Ok(granted) => {
                 let written = Written::shown(granted);
-                Ok(self.writes.written(served, format, &written, StatusCode::CREATED, &notes.warnings))
+                Ok(self.writes.written(resource, format, &written, StatusCode::CREATED, &notes.warnings))
             }
             Err(error) => {
                 let mut response = response::failure(&error);
@@ -116,7 +116,7 @@ impl Subresources {
         asked: Value,
         notes: &mut Notes,
     ) -> Result<Value, ApiError> {
-        let WriteRequest { served, namespace, name, .. } = *write;
+        let WriteRequest { resource, namespace, name, .. } = *write;
         let strategy = BuiltIn::of_subresource(TOKEN_REQUEST, ty);
         let mut attributes = write.attributes(Operation::Create, name, asked, None);
         (attributes.kind, attributes.strategy) = (TOKEN_REQUEST, &strategy);
@@ -132,7 +132,7 @@ impl Subresources {
                 return Err(ApiError::invalid(TOKEN_REQUEST.qualified_kind(), name, &errors));
             }
         }
-        let account = Reference::to(&*self.reads.find(served, namespace, name)?);
+        let account = Reference::to(&*self.reads.find(resource, namespace, name)?);
         let uid = asked.str_at("metadata.uid");
         if !uid.is_empty() && uid != account.uid {
             let why = format!(
@@ -245,8 +245,8 @@ impl Subresources {
     fn bindable(&self, plural: &str, namespace: &str, name: &str) -> Result<Arc<StoredObject>, ApiError> {
         check_path_segment(name)?;
         let registry = self.writes.objects.registry();
-        let served = registry.find("", "v1", plural).ok_or_else(no_resource)?;
-        self.reads.find(served, namespace, name)
+        let resource = registry.find("", "v1", plural).ok_or_else(no_resource)?;
+        self.reads.find(resource, namespace, name)
     }
 }
 

@@ -145,13 +145,13 @@ async fn a_full_disk_refuses_writes_and_serves_what_is_durable() {
     // A write in flight when the disk becomes full: committed in memory only.
     let written = server.stages.store.get("configmaps", "default/a").unwrap();
     let registry = server.stages.resources.current();
-    let served = registry.stored("configmaps").unwrap();
+    let resource = registry.stored("configmaps").unwrap();
     let mut object = written.object();
     object["data"] = serde_json::json!({"key": "lost"});
     server
         .stages
         .objects
-        .put_without_steps(served, "default/a", crate::storage::Expect::At(written.revision), object)
+        .put_without_steps(resource, "default/a", crate::storage::Expect::At(written.revision), object)
         .unwrap();
     full.send_replace(Some(durable));
 
