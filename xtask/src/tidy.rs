@@ -16,6 +16,7 @@ pub use workspace::Workspace;
 
 mod blocks;
 mod book;
+mod commits;
 mod edges;
 mod files;
 mod links;
@@ -39,6 +40,7 @@ Checks that
   - no file contains paths or package hosts of the machine that it was written on
   - Cargo.lock contains no crate that deny.toml bans
   - the API server and the runtime do not use channels that wake tasks in random order
+  - only the registry of the API server commits to the storage, and authorization does not write
   - every crate inherits its version, lints and dependencies from the workspace
   - every published crate has a description, a README, keywords and categories
   - README and scaffold name the Rust version of the workspace
@@ -103,6 +105,7 @@ pub fn check(root: &Path) -> Result<Vec<Violation>> {
     lock::check(&files, &mut violations);
     places::check(&files, &mut violations);
     order::check(&files, &mut violations);
+    commits::check(&files, &mut violations);
     violations.sort();
     violations.dedup();
     Ok(violations)

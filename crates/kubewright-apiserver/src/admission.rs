@@ -15,6 +15,7 @@ mod certificate_signing;
 mod certificate_subject_restriction;
 mod chain;
 mod cluster;
+mod control;
 mod default_ingress_class;
 mod default_storage_class;
 mod default_toleration_seconds;
@@ -46,7 +47,8 @@ pub(crate) use attributes::{Attributes, Notes, Operation, OperationOptions, conn
 pub(crate) use chain::Chain;
 pub use chain::{AdmissionPlugins, UnknownPlugin};
 pub(crate) use cluster::Cluster;
-pub(crate) use policy::VALIDATING_POLICIES;
+pub(crate) use control::AdmissionControl;
+pub(crate) use policy::{PolicyTypeChecker, VALIDATING_POLICIES};
 pub(crate) use webhooks::Webhooks;
 
 /// The decision of a plugin.
@@ -80,7 +82,7 @@ pub(crate) trait Plugin: Send + Sync {
     /// The mutating phase: may modify `attributes.object` or reject the request.
     fn admit<'a>(
         &'a self,
-        _cluster: &'a Cluster<'_>,
+        _cluster: &'a Cluster,
         _attributes: &'a mut Attributes<'_>,
         _notes: &'a mut Notes,
     ) -> Admission<'a> {
@@ -90,7 +92,7 @@ pub(crate) trait Plugin: Send + Sync {
     /// The validating phase: may reject the request.
     fn validate<'a>(
         &'a self,
-        _cluster: &'a Cluster<'_>,
+        _cluster: &'a Cluster,
         _attributes: &'a Attributes<'_>,
         _notes: &'a mut Notes,
     ) -> Admission<'a> {

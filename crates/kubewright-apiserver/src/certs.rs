@@ -4,6 +4,7 @@ pub(crate) mod issue;
 pub(crate) mod pki;
 
 use std::net::IpAddr;
+use std::sync::{Arc, OnceLock};
 
 use rcgen::{
     BasicConstraints, CertificateParams, DnType, ExtendedKeyUsagePurpose, IsCa, Issuer, KeyPair,
@@ -37,6 +38,25 @@ pub struct Authority {
     issuer: Issuer<'static, KeyPair>,
     der: CertificateDer<'static>,
     pem: String,
+}
+
+/// The CA of client certificates of a server and its forks, created on first use.
+#[derive(Clone, Default)]
+pub(crate) struct ClientCa(Arc<OnceLock<Arc<Authority>>>);
+
+impl ClientCa {
+    /// Uses this CA, unless one was created before.
+    pub(crate) fn set(&self, authority: Authority) {
+        self.0.get_or_init(|| Arc::new(authority));
+    }
+
+    pub(crate) fn get(&self) -> Result<Arc<Authority>, CertificateError> {
+        if let Some(authority) = self.0.get() {
+            return Ok(authority.clone());
+        }
+        let authority = Arc::new(Authority::new()?);
+        Ok(self.0.get_or_init(|| authority).clone())
+    }
 }
 
 /// A certificate and its key.

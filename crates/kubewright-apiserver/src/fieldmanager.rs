@@ -5,9 +5,9 @@ use kubewright_apimachinery::{json, time};
 use kubewright_structured_merge::{self as apply, Owners, Write, packed};
 use serde_json::Value;
 
+use crate::clock::Clock;
 use crate::registry::resource::Resource;
 use crate::request::Request;
-use crate::server::Inner;
 
 /// The field manager of a write.
 #[derive(Debug, Clone)]
@@ -27,39 +27,37 @@ impl FieldManager {
     pub(crate) fn name(&self) -> &str {
         &self.0
     }
-}
 
-impl Inner {
-    /// Records changed fields for the field manager. Both objects are in the version of `served`. `live` is
+    /// Records changed fields for the field manager. Both objects are in the version of `resource`. `live` is
     /// packed; `new` is packed by this call.
     pub(crate) fn track(
         &self,
-        served: &Resource,
+        clock: &dyn Clock,
+        resource: &Resource,
         subresource: &str,
-        manager: &FieldManager,
         live: Option<&Value>,
         new: &mut Value,
     ) {
-        self.with_write(served, subresource, manager, |write| apply::update(live, new, write));
+        self.with_write(clock, resource, subresource, |write| apply::update(live, new, write));
         bound_owners(new);
     }
 
     /// Calls `call` with the parameters of a write through this endpoint.
     pub(crate) fn with_write<T>(
         &self,
-        served: &Resource,
+        clock: &dyn Clock,
+        resource: &Resource,
         subresource: &str,
-        manager: &FieldManager,
         call: impl FnOnce(&Write<'_>) -> T,
     ) -> T {
         call(&Write {
-            manager: &manager.0,
-            api_version: &served.gvk().api_version(),
-            kind: served.kind(),
+            manager: &self.0,
+            api_version: &resource.gvk().api_version(),
+            kind: resource.kind(),
             subresource,
-            time: &time::format_rfc3339(self.clock.now()),
-            versions: served.strategy.versions(),
-            reset: &served.strategy.reset_fields(subresource),
+            time: &time::format_rfc3339(clock.now()),
+            versions: resource.strategy.versions(),
+            reset: &resource.strategy.reset_fields(subresource),
             owners: Owners::Packed,
         })
     }

@@ -376,8 +376,8 @@ async fn connection(
         }
     };
     tokio::select! {
-        served = wire.serve(watcher.watch(serving.into_owned())) => {
-            if let Err(error) = served {
+        resource = wire.serve(watcher.watch(serving.into_owned())) => {
+            if let Err(error) = resource {
                 tracing::debug!(%error, "connection failed");
             }
         }

@@ -15,7 +15,8 @@
 //!
 //! [`conformance`] tests the contract for any engine.
 //!
-//! [`Memory`] is pure and synchronous: no locks, no clock, no tasks. [`Store`] wraps it for a server.
+//! [`Memory`] is pure and synchronous: no locks, no clock, no tasks. [`Store`] wraps it for a server. All parts of a server
+//! read the store; only the registry has its [`WriteHandle`].
 
 pub(crate) mod compaction;
 pub mod conformance;
@@ -27,7 +28,7 @@ mod stored_object;
 use std::sync::Arc;
 
 pub use memory::Memory;
-pub use store::{Durability, Outcome, Recorded, Store};
+pub use store::{Durability, Outcome, Recorded, Store, WriteHandle};
 pub use stored_object::{Attributes, Event, EventKind, StoredObject};
 
 /// The revision counter of a store.

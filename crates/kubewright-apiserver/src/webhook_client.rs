@@ -27,10 +27,11 @@ use serde_json::Value;
 use tokio::net::TcpStream;
 use tokio_rustls::TlsConnector;
 
+pub(crate) use handlers::Handlers;
 pub use handlers::WebhookAddress;
-pub(crate) use handlers::{Handler, Handlers};
 
-use crate::admission::Cluster;
+use crate::ids::Ids;
+use crate::registry::lister::Lister;
 use answer::Answer;
 
 /// Maximum size of a response.
@@ -39,6 +40,26 @@ const MAX_ANSWER: usize = 8 * 1024 * 1024;
 const DEFAULT_TIMEOUT: Duration = Duration::from_secs(30);
 /// Maximum number of idle connections of a target, as in client-go.
 const MAX_IDLE: usize = 25;
+
+/// Calls the webhooks of one server.
+pub(crate) struct WebhookClient {
+    /// In-process handlers.
+    pub(crate) handlers: Handlers,
+    /// Reads the endpoints of Services.
+    lister: Lister,
+    ids: Arc<Ids>,
+}
+
+impl WebhookClient {
+    pub(crate) fn new(handlers: Handlers, lister: Lister, ids: Arc<Ids>) -> Self {
+        Self { handlers, lister, ids }
+    }
+
+    /// The UID of a review.
+    pub(crate) fn new_uid(&self) -> String {
+        self.ids.uid()
+    }
+}
 
 /// One `clientConfig` of a webhook.
 pub(crate) struct Target {
@@ -96,14 +117,14 @@ impl Target {
     /// Posts a review. Errors have upstream's wording.
     pub(crate) async fn post(
         &self,
-        cluster: &Cluster<'_>,
+        client: &WebhookClient,
         review: Bytes,
         timeout: Option<u64>,
     ) -> Result<Value, String> {
         let limit = timeout.map_or(DEFAULT_TIMEOUT, Duration::from_secs);
         let url = format!("https://{}{}?timeout={}s", self.authority, self.path, limit.as_secs());
         let failed = |why: String| format!("Post {}: {why}", quote(&url));
-        match tokio::time::timeout(limit, self.exchange(cluster, review, limit)).await {
+        match tokio::time::timeout(limit, self.exchange(client, review, limit)).await {
             Ok(Ok(answer)) => answer.decode(),
             Ok(Err(why)) => Err(failed(why)),
             Err(_) => Err(failed("context deadline exceeded".to_owned())),
@@ -112,7 +133,7 @@ impl Target {
 
     async fn exchange(
         &self,
-        cluster: &Cluster<'_>,
+        client: &WebhookClient,
         review: Bytes,
         limit: Duration,
     ) -> Result<Answer, String> {
@@ -127,7 +148,7 @@ impl Target {
                 .body(Full::new(review))
                 .map_err(|error| error.to_string())
         };
-        if let Some(handler) = cluster.webhook_handler(&self.address) {
+        if let Some(handler) = client.handlers.get(&self.address) {
             let (parts, body) = handler(request(review)?).await?.into_parts();
             return Ok(Answer::new(&parts, body));
         }
@@ -142,7 +163,7 @@ impl Target {
                 Err(error) => return Err(transport_error(&error)),
             }
         }
-        let mut connection = self.connect(cluster).await?;
+        let mut connection = self.connect(client).await?;
         match connection.send_request(request(review)?).await {
             Ok(response) => self.finish(connection, response).await,
             Err(error) => Err(transport_error(&error)),
@@ -165,10 +186,10 @@ impl Target {
         Ok(Answer::new(&parts, body.to_bytes()))
     }
 
-    async fn connect(&self, cluster: &Cluster<'_>) -> Result<SendRequest<Full<Bytes>>, String> {
+    async fn connect(&self, client: &WebhookClient) -> Result<SendRequest<Full<Bytes>>, String> {
         let addresses = match &self.address {
             WebhookAddress::Service { namespace, name } => {
-                service::endpoints(cluster, namespace, name, self.port)?
+                service::endpoints(&client.lister, namespace, name, self.port)?
             }
             WebhookAddress::Url(_) => self.resolve().await?,
         };

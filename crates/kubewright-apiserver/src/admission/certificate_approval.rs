@@ -21,7 +21,7 @@ impl Plugin for CertificateApproval {
 
     fn validate<'a>(
         &'a self,
-        cluster: &'a Cluster<'_>,
+        cluster: &'a Cluster,
         attributes: &'a Attributes<'_>,
         _notes: &'a mut Notes,
     ) -> Admission<'a> {
@@ -41,7 +41,7 @@ pub(super) fn signing_request<'a>(attributes: &Attributes<'a>, subresource: &str
 
 /// Forbids the request unless the user has the permission `verb` for the signer.
 pub(super) fn check_signer<'a>(
-    cluster: &Cluster<'_>,
+    cluster: &Cluster,
     attributes: &Attributes<'_>,
     verb: &str,
     old: &Value,
@@ -55,7 +55,7 @@ pub(super) fn check_signer<'a>(
 }
 
 /// Whether a user has a permission for a signer, or for all signers of its domain.
-fn may(cluster: &Cluster<'_>, user: &User, verb: &str, signer: &str) -> bool {
+fn may(cluster: &Cluster, user: &User, verb: &str, signer: &str) -> bool {
     let wildcard = signer.split_once('/').map(|(domain, _)| format!("{domain}/*"));
     [Some(signer), wildcard.as_deref()].into_iter().flatten().any(|name| {
         let on =

@@ -26,7 +26,7 @@ impl Plugin for CertificateSubjectRestriction {
 
     fn validate<'a>(
         &'a self,
-        _cluster: &'a Cluster<'_>,
+        _cluster: &'a Cluster,
         attributes: &'a Attributes<'_>,
         _notes: &'a mut Notes,
     ) -> Admission<'a> {

@@ -152,7 +152,7 @@ impl Chain {
     /// Runs the mutating phase; twice, if a webhook or policy changed the object.
     pub(crate) async fn admit(
         &self,
-        cluster: &Cluster<'_>,
+        cluster: &Cluster,
         attributes: &mut Attributes<'_>,
         notes: &mut Notes,
     ) -> Result<(), ApiError> {
@@ -177,7 +177,7 @@ impl Chain {
     /// Runs the validating phase.
     pub(crate) async fn validate(
         &self,
-        cluster: &Cluster<'_>,
+        cluster: &Cluster,
         attributes: &Attributes<'_>,
         notes: &mut Notes,
     ) -> Result<(), ApiError> {
@@ -200,8 +200,8 @@ mod tests {
     use serde_json::{Value, json};
 
     use super::*;
+    use crate::ApiServer;
     use crate::authz::{Action, ActionOn};
-    use crate::{ApiServer, Options};
 
     fn names(enable: &[&str], disable: &[&str]) -> Vec<&'static str> {
         let owned = |names: &[&str]| names.iter().map(|name| (*name).to_owned()).collect();
@@ -239,7 +239,7 @@ mod tests {
 
         fn admit<'a>(
             &'a self,
-            cluster: &'a Cluster<'_>,
+            cluster: &'a Cluster,
             attributes: &'a mut Attributes<'_>,
             notes: &'a mut Notes,
         ) -> Admission<'a> {
@@ -290,9 +290,8 @@ mod tests {
     #[tokio::test]
     async fn a_plugin_may_wait_and_replace_the_object() {
         let webhook = Arc::new(Webhook { seen: Mutex::default() });
-        let mut server = ApiServer::new(Options::default());
-        let inner = Arc::get_mut(&mut server.inner).unwrap();
-        inner.admission = Arc::new(Chain { plugins: vec![Box::new(webhook.clone())] });
+        let chain = Chain { plugins: vec![Box::new(webhook.clone())] };
+        let server = ApiServer::with_admission_chain(chain);
         let path = "/api/v1/namespaces/default/configmaps";
         let object = json!({"metadata": {"name": "a"}, "data": {"key": "1"}});
         let (parts, created) =

@@ -18,7 +18,7 @@ impl Plugin for DefaultTolerationSeconds {
 
     fn admit<'a>(
         &'a self,
-        _cluster: &'a Cluster<'_>,
+        _cluster: &'a Cluster,
         attributes: &'a mut Attributes<'_>,
         _notes: &'a mut Notes,
     ) -> Admission<'a> {

@@ -24,7 +24,7 @@ impl Plugin for MutatingAdmissionPolicy {
 
     fn admit<'a>(
         &'a self,
-        cluster: &'a Cluster<'_>,
+        cluster: &'a Cluster,
         attributes: &'a mut Attributes<'_>,
         notes: &'a mut Notes,
     ) -> Admission<'a> {
@@ -54,7 +54,7 @@ impl Run<'_> {
 }
 
 async fn dispatch(
-    cluster: &Cluster<'_>,
+    cluster: &Cluster,
     policies: Policies,
     attributes: &mut Attributes<'_>,
     notes: &mut Notes,
@@ -95,7 +95,7 @@ async fn dispatch(
 
 /// Adds the evaluations of a policy.
 fn plan<'a>(
-    cluster: &Cluster<'_>,
+    cluster: &Cluster,
     policy: &'a Policy,
     bindings: &[&'a Binding],
     attributes: &Attributes<'_>,
@@ -142,7 +142,7 @@ fn plan<'a>(
 
 /// Applies all mutations of a policy. The inner error is subject to the failure policy.
 async fn apply_policy(
-    cluster: &Cluster<'_>,
+    cluster: &Cluster,
     run: &Run<'_>,
     attributes: &mut Attributes<'_>,
     notes: &mut Notes,

@@ -25,7 +25,7 @@ impl Plugin for MutatingAdmissionWebhook {
 
     fn admit<'a>(
         &'a self,
-        cluster: &'a Cluster<'_>,
+        cluster: &'a Cluster,
         attributes: &'a mut Attributes<'_>,
         notes: &'a mut Notes,
     ) -> Admission<'a> {
@@ -41,7 +41,7 @@ pub(super) type Hooks = Arc<Entries<Hook>>;
 /// Whether a webhook matches, and the version that it requests.
 pub(super) async fn should_call(
     hook: &Hook,
-    cluster: &Cluster<'_>,
+    cluster: &Cluster,
     attributes: &Attributes<'_>,
 ) -> Result<Option<Invocation>, ApiError> {
     let Some(invocation) = hook.criteria.matches(cluster, attributes)? else { return Ok(None) };
@@ -70,7 +70,7 @@ pub(super) async fn should_call(
 
 async fn dispatch(
     hooks: Hooks,
-    cluster: &Cluster<'_>,
+    cluster: &Cluster,
     attributes: &mut Attributes<'_>,
     notes: &mut Notes,
 ) -> Result<(), ApiError> {
@@ -122,7 +122,7 @@ async fn dispatch(
 
 /// Stores a patched object. Returns whether it differs from the previous one.
 async fn replace(
-    cluster: &Cluster<'_>,
+    cluster: &Cluster,
     attributes: &mut Attributes<'_>,
     patched: Value,
 ) -> Result<bool, ApiError> {

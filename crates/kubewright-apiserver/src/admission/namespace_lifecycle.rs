@@ -20,7 +20,7 @@ impl Plugin for NamespaceLifecycle {
 
     fn admit<'a>(
         &'a self,
-        cluster: &'a Cluster<'_>,
+        cluster: &'a Cluster,
         attributes: &'a mut Attributes<'_>,
         _notes: &'a mut Notes,
     ) -> Admission<'a> {
@@ -28,7 +28,7 @@ impl Plugin for NamespaceLifecycle {
     }
 }
 
-fn check(cluster: &Cluster<'_>, attributes: &Attributes<'_>) -> Result<(), ApiError> {
+fn check(cluster: &Cluster, attributes: &Attributes<'_>) -> Result<(), ApiError> {
     if attributes.kind.group.is_empty() && attributes.kind.kind == "Namespace" {
         let immortal = matches!(attributes.name, "default" | "kube-system" | "kube-public");
         if attributes.operation == Operation::Delete && immortal {

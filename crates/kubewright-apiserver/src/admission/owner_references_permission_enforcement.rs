@@ -22,7 +22,7 @@ impl Plugin for OwnerReferencesPermissionEnforcement {
 
     fn validate<'a>(
         &'a self,
-        cluster: &'a Cluster<'_>,
+        cluster: &'a Cluster,
         attributes: &'a Attributes<'_>,
         _notes: &'a mut Notes,
     ) -> Admission<'a> {
@@ -30,7 +30,7 @@ impl Plugin for OwnerReferencesPermissionEnforcement {
     }
 }
 
-fn check(cluster: &Cluster<'_>, attributes: &Attributes<'_>) -> Result<(), ApiError> {
+fn check(cluster: &Cluster, attributes: &Attributes<'_>) -> Result<(), ApiError> {
     let owners = |object: &Value| object.list_at("metadata.ownerReferences").to_vec();
     let new = owners(&attributes.object);
     let old = attributes.old_object.map(owners).unwrap_or_default();
@@ -62,8 +62,10 @@ fn check(cluster: &Cluster<'_>, attributes: &Attributes<'_>) -> Result<(), ApiEr
         }
         let (group, version) = split_api_version(owner.str_at("apiVersion"));
         let registry = cluster.registry();
-        let Some(kind) = registry.all().find(|served| {
-            served.group() == group && served.version() == version && served.kind() == owner.str_at("kind")
+        let Some(kind) = registry.all().find(|resource| {
+            resource.group() == group
+                && resource.version() == version
+                && resource.kind() == owner.str_at("kind")
         }) else {
             let why =
                 "cannot set blockOwnerDeletion in this case because cannot find RESTMapping for APIVersion";

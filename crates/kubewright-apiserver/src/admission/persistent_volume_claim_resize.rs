@@ -20,7 +20,7 @@ impl Plugin for PersistentVolumeClaimResize {
 
     fn validate<'a>(
         &'a self,
-        cluster: &'a Cluster<'_>,
+        cluster: &'a Cluster,
         attributes: &'a Attributes<'_>,
         _notes: &'a mut Notes,
     ) -> Admission<'a> {
@@ -31,7 +31,7 @@ impl Plugin for PersistentVolumeClaimResize {
     }
 }
 
-fn check(cluster: &Cluster<'_>, attributes: &Attributes<'_>) -> Result<(), ApiError> {
+fn check(cluster: &Cluster, attributes: &Attributes<'_>) -> Result<(), ApiError> {
     let (new, Some(old)) = (&attributes.object, attributes.old_object) else { return Ok(()) };
     let size = |claim: &Value| Quantity::from_json(claim.at("spec.resources.requests.storage")).ok();
     if size(new) <= size(old) {

@@ -32,7 +32,7 @@ impl Plugin for PodSecurity {
 
     fn validate<'a>(
         &'a self,
-        cluster: &'a Cluster<'_>,
+        cluster: &'a Cluster,
         attributes: &'a Attributes<'_>,
         notes: &'a mut Notes,
     ) -> Admission<'a> {
@@ -63,7 +63,7 @@ fn template_path(attributes: &Attributes<'_>) -> Option<&'static str> {
     })
 }
 
-fn policy_of(cluster: &Cluster<'_>, namespace: &str) -> (Policy, bool) {
+fn policy_of(cluster: &Cluster, namespace: &str) -> (Policy, bool) {
     // Most namespaces have none of these labels; avoid decoding those.
     let Some(version) = cluster.version("namespaces", namespace) else { return (Policy::default(), true) };
     let labels = version.attributes.labels.iter().map(|(key, value)| (&**key, &**value));
@@ -72,7 +72,7 @@ fn policy_of(cluster: &Cluster<'_>, namespace: &str) -> (Policy, bool) {
 }
 
 fn check_namespace(
-    cluster: &Cluster<'_>,
+    cluster: &Cluster,
     attributes: &Attributes<'_>,
     notes: &mut Notes,
 ) -> Result<(), ApiError> {
@@ -99,7 +99,7 @@ fn check_namespace(
 }
 
 /// Violations of the existing pods of a namespace.
-fn check_existing(cluster: &Cluster<'_>, namespace: &str, enforce: LevelVersion) -> Vec<String> {
+fn check_existing(cluster: &Cluster, namespace: &str, enforce: LevelVersion) -> Vec<String> {
     let mut pods = Vec::new();
     let mut replicas = Vec::new();
     let mut controllers = HashSet::new();
@@ -153,7 +153,7 @@ fn check_existing(cluster: &Cluster<'_>, namespace: &str, enforce: LevelVersion)
     warnings
 }
 
-fn check_pod(cluster: &Cluster<'_>, attributes: &Attributes<'_>, notes: &mut Notes) -> Result<(), ApiError> {
+fn check_pod(cluster: &Cluster, attributes: &Attributes<'_>, notes: &mut Notes) -> Result<(), ApiError> {
     let (policy, valid) = policy_of(cluster, attributes.namespace);
     if valid && policy.is_privileged() {
         return Ok(());
@@ -174,7 +174,7 @@ fn check_pod(cluster: &Cluster<'_>, attributes: &Attributes<'_>, notes: &mut Not
     Ok(())
 }
 
-fn check_template(cluster: &Cluster<'_>, attributes: &Attributes<'_>, path: &str, notes: &mut Notes) {
+fn check_template(cluster: &Cluster, attributes: &Attributes<'_>, path: &str, notes: &mut Notes) {
     let (policy, valid) = policy_of(cluster, attributes.namespace);
     if valid && policy.warn.level == Level::Privileged && policy.audit.level == Level::Privileged {
         return;

@@ -17,7 +17,7 @@ impl Plugin for PodTopologyLabels {
 
     fn admit<'a>(
         &'a self,
-        cluster: &'a Cluster<'_>,
+        cluster: &'a Cluster,
         attributes: &'a mut Attributes<'_>,
         _notes: &'a mut Notes,
     ) -> Admission<'a> {

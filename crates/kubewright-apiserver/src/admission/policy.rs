@@ -15,4 +15,4 @@ pub(super) use compiled::Policy;
 pub(super) use evaluate::{Decision, Input};
 pub(super) use mutate::Patch;
 pub(super) use params::collect;
-pub(crate) use type_checking::STORAGE as VALIDATING_POLICIES;
+pub(crate) use type_checking::{PolicyTypeChecker, STORAGE as VALIDATING_POLICIES};

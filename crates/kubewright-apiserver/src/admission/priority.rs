@@ -21,7 +21,7 @@ impl Plugin for Priority {
 
     fn admit<'a>(
         &'a self,
-        cluster: &'a Cluster<'_>,
+        cluster: &'a Cluster,
         attributes: &'a mut Attributes<'_>,
         _notes: &'a mut Notes,
     ) -> Admission<'a> {
@@ -37,7 +37,7 @@ impl Plugin for Priority {
 
     fn validate<'a>(
         &'a self,
-        cluster: &'a Cluster<'_>,
+        cluster: &'a Cluster,
         attributes: &'a Attributes<'_>,
         _notes: &'a mut Notes,
     ) -> Admission<'a> {
@@ -49,7 +49,7 @@ impl Plugin for Priority {
 }
 
 /// Rejects a second default class.
-fn check_class(cluster: &Cluster<'_>, attributes: &Attributes<'_>) -> Result<(), ApiError> {
+fn check_class(cluster: &Cluster, attributes: &Attributes<'_>) -> Result<(), ApiError> {
     if !attributes.object.bool_at("globalDefault") {
         return Ok(());
     }
@@ -63,7 +63,7 @@ fn check_class(cluster: &Cluster<'_>, attributes: &Attributes<'_>) -> Result<(),
 }
 
 /// The default class; the one with the lowest value if there are several.
-fn default_class(cluster: &Cluster<'_>) -> Option<Value> {
+fn default_class(cluster: &Cluster) -> Option<Value> {
     let all = cluster.list(CLASSES, "").into_iter();
     all.filter(|class| class.bool_at("globalDefault")).min_by_key(|class| class.int_at("value"))
 }
@@ -79,7 +79,7 @@ fn keep(attributes: &mut Attributes<'_>) {
 }
 
 /// Sets a pod's priority from its class or the default class; otherwise zero.
-fn resolve(cluster: &Cluster<'_>, attributes: &mut Attributes<'_>) -> Result<(), ApiError> {
+fn resolve(cluster: &Cluster, attributes: &mut Attributes<'_>) -> Result<(), ApiError> {
     let name = attributes.object.str_at("spec.priorityClassName").to_owned();
     let class = if name.is_empty() {
         default_class(cluster)

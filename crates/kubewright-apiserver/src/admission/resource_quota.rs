@@ -12,11 +12,11 @@ use kubewright_apis::quota::{self, Amounts};
 use serde_json::Value;
 
 use super::{Admission, Attributes, Cluster, Notes, Operation, Plugin};
-use crate::after_commit::AfterCommit;
+use crate::after_commit::{AfterCommit, StepRunner};
 use crate::encoding::response;
 use crate::fieldmanager::FieldManager;
 use crate::registry::resource::Resource;
-use crate::server::Inner;
+use crate::registry::store::ObjectStore;
 use crate::storage::{Expect, StoredObject};
 
 pub(super) struct ResourceQuota;
@@ -32,7 +32,7 @@ impl Plugin for ResourceQuota {
 
     fn validate<'a>(
         &'a self,
-        cluster: &'a Cluster<'_>,
+        cluster: &'a Cluster,
         attributes: &'a Attributes<'_>,
         _notes: &'a mut Notes,
     ) -> Admission<'a> {
@@ -49,36 +49,48 @@ impl Plugin for ResourceQuota {
             return Admission::ALLOWED;
         }
         let charge = Charge {
-            served: attributes.resource,
+            resource: attributes.resource,
             namespace: attributes.namespace,
             old: attributes.old_object,
             new: &attributes.object,
             dry_run: attributes.dry_run,
         };
-        cluster.server().charge(&charge).into()
+        cluster.quotas().charge(&charge).into()
     }
 }
 
 /// A change that may increase the usage of a quota.
 #[derive(Clone, Copy)]
 struct Charge<'a> {
-    served: &'a Resource,
+    resource: &'a Resource,
     namespace: &'a str,
     old: Option<&'a Value>,
     new: &'a Value,
     dry_run: bool,
 }
 
-impl Inner {
+/// Reads and updates quotas. No other part of admission writes.
+pub(super) struct QuotaAccessor {
+    objects: Arc<ObjectStore>,
+    steps: Arc<StepRunner>,
+}
+
+impl QuotaAccessor {
+    pub(super) fn new(objects: Arc<ObjectStore>, steps: Arc<StepRunner>) -> Self {
+        Self { objects, steps }
+    }
+
     /// Adds a change to the usage of all quotas of its namespace, or fails if it would exceed one.
     fn charge(&self, charge: &Charge<'_>) -> Result<(), ApiError> {
-        let Ok(listing) = self.store.list("resourcequotas", &format!("{}/", charge.namespace), None) else {
+        let Ok(listing) =
+            self.objects.storage().list("resourcequotas", &format!("{}/", charge.namespace), None)
+        else {
             return Ok(());
         };
         if listing.items.is_empty() {
             return Ok(());
         }
-        let registry = self.registry();
+        let registry = self.objects.registry();
         let Some(quotas) = registry.find("", "v1", "resourcequotas") else { return Ok(()) };
         // Check all quotas before updating any.
         for version in &listing.items {
@@ -107,21 +119,22 @@ impl Inner {
                 quota.object_mut("status.used").insert(name, much.to_string().into());
             }
             let key = quotas.key(charge.namespace, quota.str_at("metadata.name"));
-            self.track(quotas, "status", &FieldManager::named("kube-apiserver"), Some(&old), &mut quota);
+            let manager = FieldManager::named("kube-apiserver");
+            manager.track(&*self.objects.clock, quotas, "status", Some(&old), &mut quota);
             let mut after = AfterCommit::default();
-            if self.put(quotas, &key, Expect::At(version.revision), quota, &mut after).is_ok() {
-                self.finish(after);
+            if self.objects.put(quotas, &key, Expect::At(version.revision), quota, &mut after).is_ok() {
+                self.steps.run(after);
                 return Ok(());
             }
             // Another request updated the quota first.
-            let Some(current) = self.store.get(&quotas.storage, &key) else { return Ok(()) };
+            let Some(current) = self.objects.storage().get(&quotas.storage, &key) else { return Ok(()) };
             version = current;
         }
     }
 
     /// A quota's usage after a change; `None` if the quota does not apply.
     fn used_after(&self, charge: &Charge<'_>, quota: &Value) -> Result<Option<Amounts>, ApiError> {
-        let Qualified { group, name: plural } = charge.served.qualified();
+        let Qualified { group, name: plural } = charge.resource.qualified();
         let kind = if group.is_empty() { plural.to_owned() } else { format!("{plural}.{group}") };
         let hard = quota::amounts(quota.at("status.hard"));
         let mut names =
@@ -131,7 +144,7 @@ impl Inner {
         }
         let names: Vec<&str> = names.collect();
         let (object, quota_name) = (charge.new.str_at("metadata.name"), quota.str_at("metadata.name"));
-        let refuse = |why: String| Err(ApiError::forbidden(charge.served.qualified(), object, &why));
+        let refuse = |why: String| Err(ApiError::forbidden(charge.resource.qualified(), object, &why));
         if kind == "pods" {
             let missing = quota::missing_requests(names.iter().copied(), charge.new);
             if !missing.is_empty() {
@@ -142,7 +155,7 @@ impl Inner {
         if names.iter().any(|name| !used.contains_key(*name)) {
             return refuse(format!("status unknown for quota: {quota_name}, resources: {}", names.join(",")));
         }
-        let now = self.clock.now();
+        let now = self.objects.clock.now();
         let mut more = quota::usage(&kind, charge.new, now);
         if let Some(old) = charge.old {
             let before = quota::usage(&kind, old, now);

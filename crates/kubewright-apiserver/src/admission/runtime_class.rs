@@ -19,7 +19,7 @@ impl Plugin for RuntimeClass {
 
     fn admit<'a>(
         &'a self,
-        cluster: &'a Cluster<'_>,
+        cluster: &'a Cluster,
         attributes: &'a mut Attributes<'_>,
         _notes: &'a mut Notes,
     ) -> Admission<'a> {
@@ -31,7 +31,7 @@ impl Plugin for RuntimeClass {
 
     fn validate<'a>(
         &'a self,
-        cluster: &'a Cluster<'_>,
+        cluster: &'a Cluster,
         attributes: &'a Attributes<'_>,
         _notes: &'a mut Notes,
     ) -> Admission<'a> {
@@ -45,7 +45,7 @@ impl Plugin for RuntimeClass {
 const MISMATCH: &str = "pod rejected: Pod's Overhead doesn't match RuntimeClass's defined Overhead";
 
 /// The RuntimeClass of a pod.
-fn class_of(cluster: &Cluster<'_>, attributes: &Attributes<'_>) -> Result<Option<Value>, ApiError> {
+fn class_of(cluster: &Cluster, attributes: &Attributes<'_>) -> Result<Option<Value>, ApiError> {
     if !attributes.object.has("spec.runtimeClassName") {
         return Ok(None);
     }
@@ -60,7 +60,7 @@ fn class_of(cluster: &Cluster<'_>, attributes: &Attributes<'_>) -> Result<Option
     }
 }
 
-fn set(cluster: &Cluster<'_>, attributes: &mut Attributes<'_>) -> Result<(), ApiError> {
+fn set(cluster: &Cluster, attributes: &mut Attributes<'_>) -> Result<(), ApiError> {
     let Some(class) = class_of(cluster, attributes)? else { return Ok(()) };
     if class.has("overhead") {
         let (own, fixed) = (attributes.object.at("spec.overhead"), class.at("overhead.podFixed"));
@@ -140,7 +140,7 @@ fn covers(wide: &Value, toleration: &Value) -> bool {
     }
 }
 
-fn check(cluster: &Cluster<'_>, attributes: &Attributes<'_>) -> Result<(), ApiError> {
+fn check(cluster: &Cluster, attributes: &Attributes<'_>) -> Result<(), ApiError> {
     let class = class_of(cluster, attributes)?;
     let own = attributes.object.at("spec.overhead");
     match class.filter(|class| class.has("overhead")) {

@@ -19,7 +19,7 @@ impl Plugin for ServiceAccount {
 
     fn admit<'a>(
         &'a self,
-        cluster: &'a Cluster<'_>,
+        cluster: &'a Cluster,
         attributes: &'a mut Attributes<'_>,
         _notes: &'a mut Notes,
     ) -> Admission<'a> {
@@ -34,7 +34,7 @@ impl Plugin for ServiceAccount {
 
     fn validate<'a>(
         &'a self,
-        cluster: &'a Cluster<'_>,
+        cluster: &'a Cluster,
         attributes: &'a Attributes<'_>,
         _notes: &'a mut Notes,
     ) -> Admission<'a> {
@@ -62,7 +62,7 @@ fn is_mirror(pod: &Value) -> bool {
     pod.map_at("metadata.annotations").contains_key(MIRROR)
 }
 
-fn account_of(cluster: &Cluster<'_>, attributes: &Attributes<'_>) -> Result<Value, ApiError> {
+fn account_of(cluster: &Cluster, attributes: &Attributes<'_>) -> Result<Value, ApiError> {
     let name = attributes.object.str_at("spec.serviceAccountName");
     let namespace = attributes.namespace;
     cluster.get("serviceaccounts", namespace, name).ok_or_else(|| {
@@ -72,7 +72,7 @@ fn account_of(cluster: &Cluster<'_>, attributes: &Attributes<'_>) -> Result<Valu
     })
 }
 
-fn set(cluster: &Cluster<'_>, attributes: &mut Attributes<'_>) -> Result<(), ApiError> {
+fn set(cluster: &Cluster, attributes: &mut Attributes<'_>) -> Result<(), ApiError> {
     if attributes.object.str_at("spec.serviceAccountName").is_empty() {
         attributes.object.set_at("spec.serviceAccountName", "default");
         attributes.object.set_at("spec.serviceAccount", "default");
@@ -97,7 +97,7 @@ fn set(cluster: &Cluster<'_>, attributes: &mut Attributes<'_>) -> Result<(), Api
 }
 
 /// Mounts a volume with the token into every container that mounts nothing at that path.
-fn mount_token(cluster: &Cluster<'_>, pod: &mut Value) {
+fn mount_token(cluster: &Cluster, pod: &mut Value) {
     let volumes = pod.list_at("spec.volumes").iter().map(|volume| volume.str_at("name"));
     let existing = volumes.into_iter().find(|name| name.starts_with(VOLUME)).map(str::to_owned);
     let has_volume = existing.is_some();
@@ -136,7 +136,7 @@ fn mount_token(cluster: &Cluster<'_>, pod: &mut Value) {
     pod.set_at("spec.volumes", volumes);
 }
 
-fn check(cluster: &Cluster<'_>, attributes: &Attributes<'_>) -> Result<(), ApiError> {
+fn check(cluster: &Cluster, attributes: &Attributes<'_>) -> Result<(), ApiError> {
     let pod = &attributes.object;
     let ephemeral = attributes.subresource == "ephemeralcontainers";
     if attributes.operation != Operation::Create && !ephemeral {

@@ -19,7 +19,7 @@ impl Plugin for StorageObjectInUseProtection {
 
     fn admit<'a>(
         &'a self,
-        _cluster: &'a Cluster<'_>,
+        _cluster: &'a Cluster,
         attributes: &'a mut Attributes<'_>,
         _notes: &'a mut Notes,
     ) -> Admission<'a> {

@@ -28,7 +28,7 @@ impl Plugin for ValidatingAdmissionPolicy {
 
     fn validate<'a>(
         &'a self,
-        cluster: &'a Cluster<'_>,
+        cluster: &'a Cluster,
         attributes: &'a Attributes<'_>,
         notes: &'a mut Notes,
     ) -> Admission<'a> {
@@ -43,7 +43,7 @@ pub(super) type Policies = Arc<Entries<Policy>>;
 
 async fn dispatch(
     policies: Policies,
-    cluster: &Cluster<'_>,
+    cluster: &Cluster,
     attributes: &Attributes<'_>,
     notes: &mut Notes,
 ) -> Result<(), ApiError> {
@@ -55,15 +55,15 @@ async fn dispatch(
     request.denied.map_or(Ok(()), Err)
 }
 
-struct PolicyRequest<'a, 'c, 'b> {
-    cluster: &'a Cluster<'c>,
+struct PolicyRequest<'a, 'b> {
+    cluster: &'a Cluster,
     attributes: &'a Attributes<'b>,
     bindings: &'a [(Arc<StoredObject>, Arc<[Binding]>)],
     /// The first rejection.
     denied: Option<ApiError>,
 }
 
-impl PolicyRequest<'_, '_, '_> {
+impl PolicyRequest<'_, '_> {
     async fn apply(&mut self, policy: &Policy, notes: &mut Notes) -> Result<(), ApiError> {
         let all = self.bindings.iter().flat_map(|(_, bindings)| bindings.iter());
         let bindings: Vec<&Binding> = all.filter(|binding| binding.policy == policy.name).collect();
@@ -200,10 +200,7 @@ impl PolicyRequest<'_, '_, '_> {
 }
 
 /// The request's namespace for expressions; null for cluster-scoped objects and Namespaces.
-pub(super) fn namespace_object(
-    cluster: &Cluster<'_>,
-    attributes: &Attributes<'_>,
-) -> Result<Value, ApiError> {
+pub(super) fn namespace_object(cluster: &Cluster, attributes: &Attributes<'_>) -> Result<Value, ApiError> {
     let is_namespace = attributes.kind.kind == "Namespace" && attributes.kind.group.is_empty();
     if attributes.namespace.is_empty() || is_namespace {
         return Ok(Value::Null);

@@ -20,7 +20,7 @@ impl Plugin for ValidatingAdmissionWebhook {
 
     fn validate<'a>(
         &'a self,
-        cluster: &'a Cluster<'_>,
+        cluster: &'a Cluster,
         attributes: &'a Attributes<'_>,
         notes: &'a mut Notes,
     ) -> Admission<'a> {
@@ -33,7 +33,7 @@ impl Plugin for ValidatingAdmissionWebhook {
 
 async fn dispatch(
     hooks: Hooks,
-    cluster: &Cluster<'_>,
+    cluster: &Cluster,
     attributes: &Attributes<'_>,
     notes: &mut Notes,
 ) -> Result<(), ApiError> {

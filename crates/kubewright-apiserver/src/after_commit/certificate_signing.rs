@@ -4,6 +4,7 @@
 //! issued by the CA of client certificates, so a client certificate authenticates at this server.
 
 use std::collections::BTreeMap;
+use std::sync::Arc;
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
@@ -18,12 +19,13 @@ use x509_parser::extensions::{GeneralName, ParsedExtension};
 use x509_parser::prelude::FromDer as _;
 
 use crate::authn::User;
-use crate::authz::{Action, ActionOn};
+use crate::authz::{Action, ActionOn, Authz};
+use crate::certs::ClientCa;
 use crate::certs::issue::Template;
 use crate::encoding::response;
 use crate::fieldmanager::FieldManager;
 use crate::registry::resource::Resource;
-use crate::server::Inner;
+use crate::registry::store::ObjectStore;
 use crate::storage::Expect;
 
 /// The name of CertificateSigningRequests in storage.
@@ -51,16 +53,28 @@ enum Next {
     Write(&'static str, Value),
 }
 
-impl Inner {
+/// Approves and signs CertificateSigningRequests.
+pub(crate) struct CertificateSigner {
+    objects: Arc<ObjectStore>,
+    authz: Arc<Authz>,
+    ca: ClientCa,
+}
+
+impl CertificateSigner {
+    pub(crate) fn new(objects: Arc<ObjectStore>, authz: Arc<Authz>, ca: ClientCa) -> Self {
+        Self { objects, authz, ca }
+    }
+
     /// Approves and signs a request, as far as the controllers do.
-    pub(crate) fn follow_signing_request(&self, name: &str) {
-        let registry = self.registry();
-        let Some(served) = registry.stored(STORAGE) else { return };
+    pub(crate) fn follow(&self, name: &str) {
+        let registry = self.objects.registry();
+        let Some(resource) = registry.stored(STORAGE) else { return };
         for _ in 0..TRIES {
-            let Some(version) = self.store.get(STORAGE, name) else { return };
-            let live = response::packed(served, &version);
+            let Some(version) = self.objects.storage().get(STORAGE, name) else { return };
+            let live = response::packed(resource, &version);
             let Next::Write(subresource, status) = self.next_of_request(&live) else { return };
-            if let Err(error) = self.write_status(served, name, version.revision, &live, subresource, status)
+            if let Err(error) =
+                self.write_status(resource, name, version.revision, &live, subresource, status)
             {
                 tracing::warn!(request = name, error, "failed to update CertificateSigningRequest");
                 return;
@@ -70,7 +84,7 @@ impl Inner {
 
     fn write_status(
         &self,
-        served: &Resource,
+        resource: &Resource,
         name: &str,
         revision: u64,
         live: &Value,
@@ -79,10 +93,11 @@ impl Inner {
     ) -> Result<(), String> {
         let mut new = live.clone();
         new.set_at("status", status);
-        self.track(served, subresource, &FieldManager::named(MANAGER), Some(live), &mut new);
-        served.strategy.canonicalize(&mut new).map_err(|error| error.message)?;
+        let manager = FieldManager::named(MANAGER);
+        manager.track(&*self.objects.clock, resource, subresource, Some(live), &mut new);
+        resource.strategy.canonicalize(&mut new).map_err(|error| error.message)?;
         // A conflict is retried.
-        let _ = self.commit_object(served, name, Expect::At(revision), new);
+        let _ = self.objects.put_without_steps(resource, name, Expect::At(revision), new);
         Ok(())
     }
 
@@ -157,7 +172,7 @@ impl Inner {
     }
 
     fn with_condition(&self, request: &Value, kind: &str, reason: &str, message: &str) -> Value {
-        let now = time::format_rfc3339(self.clock.now());
+        let now = time::format_rfc3339(self.objects.clock.now());
         let mut status = request.at("status").clone();
         let mut conditions = status.list_at("conditions").to_vec();
         conditions.push(json!({
@@ -174,10 +189,10 @@ impl Inner {
         parsed: &X509CertificationRequest<'_>,
         wanted: &Wanted<'_>,
     ) -> Result<String, crate::certs::CertificateError> {
-        let authority = self.authority()?;
+        let authority = self.ca.get()?;
         let seconds = request.int_at("spec.expirationSeconds").unwrap_or(MAX_SECONDS);
         let seconds = seconds.clamp(MIN_SECONDS, MAX_SECONDS);
-        let now = self.clock.now();
+        let now = self.objects.clock.now();
         let end = if seconds < SHORT { now + seconds } else { now + seconds - BACKDATE };
         let mut key_usages: Vec<u8> = wanted.usages.iter().filter_map(|usage| key_usage(usage)).collect();
         key_usages.sort_unstable();
@@ -186,7 +201,7 @@ impl Inner {
             wanted.usages.iter().filter_map(|usage| extended_key_usage(usage)).collect();
         authority.issue(&Template {
             // Serial numbers must be positive and not empty.
-            serial: (u128::from_str_radix(&self.ids.uid().replace('-', ""), 16).unwrap_or(1) >> 1)
+            serial: (u128::from_str_radix(&self.objects.ids.uid().replace('-', ""), 16).unwrap_or(1) >> 1)
                 .to_be_bytes(),
             subject: parsed.certification_request_info.subject.as_raw(),
             key: parsed.certification_request_info.subject_pki.raw,

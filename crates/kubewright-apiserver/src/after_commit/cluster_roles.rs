@@ -4,6 +4,7 @@
 //! [`Controllers::Core`](crate::Controllers::Core).
 
 use std::collections::{HashMap, VecDeque};
+use std::sync::Arc;
 
 use kubewright_apimachinery::object::Fields as _;
 use kubewright_apimachinery::selector::LabelSelector;
@@ -11,11 +12,12 @@ use kubewright_apimachinery::status::ApiError;
 use kubewright_structured_merge as apply;
 use serde_json::{Value, json};
 
+use crate::authz::Authz;
 use crate::authz::rbac_index::{Kind, RbacIndex, Role};
 use crate::authz::rule::Rule;
 use crate::encoding::response;
 use crate::fieldmanager::FieldManager;
-use crate::server::Inner;
+use crate::registry::store::ObjectStore;
 use crate::storage::Expect;
 
 /// The field manager of aggregated rules.
@@ -131,9 +133,20 @@ fn selected(roles: &[&Role], role: &Role, selectors: &[LabelSelector]) -> Vec<us
     selectors.iter().flat_map(matching).collect()
 }
 
-impl Inner {
+/// Updates aggregated ClusterRoles.
+pub(crate) struct ClusterRoleAggregator {
+    objects: Arc<ObjectStore>,
+    authz: Arc<Authz>,
+}
+
+impl ClusterRoleAggregator {
+    /// `authz` has the index of all roles.
+    pub(crate) fn new(objects: Arc<ObjectStore>, authz: Arc<Authz>) -> Self {
+        Self { objects, authz }
+    }
+
     /// Updates the rules of all aggregated roles that are out of date.
-    pub(crate) fn aggregate_roles(&self) {
+    pub(crate) fn aggregate(&self) {
         for (name, rules) in self.authz.with_rbac(aggregated_rules) {
             if let Err(error) = self.write_rules(&name, &rules) {
                 tracing::warn!(role = name, error = error.message, "failed to update aggregated ClusterRole");
@@ -144,26 +157,26 @@ impl Inner {
 
     /// Applies rules to a role. On a conflict the concurrent write triggers aggregation again.
     fn write_rules(&self, name: &str, rules: &Value) -> Result<(), ApiError> {
-        let registry = self.registry();
-        let Some(served) = registry.stored(Kind::ClusterRole.storage()) else { return Ok(()) };
-        let Some(current) = self.store.get(&served.storage, name) else { return Ok(()) };
+        let registry = self.objects.registry();
+        let Some(resource) = registry.stored(Kind::ClusterRole.storage()) else { return Ok(()) };
+        let Some(current) = self.objects.storage().get(&resource.storage, name) else { return Ok(()) };
         let mut wanted = json!({
-            "apiVersion": served.gvk().api_version(),
-            "kind": served.kind(),
+            "apiVersion": resource.gvk().api_version(),
+            "kind": resource.kind(),
             "metadata": {"name": name},
         });
         if rules.as_array().is_some_and(|rules| !rules.is_empty()) {
             wanted.set_at("rules", rules.clone());
         }
-        let old = response::object(served, &current);
-        let mut new = self
-            .with_write(served, "", &FieldManager::named(MANAGER), |write| {
+        let old = response::object(resource, &current);
+        let mut new = FieldManager::named(MANAGER)
+            .with_write(&*self.objects.clock, resource, "", |write| {
                 apply::apply(Some(&old), &wanted, true, write)
             })
             .map_err(|error| error.to_api_error())?;
-        served.strategy.canonicalize(&mut new)?;
+        resource.strategy.canonicalize(&mut new)?;
         // A conflict is not an error, see above.
-        let _ = self.commit_object(served, name, Expect::At(current.revision), new);
+        let _ = self.objects.put_without_steps(resource, name, Expect::At(current.revision), new);
         Ok(())
     }
 }
@@ -177,7 +190,7 @@ mod tests {
     fn aggregated_bootstrap_roles_have_the_rules_of_the_roles_they_select() {
         let server = ApiServer::new(Options { controllers: Controllers::Core, ..Options::default() });
         let sums = |index: &RbacIndex| index.cluster_roles().filter(|role| role.sums().is_some()).count();
-        assert_eq!(server.inner.authz.with_rbac(sums), 3, "admin, edit and view");
-        assert_eq!(server.inner.authz.with_rbac(aggregated_rules), [], "cargo xtask facts writes them");
+        assert_eq!(server.stages.authz.with_rbac(sums), 3, "admin, edit and view");
+        assert_eq!(server.stages.authz.with_rbac(aggregated_rules), [], "cargo xtask facts writes them");
     }
 }

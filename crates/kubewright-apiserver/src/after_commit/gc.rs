@@ -11,24 +11,33 @@ use kubewright_apimachinery::time;
 use serde_json::{Value, json};
 
 use crate::after_commit::AfterCommit;
-use crate::encoding::response;
-use crate::endpoints::delete::{FOREGROUND, ORPHAN, is_removable};
+use crate::registry::delete::{FOREGROUND, ORPHAN};
 use crate::registry::resource::{Registry, Resource};
+use crate::registry::store::ObjectStore;
 use crate::request::options::{DeleteOptions, Propagation};
-use crate::server::Inner;
-use crate::storage::{Expect, StoredObject};
+use crate::storage::StoredObject;
 
-impl Inner {
+/// Deletes dependents of deleted owners, and the content of terminating namespaces.
+pub(crate) struct GarbageCollector {
+    objects: Arc<ObjectStore>,
+}
+
+impl GarbageCollector {
+    pub(crate) fn new(objects: Arc<ObjectStore>) -> Self {
+        Self { objects }
+    }
+
+    /// Handles the dependents of a deleted owner.
     pub(crate) fn owner_gone(&self, uid: &str, after: &mut AfterCommit) {
-        for (storage, version) in self.store.dependents(uid) {
+        for (storage, version) in self.objects.storage().dependents(uid) {
             self.dangling(&storage, &version.key, after);
         }
     }
 
     /// Deletes an object if all its owners are missing; otherwise removes the references to missing owners.
     pub(crate) fn dangling(&self, storage: &Arc<str>, key: &Arc<str>, after: &mut AfterCommit) {
-        let registry = self.registry();
-        let Some((served, version)) = self.stored(&registry, storage, key) else { return };
+        let registry = self.objects.registry();
+        let Some((resource, version)) = self.stored(&registry, storage, key) else { return };
         if version.attributes.owners.is_empty() || version.attributes.deleting {
             return;
         }
@@ -41,9 +50,9 @@ impl Inner {
             return;
         }
         if present.is_empty() {
-            self.delete_quietly(served, &version, Propagation::Background, after);
+            self.delete_quietly(resource, &version, Propagation::Background, after);
         } else {
-            self.edit(served, key, after, |object| {
+            self.objects.edit(resource, key, after, |object| {
                 object.set_at("metadata.ownerReferences", present.clone());
             });
         }
@@ -51,8 +60,8 @@ impl Inner {
 
     /// Orphans or deletes the dependents of an object that waits for them, then removes its finalizer.
     pub(crate) fn waiting(&self, storage: &Arc<str>, key: &Arc<str>, after: &mut AfterCommit) {
-        let registry = self.registry();
-        let Some((served, version)) = self.stored(&registry, storage, key) else { return };
+        let registry = self.objects.registry();
+        let Some((resource, version)) = self.stored(&registry, storage, key) else { return };
         if !version.attributes.deleting {
             return;
         }
@@ -60,23 +69,23 @@ impl Inner {
         let waits = |name: &str| object.list_at("metadata.finalizers").iter().any(|f| f == name);
         let uid = &version.attributes.uid;
         if waits(ORPHAN) {
-            for (storage, dependent) in self.store.dependents(uid) {
-                let Some(served) = registry.stored(&storage) else { continue };
-                self.edit(served, &dependent.key, after, |object| {
+            for (storage, dependent) in self.objects.storage().dependents(uid) {
+                let Some(resource) = registry.stored(&storage) else { continue };
+                self.objects.edit(resource, &dependent.key, after, |object| {
                     if let Some(owners) = object.list_mut("metadata.ownerReferences") {
                         owners.retain(|owner| *owner.str_at("uid") != **uid);
                     }
                 });
             }
-            self.drop_finalizer(served, key, ORPHAN, after);
+            self.drop_finalizer(resource, key, ORPHAN, after);
         } else if waits(FOREGROUND) {
-            for (storage, dependent) in self.store.dependents(uid) {
-                let Some(served) = registry.stored(&storage) else { continue };
+            for (storage, dependent) in self.objects.storage().dependents(uid) {
+                let Some(resource) = registry.stored(&storage) else { continue };
                 if !dependent.attributes.deleting {
-                    self.delete_dependent(served, &dependent, after);
+                    self.delete_dependent(resource, &dependent, after);
                 }
             }
-            let blocked = self.store.dependents(uid).iter().any(|(_, dependent)| {
+            let blocked = self.objects.storage().dependents(uid).iter().any(|(_, dependent)| {
                 let object = dependent.object();
                 let owners = object.list_at("metadata.ownerReferences").iter();
                 // An object that owns itself does not wait for itself.
@@ -86,7 +95,7 @@ impl Inner {
                         .any(|owner| *owner.str_at("uid") == **uid && owner.bool_at("blockOwnerDeletion"))
             });
             if !blocked {
-                self.drop_finalizer(served, key, FOREGROUND, after);
+                self.drop_finalizer(resource, key, FOREGROUND, after);
             }
         }
     }
@@ -94,7 +103,7 @@ impl Inner {
     /// Deletes a dependent of an object that waits for it. A dependent with another owner stays, and loses
     /// the references to the owners that are deleted. A dependent that waits for its own dependents is part
     /// of a cycle: it no longer blocks its owners.
-    fn delete_dependent(&self, served: &Resource, dependent: &StoredObject, after: &mut AfterCommit) {
+    fn delete_dependent(&self, resource: &Resource, dependent: &StoredObject, after: &mut AfterCommit) {
         let object = dependent.object();
         let namespace = dependent.namespace_and_name().0;
         let owners = object.list_at("metadata.ownerReferences");
@@ -104,14 +113,14 @@ impl Inner {
         };
         let staying: Vec<Value> = owners.iter().filter(stays).cloned().collect();
         if !staying.is_empty() {
-            self.edit(served, &dependent.key, after, |object| {
+            self.objects.edit(resource, &dependent.key, after, |object| {
                 object.set_at("metadata.ownerReferences", staying.clone());
             });
             return;
         }
-        let below = self.store.dependents(&dependent.attributes.uid);
+        let below = self.objects.storage().dependents(&dependent.attributes.uid);
         if below.iter().any(|(_, below)| waits(below)) {
-            self.edit(served, &dependent.key, after, |object| {
+            self.objects.edit(resource, &dependent.key, after, |object| {
                 for owner in object.list_mut("metadata.ownerReferences").into_iter().flatten() {
                     owner.set_at("blockOwnerDeletion", false);
                 }
@@ -125,45 +134,45 @@ impl Inner {
         } else {
             Propagation::Background
         };
-        self.delete_quietly(served, dependent, propagation, after);
+        self.delete_quietly(resource, dependent, propagation, after);
     }
 
     /// Deletes the content of a terminating namespace, and the namespace when it is empty.
     pub(crate) fn empty_namespace(&self, name: &str, after: &mut AfterCommit) {
-        let registry = self.registry();
+        let registry = self.objects.registry();
         let Some(namespaces) = registry.stored("namespaces") else { return };
-        let Some(version) = self.store.get("namespaces", name) else { return };
+        let Some(version) = self.objects.storage().get("namespaces", name) else { return };
         if !version.attributes.deleting {
             return;
         }
         let mut left = Vec::new();
-        for storage in self.store.resources() {
-            let Some(served) = registry.stored(&storage) else { continue };
-            if !served.namespaced() {
+        for storage in self.objects.storage().resources() {
+            let Some(resource) = registry.stored(&storage) else { continue };
+            if !resource.namespaced() {
                 continue;
             }
             let prefix = format!("{name}/");
-            let Ok(listing) = self.store.list(&storage, &prefix, None) else { continue };
+            let Ok(listing) = self.objects.storage().list(&storage, &prefix, None) else { continue };
             for version in &listing.items {
                 if !version.attributes.deleting {
-                    self.delete_quietly(served, version, Propagation::Background, after);
+                    self.delete_quietly(resource, version, Propagation::Background, after);
                 }
             }
-            if let Ok(listing) = self.store.list(&storage, &prefix, None)
+            if let Ok(listing) = self.objects.storage().list(&storage, &prefix, None)
                 && !listing.items.is_empty()
             {
-                left.push((served, listing.items));
+                left.push((resource, listing.items));
             }
         }
         if left.is_empty() {
-            self.edit(namespaces, &version.key, after, |object| {
+            self.objects.edit(namespaces, &version.key, after, |object| {
                 if let Some(finalizers) = object.list_mut("spec.finalizers") {
                     finalizers.retain(|finalizer| finalizer != "kubernetes");
                 }
             });
         } else {
             let conditions = self.namespace_conditions(&left);
-            self.edit(namespaces, &version.key, after, |object| {
+            self.objects.edit(namespaces, &version.key, after, |object| {
                 object.set_at("status.conditions", conditions.clone());
             });
         }
@@ -171,14 +180,14 @@ impl Inner {
 
     /// The conditions of a namespace that still has content.
     fn namespace_conditions(&self, left: &[(&Arc<Resource>, Vec<Arc<StoredObject>>)]) -> Value {
-        let now = time::format_rfc3339(self.clock.now());
+        let now = time::format_rfc3339(self.objects.clock.now());
         let condition = |kind: &str, status: &str, reason: &str, message: String| json!({"type": kind, "status": status, "reason": reason, "message": message, "lastTransitionTime": now});
         let mut counts = Vec::new();
         let mut finalizers: std::collections::BTreeMap<String, usize> = std::collections::BTreeMap::new();
-        for (served, versions) in left {
+        for (resource, versions) in left {
             let group =
-                if served.group().is_empty() { String::new() } else { format!(".{}", served.group()) };
-            counts.push(format!("{}{group} has {} resource instances", served.plural(), versions.len()));
+                if resource.group().is_empty() { String::new() } else { format!(".{}", resource.group()) };
+            counts.push(format!("{}{group} has {} resource instances", resource.plural(), versions.len()));
             for version in versions {
                 for finalizer in version.object().list_at("metadata.finalizers") {
                     *finalizers.entry(finalizer.as_str().unwrap_or_default().to_owned()).or_default() += 1;
@@ -221,46 +230,17 @@ impl Inner {
         ])
     }
 
-    fn drop_finalizer(&self, served: &Resource, key: &str, finalizer: &str, after: &mut AfterCommit) {
-        self.edit(served, key, after, |object| {
+    fn drop_finalizer(&self, resource: &Resource, key: &str, finalizer: &str, after: &mut AfterCommit) {
+        self.objects.edit(resource, key, after, |object| {
             if let Some(finalizers) = object.list_mut("metadata.finalizers") {
                 finalizers.retain(|f| f != finalizer);
             }
         });
     }
 
-    /// Updates an object without admission and validation; removes it if it is terminating and has no
-    /// finalizers left.
-    pub(crate) fn edit(
-        &self,
-        served: &Resource,
-        key: &str,
-        after: &mut AfterCommit,
-        change: impl Fn(&mut Value),
-    ) {
-        loop {
-            let Some(current) = self.store.get(&served.storage, key) else { return };
-            let old = response::object(served, &current);
-            let mut new = old.clone();
-            change(&mut new);
-            if served.strategy.canonicalize(&mut new).is_err() || new == old {
-                return;
-            }
-            let removable = new.has("metadata.deletionTimestamp") && is_removable(served, &new, &new);
-            let done = if removable {
-                self.remove(served, key, &current, after).is_ok()
-            } else {
-                self.put(served, key, Expect::At(current.revision), new, after).is_ok()
-            };
-            if done {
-                return;
-            }
-        }
-    }
-
     fn delete_quietly(
         &self,
-        served: &Resource,
+        resource: &Resource,
         version: &StoredObject,
         propagation: Propagation,
         after: &mut AfterCommit,
@@ -271,11 +251,11 @@ impl Inner {
             uid: Some(version.attributes.uid.to_string()),
             ..DeleteOptions::default()
         };
-        if let Err(error) = self.delete_object(served, namespace, name, &options, after)
+        if let Err(error) = self.objects.delete_object(resource, namespace, name, &options, after)
             && error.code != 404
             && error.code != 409
         {
-            let resource = served.plural();
+            let resource = resource.plural();
             tracing::warn!(%error, resource, namespace, name, "failed to garbage collect object");
         }
     }
@@ -286,22 +266,25 @@ impl Inner {
         storage: &str,
         key: &str,
     ) -> Option<(&'a Arc<Resource>, Arc<StoredObject>)> {
-        Some((registry.stored(storage)?, self.store.get(storage, key)?))
+        Some((registry.stored(storage)?, self.objects.storage().get(storage, key)?))
     }
 
     /// Whether the owner exists and has the UID of the reference.
     fn is_there(&self, owner: &Value, namespace: &str) -> bool {
-        let Some((storage, key)) = locate(&self.registry(), owner, namespace) else {
+        let Some((storage, key)) = locate(&self.objects.registry(), owner, namespace) else {
             // As upstream, objects with owners of unknown kinds are not collected.
             return true;
         };
-        self.store.get(&storage, &key).is_some_and(|version| *version.attributes.uid == *owner.str_at("uid"))
+        self.objects
+            .storage()
+            .get(&storage, &key)
+            .is_some_and(|version| *version.attributes.uid == *owner.str_at("uid"))
     }
 
     /// The owner of a reference, if it is stored.
     fn owner(&self, owner: &Value, namespace: &str) -> Option<Arc<StoredObject>> {
-        let (storage, key) = locate(&self.registry(), owner, namespace)?;
-        self.store.get(&storage, &key)
+        let (storage, key) = locate(&self.objects.registry(), owner, namespace)?;
+        self.objects.storage().get(&storage, &key)
     }
 }
 
@@ -315,8 +298,11 @@ fn waits(version: &StoredObject) -> bool {
 pub(crate) fn locate(registry: &Registry, owner: &Value, namespace: &str) -> Option<(Arc<str>, Arc<str>)> {
     let (group, version) = split_api_version(owner.str_at("apiVersion"));
     let kind = owner.str_at("kind");
-    let served = registry.all().find(|served| {
-        served.group() == group && served.version() == version && served.kind() == kind && served.is_stored()
+    let resource = registry.all().find(|resource| {
+        resource.group() == group
+            && resource.version() == version
+            && resource.kind() == kind
+            && resource.is_stored()
     })?;
-    Some((served.storage.clone(), served.key(namespace, owner.str_at("name")).into()))
+    Some((resource.storage.clone(), resource.key(namespace, owner.str_at("name")).into()))
 }

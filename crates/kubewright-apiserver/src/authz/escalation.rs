@@ -38,26 +38,26 @@ impl Authz {
     }
 
     fn check_grant(&self, grant: Grant<'_>) -> Result<(), ApiError> {
-        let Grant { user, resource: served, namespace, name, old, new } = grant;
+        let Grant { user, resource, namespace, name, old, new } = grant;
         let refuse = |why: &str| {
-            let what = Qualified { group: GROUP, name: served.plural() };
+            let what = Qualified { group: GROUP, name: resource.plural() };
             ApiError::forbidden(what, new.str_at("metadata.name"), why)
         };
         let may = |verb: &str, group: &str, resource: &str, name: &str| {
             self.allows(user, Action { verb, on: ActionOn::Resource { group, resource, namespace, name } })
         };
-        match served.kind() {
+        match resource.kind() {
             "Role" | "ClusterRole" => {
-                if may("escalate", GROUP, served.plural(), name)
-                    || old.is_some_and(|old| only_collects_garbage(served, old, new))
+                if may("escalate", GROUP, resource.plural(), name)
+                    || old.is_some_and(|old| only_collects_garbage(resource, old, new))
                 {
                     return Ok(());
                 }
                 let wanted = Rule::all_of(new);
-                self.confirm_held(user, served, namespace, &wanted).map_err(|why| refuse(&why))?;
+                self.confirm_held(user, resource, namespace, &wanted).map_err(|why| refuse(&why))?;
                 if aggregates(new) || old.is_some_and(aggregates) {
                     let everything = Rule::everything();
-                    self.confirm_held(user, served, namespace, &everything).map_err(|_| {
+                    self.confirm_held(user, resource, namespace, &everything).map_err(|_| {
                         refuse("must have cluster-admin privileges to use the aggregationRule")
                     })?;
                 }
@@ -72,7 +72,7 @@ impl Authz {
                 };
                 let group = new.str_at("roleRef.apiGroup");
                 if !plural.is_empty() && may("bind", group, plural, &role.name)
-                    || old.is_some_and(|old| only_collects_garbage(served, old, new))
+                    || old.is_some_and(|old| only_collects_garbage(resource, old, new))
                 {
                     return Ok(());
                 }
@@ -81,11 +81,11 @@ impl Authz {
                 let wanted = wanted.map_err(|error| match error {
                     // Upstream names the resource being written here, not the missing role.
                     Unresolved::Missing(role) => {
-                        ApiError::not_found(Qualified { group: GROUP, name: served.plural() }, &role.name)
+                        ApiError::not_found(Qualified { group: GROUP, name: resource.plural() }, &role.name)
                     }
                     Unresolved::Kind(_) => ApiError::new(500, "", error.describe(None)),
                 })?;
-                self.confirm_held(user, served, namespace, &wanted).map_err(|why| refuse(&why))
+                self.confirm_held(user, resource, namespace, &wanted).map_err(|why| refuse(&why))
             }
             _ => Ok(()),
         }
@@ -96,14 +96,14 @@ impl Authz {
     fn confirm_held(
         &self,
         user: &User,
-        served: &Resource,
+        resource: &Resource,
         namespace: &str,
         wanted: &[Rule],
     ) -> Result<(), String> {
         self.with_rbac(|index| {
             let held = index.held(user, namespace);
             let Some(missing) = rule::missing(&held.rules, wanted) else { return Ok(()) };
-            let errors = describe_all(&held.unresolved, Some(served.plural()));
+            let errors = describe_all(&held.unresolved, Some(resource.plural()));
             let errors = errors.map(|errors| format!("; resolution errors: [{errors}]")).unwrap_or_default();
             Err(format!(
                 "user {} (groups={}) is attempting to grant RBAC permissions not currently held:\n{missing}{errors}",
@@ -119,7 +119,7 @@ fn aggregates(role: &Value) -> bool {
 }
 
 /// Whether a write changes only fields that garbage collection changes. Such writes need no permission check.
-fn only_collects_garbage(served: &Resource, old: &Value, new: &Value) -> bool {
+fn only_collects_garbage(resource: &Resource, old: &Value, new: &Value) -> bool {
     let mut copy = new.clone();
     for field in ["ownerReferences", "finalizers", "selfLink", "managedFields"] {
         let path = format!("metadata.{field}");
@@ -128,5 +128,5 @@ fn only_collects_garbage(served: &Resource, old: &Value, new: &Value) -> bool {
             value => copy.set_at(&path, value.clone()),
         }
     }
-    served.strategy.canonicalize(&mut copy).is_ok() && copy == *old
+    resource.strategy.canonicalize(&mut copy).is_ok() && copy == *old
 }

@@ -121,25 +121,25 @@ pub(crate) fn negotiate_document(request: &Request, routed: bool) -> Result<Enco
 }
 
 /// The form of the response to a request for a resource.
-pub(crate) fn negotiate(request: &Request, served: &Resource) -> Result<Format, ApiError> {
+pub(crate) fn negotiate(request: &Request, resource: &Resource) -> Result<Format, ApiError> {
     let streams = matches!(request.verb(), "list" | "watch");
-    let tables = served.is_stored() || served.plural() == "componentstatuses";
-    negotiate_for(request, served, tables, streams, "")
+    let tables = resource.is_stored() || resource.plural() == "componentstatuses";
+    negotiate_for(request, resource, tables, streams, "")
 }
 
 /// As [`negotiate`], for a subresource that cannot be a table. `first`: a media type that the router offers
 /// first.
 pub(crate) fn negotiate_without_tables(
     request: &Request,
-    served: &Resource,
+    resource: &Resource,
     first: &str,
 ) -> Result<Format, ApiError> {
-    negotiate_for(request, served, false, false, first)
+    negotiate_for(request, resource, false, false, first)
 }
 
 fn negotiate_for(
     request: &Request,
-    served: &Resource,
+    resource: &Resource,
     tables: bool,
     streams: bool,
     first: &str,
@@ -148,7 +148,7 @@ fn negotiate_for(
     if accept.is_empty() {
         return Ok(Format { view: View::Whole, encoding: Encoding::Json });
     }
-    if served.crd().is_none() {
+    if resource.crd().is_none() {
         check_route(accept, first, streams)?;
     }
     for clause in clauses(accept) {
@@ -159,7 +159,7 @@ fn negotiate_for(
         }
         let view = match clause.target() {
             // Custom resources have no protobuf encoding; their metadata does.
-            None if protobuf && served.crd().is_some() => continue,
+            None if protobuf && resource.crd().is_some() => continue,
             None => View::Whole,
             Some(("meta.k8s.io", version @ ("v1" | "v1beta1"), kind)) => {
                 let version = if version == "v1" { "v1" } else { "v1beta1" };
@@ -226,14 +226,14 @@ pub(crate) fn no_stream() -> ApiError {
 }
 
 /// The error for a list as PartialObjectMetadata, or an object as PartialObjectMetadataList.
-pub(crate) fn wrong_number(served: &Resource, list: bool) -> ApiError {
+pub(crate) fn wrong_number(resource: &Resource, list: bool) -> ApiError {
     let suffix = if list { "List" } else { "" };
-    let go_type = match (served.crd(), served.group()) {
+    let go_type = match (resource.crd(), resource.group()) {
         (Some(_), _) => format!("*unstructured.Unstructured{suffix}"),
-        (None, "" | "events.k8s.io") => format!("*core.{}{suffix}", served.kind()),
-        (None, "internal.apiserver.k8s.io") => format!("*apiserverinternal.{}{suffix}", served.kind()),
+        (None, "" | "events.k8s.io") => format!("*core.{}{suffix}", resource.kind()),
+        (None, "internal.apiserver.k8s.io") => format!("*apiserverinternal.{}{suffix}", resource.kind()),
         (None, group) => {
-            format!("*{}.{}{suffix}", group.split('.').next().unwrap_or_default(), served.kind())
+            format!("*{}.{}{suffix}", group.split('.').next().unwrap_or_default(), resource.kind())
         }
     };
     let why = if list {

@@ -77,41 +77,41 @@ pub(crate) enum Shown<'a> {
 }
 
 impl Shown<'_> {
-    /// The object in the version of `served`.
-    pub(crate) fn object(&self, served: &Resource) -> Value {
+    /// The object in the version of `resource`.
+    pub(crate) fn object(&self, resource: &Resource) -> Value {
         match self {
-            Self::Version(version) => object(served, version),
+            Self::Version(version) => object(resource, version),
             Self::Value(value) => (*value).clone(),
         }
     }
 }
 
-/// A stored version as an object of `served`, with `apiVersion` and `kind`.
-pub(crate) fn object(served: &Resource, version: &StoredObject) -> Value {
-    match converted(served, version) {
+/// A stored version as an object of `resource`, with `apiVersion` and `kind`.
+pub(crate) fn object(resource: &Resource, version: &StoredObject) -> Value {
+    match converted(resource, version) {
         Some(bytes) => {
             json::parse(&bytes, json::ParseOptions::default()).map(|parsed| parsed.value).unwrap_or_default()
         }
-        None => served.strategy.read_stored(version.object()),
+        None => resource.strategy.read_stored(version.object()),
     }
 }
 
 /// The cached result of a conversion webhook for a stored version.
-pub(crate) fn converted(served: &Resource, version: &StoredObject) -> Option<Bytes> {
-    served.crd()?.converter()?;
-    version.known(served.tag * FORMS + CONVERTED)
+pub(crate) fn converted(resource: &Resource, version: &StoredObject) -> Option<Bytes> {
+    resource.crd()?.converter()?;
+    version.known(resource.tag * FORMS + CONVERTED)
 }
 
 /// Caches the result of a conversion webhook for a stored version.
-pub(crate) fn keep_converted(served: &Resource, version: &StoredObject, bytes: Bytes) {
-    version.encoded(served.tag * FORMS + CONVERTED, || bytes);
+pub(crate) fn keep_converted(resource: &Resource, version: &StoredObject, bytes: Bytes) {
+    version.encoded(resource.tag * FORMS + CONVERTED, || bytes);
 }
 
 /// As [`object`], packed.
-pub(crate) fn packed(served: &Resource, version: &StoredObject) -> Value {
-    match converted(served, version) {
+pub(crate) fn packed(resource: &Resource, version: &StoredObject) -> Value {
+    match converted(resource, version) {
         Some(bytes) => packed::parse(&bytes).unwrap_or_default(),
-        None => served.strategy.read_stored(version.packed()),
+        None => resource.strategy.read_stored(version.packed()),
     }
 }
 
@@ -123,39 +123,39 @@ pub(crate) fn set_kind(object: &mut Value, api_version: String, kind: &str) {
 }
 
 /// A complete stored version as JSON.
-pub(crate) fn whole(served: &Resource, version: &StoredObject) -> Bytes {
-    if served.is_storage_form() {
+pub(crate) fn whole(resource: &Resource, version: &StoredObject) -> Bytes {
+    if resource.is_storage_form() {
         // Not cached: that would double the memory of every object.
-        return join([kind_prefix(served).as_bytes(), &version.json[1..]]);
+        return join([kind_prefix(resource).as_bytes(), &version.json[1..]]);
     }
-    version.encoded(served.tag * FORMS + FULL, || Bytes::from(json::to_vec(&object(served, version))))
+    version.encoded(resource.tag * FORMS + FULL, || Bytes::from(json::to_vec(&object(resource, version))))
 }
 
 /// The start of an object that is returned as stored.
-fn kind_prefix(served: &Resource) -> String {
-    format!(r#"{{"kind":"{}","apiVersion":"{}","#, served.kind(), served.gvk().api_version())
+fn kind_prefix(resource: &Resource) -> String {
+    format!(r#"{{"kind":"{}","apiVersion":"{}","#, resource.kind(), resource.gvk().api_version())
 }
 
 /// Stored versions as list items: without `apiVersion` and `kind`, except for custom resources.
-pub(crate) fn items(served: &Arc<Resource>, versions: Vec<Arc<StoredObject>>) -> Items {
-    if served.is_storage_form() {
+pub(crate) fn items(resource: &Arc<Resource>, versions: Vec<Arc<StoredObject>>) -> Items {
+    if resource.is_storage_form() {
         return Items::Stored(versions);
     }
-    let served = served.clone();
-    Items::Rendered(versions, Box::new(move |version| item(&served, version)))
+    let resource = resource.clone();
+    Items::Rendered(versions, Box::new(move |version| item(&resource, version)))
 }
 
 /// Stored versions as list items in protobuf.
-pub(crate) fn protobuf_items(served: &Resource, versions: &[Arc<StoredObject>]) -> Vec<Bytes> {
-    versions.iter().map(|version| protobuf_member(served, version)).collect()
+pub(crate) fn protobuf_items(resource: &Resource, versions: &[Arc<StoredObject>]) -> Vec<Bytes> {
+    versions.iter().map(|version| protobuf_member(resource, version)).collect()
 }
 
 /// A stored version as field 2 of a protobuf message. Built-in kinds only.
-fn protobuf_member(served: &Resource, version: &StoredObject) -> Bytes {
-    version.encoded(served.tag * FORMS + PROTOBUF, || {
-        let object = if served.is_storage_form() { version.object() } else { object(served, version) };
-        let api_version = served.gvk().api_version();
-        let member = on_large_stack(|| protobuf::encode_member(&api_version, served.kind(), &object));
+fn protobuf_member(resource: &Resource, version: &StoredObject) -> Bytes {
+    version.encoded(resource.tag * FORMS + PROTOBUF, || {
+        let object = if resource.is_storage_form() { version.object() } else { object(resource, version) };
+        let api_version = resource.gvk().api_version();
+        let member = on_large_stack(|| protobuf::encode_member(&api_version, resource.kind(), &object));
         Bytes::from(member.unwrap_or_default())
     })
 }
@@ -166,16 +166,16 @@ pub(crate) fn to_protobuf(object: &Value) -> Option<Bytes> {
 }
 
 /// A complete stored version in protobuf.
-fn whole_protobuf(served: &Resource, version: &StoredObject) -> Vec<u8> {
-    protobuf::envelope(&served.gvk().api_version(), served.kind(), &protobuf_member(served, version))
+fn whole_protobuf(resource: &Resource, version: &StoredObject) -> Vec<u8> {
+    protobuf::envelope(&resource.gvk().api_version(), resource.kind(), &protobuf_member(resource, version))
 }
 
-fn item(served: &Resource, version: &StoredObject) -> Bytes {
-    if served.crd().is_some() {
-        return whole(served, version);
+fn item(resource: &Resource, version: &StoredObject) -> Bytes {
+    if resource.crd().is_some() {
+        return whole(resource, version);
     }
-    version.encoded(served.tag * FORMS + ITEM, || {
-        let mut object = object(served, version);
+    version.encoded(resource.tag * FORMS + ITEM, || {
+        let mut object = object(resource, version);
         if let Some(object) = object.as_object_mut() {
             object.remove("apiVersion");
             object.remove("kind");
@@ -204,7 +204,7 @@ impl Change {
 
 /// A watch event with a complete stored version: a line of JSON or a protobuf frame.
 pub(crate) fn watch_event(
-    served: &Resource,
+    resource: &Resource,
     version: &StoredObject,
     change: Change,
     encoding: Encoding,
@@ -215,8 +215,8 @@ pub(crate) fn watch_event(
             Change::Modified => PROTOBUF_MODIFIED,
             Change::Deleted => PROTOBUF_DELETED,
         };
-        return version.encoded(served.tag * FORMS + form, || {
-            Bytes::from(protobuf::watch_frame(change.word(), &whole_protobuf(served, version)))
+        return version.encoded(resource.tag * FORMS + form, || {
+            Bytes::from(protobuf::watch_frame(change.word(), &whole_protobuf(resource, version)))
         });
     }
     let form = match change {
@@ -224,13 +224,13 @@ pub(crate) fn watch_event(
         Change::Modified => MODIFIED,
         Change::Deleted => DELETED,
     };
-    version.encoded(served.tag * FORMS + form, || {
+    version.encoded(resource.tag * FORMS + form, || {
         let (start, word, object) = (br#"{"type":""#, change.word().as_bytes(), br#"","object":"#);
-        if served.is_storage_form() {
-            let prefix = kind_prefix(served);
+        if resource.is_storage_form() {
+            let prefix = kind_prefix(resource);
             return join([start, word, object, prefix.as_bytes(), &version.json[1..], b"}\n"]);
         }
-        join([start, word, object, &whole(served, version), b"}\n"])
+        join([start, word, object, &whole(resource, version), b"}\n"])
     })
 }
 
@@ -254,44 +254,44 @@ fn join<const N: usize>(parts: [&[u8]; N]) -> Bytes {
 /// A response with one object in the requested form.
 pub(crate) fn answer_one(
     status: StatusCode,
-    served: &Resource,
+    resource: &Resource,
     format: Format,
     shown: &Shown<'_>,
     now: i64,
 ) -> Response<Body> {
     match (format.view, shown) {
         (View::Whole, Shown::Version(version)) if format.encoding == Encoding::Protobuf => {
-            respond(status, protobuf::MEDIA_TYPE, whole_protobuf(served, version))
+            respond(status, protobuf::MEDIA_TYPE, whole_protobuf(resource, version))
         }
-        (View::Whole, Shown::Version(version)) => answer(status, format, whole(served, version)),
+        (View::Whole, Shown::Version(version)) => answer(status, format, whole(resource, version)),
         (View::Whole, Shown::Value(value)) => answer_value(status, format.encoding, value),
         (view, shown) => {
-            let object = transformed(served, view, &shown.object(served), now);
+            let object = transformed(resource, view, &shown.object(resource), now);
             answer_value(status, format.encoding, &object)
         }
     }
 }
 
 /// An object as PartialObjectMetadata or as a Table with one row.
-pub(crate) fn transformed(served: &Resource, view: View, object: &Value, now: i64) -> Value {
+pub(crate) fn transformed(resource: &Resource, view: View, object: &Value, now: i64) -> Value {
     match view {
         View::Whole => object.clone(),
-        View::Metadata(version) | View::MetadataList(version) => metadata_of(served, object, version),
+        View::Metadata(version) | View::MetadataList(version) => metadata_of(resource, object, version),
         View::Table(version, include) => {
             let list_meta = json!({"resourceVersion": object["metadata"]["resourceVersion"]});
-            table_of(served, version, include, std::iter::once(object), &list_meta, now)
+            table_of(resource, version, include, std::iter::once(object), &list_meta, now)
         }
     }
 }
 
 /// The metadata of an object.
-pub(crate) fn metadata_of(served: &Resource, object: &Value, version: &str) -> Value {
+pub(crate) fn metadata_of(resource: &Resource, object: &Value, version: &str) -> Value {
     let mut metadata = json!({
         "kind": "PartialObjectMetadata",
         "apiVersion": format!("meta.k8s.io/{version}"),
         "metadata": object["metadata"],
     });
-    if hides_annotations(served) {
+    if hides_annotations(resource) {
         // Upstream's internal type has a field instead of this annotation.
         remove_annotation(&mut metadata, "deprecated.daemonset.template.generation");
     }
@@ -299,13 +299,13 @@ pub(crate) fn metadata_of(served: &Resource, object: &Value, version: &str) -> V
 }
 
 /// Whether PartialObjectMetadata lacks an annotation.
-pub(crate) fn hides_annotations(served: &Resource) -> bool {
-    (served.group(), served.kind()) == ("apps", "DaemonSet")
+pub(crate) fn hides_annotations(resource: &Resource) -> bool {
+    (resource.group(), resource.kind()) == ("apps", "DaemonSet")
 }
 
 /// A list of objects in the requested form.
 pub(crate) fn list_of(
-    served: &Resource,
+    resource: &Resource,
     view: View,
     mut objects: Vec<Value>,
     list_meta: &Value,
@@ -314,21 +314,21 @@ pub(crate) fn list_of(
     match view {
         View::Whole => {
             for object in objects.iter_mut().filter_map(Value::as_object_mut) {
-                if served.crd().is_none() {
+                if resource.crd().is_none() {
                     object.remove("kind");
                     object.remove("apiVersion");
                 }
             }
             json!({
-                "kind": served.list_kind(),
-                "apiVersion": served.gvk().api_version(),
+                "kind": resource.list_kind(),
+                "apiVersion": resource.gvk().api_version(),
                 "metadata": list_meta,
                 "items": objects,
             })
         }
         View::Metadata(version) | View::MetadataList(version) => {
             let items: Vec<Value> =
-                objects.iter().map(|object| metadata_of(served, object, version)).collect();
+                objects.iter().map(|object| metadata_of(resource, object, version)).collect();
             json!({
                 "kind": "PartialObjectMetadataList",
                 "apiVersion": format!("meta.k8s.io/{version}"),
@@ -337,29 +337,29 @@ pub(crate) fn list_of(
                 "items": if items.is_empty() { Value::Null } else { Value::Array(items) },
             })
         }
-        View::Table(version, include) => table_of(served, version, include, objects.iter(), list_meta, now),
+        View::Table(version, include) => table_of(resource, version, include, objects.iter(), list_meta, now),
     }
 }
 
 /// Whether a list in this view is rendered while it is sent: PartialObjectMetadata and Tables, unless rows are sorted.
-pub(crate) fn is_rendered_one_by_one(served: &Resource, view: View, count: usize) -> bool {
+pub(crate) fn is_rendered_one_by_one(resource: &Resource, view: View, count: usize) -> bool {
     match view {
         View::Whole => false,
         // An empty list is null.
         View::Metadata(_) | View::MetadataList(_) => count > 0,
-        View::Table(..) => !table::sorts_rows(served.gvk()),
+        View::Table(..) => !table::sorts_rows(resource.gvk()),
     }
 }
 
 /// The JSON before and after the items of a list in this view.
 pub(crate) fn list_ends(
-    served: &Resource,
+    resource: &Resource,
     view: View,
     list_meta: &serde_json::Map<String, Value>,
 ) -> (Vec<u8>, &'static [u8]) {
     let (mut head, items) = match view {
         View::Whole => {
-            (json!({"kind": served.list_kind(), "apiVersion": served.gvk().api_version()}), "items")
+            (json!({"kind": resource.list_kind(), "apiVersion": resource.gvk().api_version()}), "items")
         }
         View::Metadata(version) | View::MetadataList(version) => {
             let api_version = format!("meta.k8s.io/{version}");
@@ -367,7 +367,7 @@ pub(crate) fn list_ends(
         }
         View::Table(version, _) => {
             let api_version = format!("meta.k8s.io/{version}");
-            let columns = served.strategy.columns();
+            let columns = resource.strategy.columns();
             (json!({"kind": "Table", "apiVersion": api_version, "columnDefinitions": columns}), "rows")
         }
     };
@@ -379,14 +379,14 @@ pub(crate) fn list_ends(
 }
 
 /// The row of an object in a Table.
-fn row_of(served: &Resource, version: &str, include: Include, object: &Value, now: i64) -> Value {
+fn row_of(resource: &Resource, version: &str, include: Include, object: &Value, now: i64) -> Value {
     let object_of = match include {
         Include::Nothing => Value::Null,
-        Include::Metadata => metadata_of(served, object, version),
+        Include::Metadata => metadata_of(resource, object, version),
         Include::Object => object.clone(),
     };
-    let mut row = json!({"cells": served.strategy.cells(object, now), "object": object_of});
-    if let Some(conditions) = table::row_conditions(served.gvk(), object) {
+    let mut row = json!({"cells": resource.strategy.cells(object, now), "object": object_of});
+    if let Some(conditions) = table::row_conditions(resource.gvk(), object) {
         row["conditions"] = conditions;
     }
     row
@@ -394,7 +394,7 @@ fn row_of(served: &Resource, version: &str, include: Include, object: &Value, no
 
 /// A Table with a row for each object.
 pub(crate) fn table_of<'a>(
-    served: &Resource,
+    resource: &Resource,
     version: &str,
     include: Include,
     objects: impl Iterator<Item = &'a Value>,
@@ -402,14 +402,14 @@ pub(crate) fn table_of<'a>(
     now: i64,
 ) -> Value {
     let mut objects: Vec<&Value> = objects.collect();
-    table::sort_rows(served.gvk(), &mut objects);
+    table::sort_rows(resource.gvk(), &mut objects);
     let rows: Vec<Value> =
-        objects.into_iter().map(|object| row_of(served, version, include, object, now)).collect();
+        objects.into_iter().map(|object| row_of(resource, version, include, object, now)).collect();
     json!({
         "kind": "Table",
         "apiVersion": format!("meta.k8s.io/{version}"),
         "metadata": list_meta,
-        "columnDefinitions": served.strategy.columns(),
+        "columnDefinitions": resource.strategy.columns(),
         "rows": rows,
     })
 }

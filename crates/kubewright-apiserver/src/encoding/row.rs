@@ -20,24 +20,24 @@ use crate::storage::StoredObject;
 use raw::Raw;
 
 /// Renders an item of a list in this view.
-pub(crate) fn render(served: Arc<Resource>, view: View, now: i64) -> Render {
+pub(crate) fn render(resource: Arc<Resource>, view: View, now: i64) -> Render {
     Box::new(move |version| {
         let mut out = Vec::with_capacity(version.json.len());
-        let stored = served.is_storage_form() && !response::hides_annotations(&served);
+        let stored = resource.is_storage_form() && !response::hides_annotations(&resource);
         match (view, Raw::of(&version.json).filter(|_| stored)) {
-            (View::Whole, _) => return response::whole(&served, version),
+            (View::Whole, _) => return response::whole(&resource, version),
             (View::Metadata(api) | View::MetadataList(api), Some(raw)) => {
                 metadata(&mut out, raw.metadata, api);
             }
             (View::Metadata(api) | View::MetadataList(api), None) => {
-                let object = response::packed(&served, version);
-                packed::write_to(&mut out, &response::metadata_of(&served, &object, api));
+                let object = response::packed(&resource, version);
+                packed::write_to(&mut out, &response::metadata_of(&resource, &object, api));
             }
             (View::Table(api, include), Some(raw)) => match raw.without_managed_fields() {
-                Some(object) => stored_row(&mut out, &served, version, &raw, api, include, &object, now),
-                None => decoded_row(&mut out, &served, version, api, include, now),
+                Some(object) => stored_row(&mut out, &resource, version, &raw, api, include, &object, now),
+                None => decoded_row(&mut out, &resource, version, api, include, now),
             },
-            (View::Table(api, include), None) => decoded_row(&mut out, &served, version, api, include, now),
+            (View::Table(api, include), None) => decoded_row(&mut out, &resource, version, api, include, now),
         }
         out.into()
     })
@@ -56,7 +56,7 @@ fn metadata(out: &mut Vec<u8>, metadata: &[u8], api: &str) {
 #[expect(clippy::too_many_arguments, reason = "the parts of one row")]
 fn stored_row(
     out: &mut Vec<u8>,
-    served: &Resource,
+    resource: &Resource,
     version: &StoredObject,
     raw: &Raw<'_>,
     api: &str,
@@ -64,11 +64,11 @@ fn stored_row(
     object: &Value,
     now: i64,
 ) {
-    cells(out, served, object, now);
+    cells(out, resource, object, now);
     match include {
         Include::Nothing => out.extend_from_slice(b"null"),
         Include::Metadata => metadata(out, raw.metadata, api),
-        Include::Object => out.extend_from_slice(&response::whole(served, version)),
+        Include::Object => out.extend_from_slice(&response::whole(resource, version)),
     }
     out.push(b'}');
 }
@@ -76,27 +76,27 @@ fn stored_row(
 /// The row of an object that is stored in another version.
 fn decoded_row(
     out: &mut Vec<u8>,
-    served: &Resource,
+    resource: &Resource,
     version: &StoredObject,
     api: &str,
     include: Include,
     now: i64,
 ) {
-    let object = response::packed(served, version);
-    cells(out, served, &object, now);
+    let object = response::packed(resource, version);
+    cells(out, resource, &object, now);
     match include {
         Include::Nothing => out.extend_from_slice(b"null"),
-        Include::Metadata => packed::write_to(out, &response::metadata_of(served, &object, api)),
+        Include::Metadata => packed::write_to(out, &response::metadata_of(resource, &object, api)),
         Include::Object => packed::write_to(out, &object),
     }
     out.push(b'}');
 }
 
 /// The start of a row, up to its object.
-fn cells(out: &mut Vec<u8>, served: &Resource, object: &Value, now: i64) {
+fn cells(out: &mut Vec<u8>, resource: &Resource, object: &Value, now: i64) {
     out.extend_from_slice(b"{\"cells\":");
-    json::write_to(out, &Value::Array(served.strategy.cells(object, now)));
-    if let Some(conditions) = table::row_conditions(served.gvk(), object) {
+    json::write_to(out, &Value::Array(resource.strategy.cells(object, now)));
+    if let Some(conditions) = table::row_conditions(resource.gvk(), object) {
         out.extend_from_slice(b",\"conditions\":");
         json::write_to(out, &conditions);
     }
@@ -119,7 +119,7 @@ mod tests {
     #[test]
     fn a_rendered_row_equals_the_row_of_the_decoded_object() {
         let server = ApiServer::new(Options::default());
-        let registry = server.inner.registry();
+        let registry = server.stages.resources.current();
         let pod = json!({
             "metadata": {"name": "a", "namespace": "default", "labels": {"x": "quote \" and \\ and {"},
                 "managedFields": [{"manager": "m", "operation": "Apply", "fieldsV1": {"f:spec": {}}}]},
@@ -133,16 +133,20 @@ mod tests {
             "spec": {"selector": {}, "template": {"spec": {"containers": [{"name": "c", "image": "i"}]}}},
         });
         for (storage, object) in [("pods", pod), ("configmaps", map), ("apps/daemonsets", set)] {
-            let served = registry.stored(storage).unwrap();
-            let version = server.inner.commit_object(served, "default/a", Expect::Absent, object).unwrap();
-            let decoded = response::object(served, &version);
+            let resource = registry.stored(storage).unwrap();
+            let version = server
+                .stages
+                .objects
+                .put_without_steps(resource, "default/a", Expect::Absent, object)
+                .unwrap();
+            let decoded = response::object(resource, &version);
             for include in [Include::Nothing, Include::Metadata, Include::Object] {
-                let row = render(served.clone(), View::Table("v1", include), 100)(&version);
-                let table = response::transformed(served, View::Table("v1", include), &decoded, 100);
+                let row = render(resource.clone(), View::Table("v1", include), 100)(&version);
+                let table = response::transformed(resource, View::Table("v1", include), &decoded, 100);
                 assert_eq!(parsed(&row), table["rows"][0], "{storage} {include:?}");
             }
-            let metadata = render(served.clone(), View::MetadataList("v1"), 100)(&version);
-            assert_eq!(parsed(&metadata), response::metadata_of(served, &decoded, "v1"), "{storage}");
+            let metadata = render(resource.clone(), View::MetadataList("v1"), 100)(&version);
+            assert_eq!(parsed(&metadata), response::metadata_of(resource, &decoded, "v1"), "{storage}");
         }
     }
 }

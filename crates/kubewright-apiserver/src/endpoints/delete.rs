@@ -1,14 +1,13 @@
-//! Deletion: immediate, after finalizers, or after a grace period.
+//! DELETE of objects and collections. [`crate::registry::delete`] decides how an object is deleted.
 
 use std::sync::Arc;
 
 use bytes::Bytes;
 use http::{Response, StatusCode};
-use kubewright_apiextensions::crd;
 use kubewright_apimachinery::object::Fields as _;
-use kubewright_apimachinery::status::{ApiError, Qualified};
+use kubewright_apimachinery::status::ApiError;
 use kubewright_apimachinery::types;
-use kubewright_apimachinery::{decode, json, time};
+use kubewright_apimachinery::{decode, json};
 use serde_json::{Value, json};
 
 use crate::admission::{Attributes, Notes, Operation, OperationOptions};
@@ -18,268 +17,131 @@ use crate::encoding::body::Body;
 use crate::encoding::negotiate::negotiate;
 use crate::encoding::request_body;
 use crate::encoding::response;
-use crate::endpoints::read::Filter;
-use crate::registry::kinds::{self, GarbageCollection};
+use crate::endpoints::read::{Filter, ReadPath};
+use crate::registry::delete::{Deleted, Plan, TRIES};
+use crate::registry::kinds;
 use crate::registry::resource::Resource;
-use crate::registry::write::{MODIFIED, Written};
+use crate::registry::write::{MODIFIED, WritePath, Written};
 use crate::request::Request;
-use crate::request::options::{DeleteOptions, ListOptions, Propagation};
-use crate::server::Inner;
-use crate::storage::{Expect, StoredObject};
+use crate::request::options::{DeleteOptions, ListOptions};
 
-/// The finalizer that keeps an owner until its dependents are orphaned.
-pub(crate) const ORPHAN: &str = "orphan";
-/// The finalizer that keeps an owner until its dependents are deleted.
-pub(crate) const FOREGROUND: &str = "foregroundDeletion";
-
-const TRIES: usize = 32;
-/// Maximum grace period: a hundred years.
-const MAX_GRACE: i64 = 100 * 365 * 86_400;
-
-/// The result of a deletion.
-pub(crate) enum Deleted {
-    /// The object was removed; this is its last state.
-    Gone(Value),
-    /// The object waits for finalizers or for the end of its grace period.
-    Waiting(Value),
+/// DELETE of an object.
+pub(crate) async fn delete(
+    writes: &WritePath,
+    request: &Request,
+    resource: &Resource,
+    namespace: &str,
+    name: &str,
+    body: &Bytes,
+) -> Result<Response<Body>, ApiError> {
+    let format = negotiate(request, resource)?;
+    let options = delete_options(request, body)?;
+    let mut notes = Notes::of(request);
+    let deletion = Deletion { resource, namespace, name, user: &request.user, options: &options };
+    let deleted = match delete_admitted(writes, &deletion, name, &mut notes).await {
+        Ok(deleted) => deleted,
+        Err(error) => {
+            let mut response = response::failure(&error);
+            response::warn(&mut response, &notes.warnings);
+            return Ok(response);
+        }
+    };
+    if let ("batch", "Job", Deleted::Waiting(_)) = (resource.group(), resource.kind(), &deleted)
+        && options.propagation.is_none()
+        && options.orphan_dependents.is_none()
+    {
+        notes.warn(JOB_WARNING);
+    }
+    let shown = match deleted {
+        Deleted::Waiting(object) => object,
+        Deleted::Gone(object) if kinds::returns_deleted(resource.gvk()) => object,
+        Deleted::Gone(object) => {
+            let mut details =
+                json!({"name": name, "kind": resource.plural(), "uid": object.at("metadata.uid")});
+            if !resource.group().is_empty() {
+                details["group"] = resource.group().into();
+            }
+            let status = json!({
+                "kind": "Status", "apiVersion": "v1", "metadata": {}, "status": "Success", "details": details,
+            });
+            let mut response = response::answer(StatusCode::OK, format, Bytes::from(json::to_vec(&status)));
+            response::warn(&mut response, &notes.warnings);
+            return Ok(response);
+        }
+    };
+    Ok(writes.written(resource, format, &Written::Shown(shown), StatusCode::OK, &notes.warnings))
 }
 
-/// How to delete an object.
-enum Plan {
-    /// Commit this state without removing the object.
-    Keep(Value),
-    /// Remove the object; `last` is its last state. If `mark` is set, that state is committed first.
-    Remove { last: Value, mark: bool },
+/// DELETE of a collection: each selected object is deleted like a single one.
+pub(crate) async fn delete_collection(
+    writes: &WritePath,
+    reads: &ReadPath,
+    request: &Request,
+    resource: &Arc<Resource>,
+    namespace: &str,
+    body: &Bytes,
+) -> Result<Response<Body>, ApiError> {
+    let format = negotiate(request, resource)?;
+    let options = delete_options(request, body)?;
+    let list = ListOptions::read(&request.query, false)?;
+    let filter = Filter::new(resource, namespace, &list)?;
+    reads.convert_for(resource, &filter).await?;
+    let page = reads.page(resource, &filter, &list, "")?;
+    writes.conversion.convert_versions(resource, &page.items).await?;
+    let mut notes = Notes::of(request);
+    for version in &page.items {
+        let (namespace, name) = version.namespace_and_name();
+        // As upstream, admission gets no name.
+        let deletion = Deletion { resource, namespace, name: "", user: &request.user, options: &options };
+        match delete_admitted(writes, &deletion, name, &mut notes).await {
+            Ok(_) => {}
+            Err(error) if error.code == 404 => {}
+            Err(error) => return Err(error),
+        }
+    }
+    let mut response = reads.list_answer(resource, format, page);
+    response::warn(&mut response, &notes.warnings);
+    Ok(response)
 }
 
-impl Inner {
-    /// DELETE of an object.
-    pub(crate) async fn delete(
-        &self,
-        request: &Request,
-        served: &Resource,
-        namespace: &str,
-        name: &str,
-        body: &Bytes,
-    ) -> Result<Response<Body>, ApiError> {
-        let format = negotiate(request, served)?;
-        let options = delete_options(request, body)?;
-        let mut notes = Notes::of(request);
-        let deletion = Deletion { served, namespace, name, user: &request.user, options: &options };
-        let deleted = match self.delete_admitted(&deletion, name, &mut notes).await {
-            Ok(deleted) => deleted,
-            Err(error) => {
-                let mut response = response::failure(&error);
-                response::warn(&mut response, &notes.warnings);
-                return Ok(response);
-            }
-        };
-        if let ("batch", "Job", Deleted::Waiting(_)) = (served.group(), served.kind(), &deleted)
-            && options.propagation.is_none()
-            && options.orphan_dependents.is_none()
-        {
-            notes.warn(JOB_WARNING);
+/// Deletes an object, as far as that is possible now, after admission.
+async fn delete_admitted(
+    writes: &WritePath,
+    deletion: &Deletion<'_>,
+    name: &str,
+    notes: &mut Notes,
+) -> Result<Deleted, ApiError> {
+    let Deletion { resource, namespace, options, .. } = *deletion;
+    for _ in 0..TRIES {
+        let current = writes.objects.latest(resource, namespace, name)?;
+        writes.conversion.convert_versions(resource, std::slice::from_ref(&current)).await?;
+        // With a conversion webhook, delete in the storage version.
+        let storage = writes.conversion.storage_resource(resource);
+        let acting = storage.as_deref().unwrap_or(resource);
+        let old = response::object(acting, &current);
+        let plan = writes.objects.plan_delete(acting, &current, &old, name, options)?;
+        if !matches!(&plan, Plan::Keep(new) if *new == old) {
+            let shown = storage.as_ref().map(|_| response::object(resource, &current));
+            let mut attributes = deletion.attributes(shown.as_ref().unwrap_or(&old));
+            writes.admission.admit_and_validate(&mut attributes, notes).await?;
         }
-        let shown = match deleted {
-            Deleted::Waiting(object) => object,
-            Deleted::Gone(object) if kinds::returns_deleted(served.gvk()) => object,
-            Deleted::Gone(object) => {
-                let mut details =
-                    json!({"name": name, "kind": served.plural(), "uid": object.at("metadata.uid")});
-                if !served.group().is_empty() {
-                    details["group"] = served.group().into();
-                }
-                let status = json!({
-                    "kind": "Status", "apiVersion": "v1", "metadata": {}, "status": "Success", "details": details,
-                });
-                let mut response =
-                    response::answer(StatusCode::OK, format, Bytes::from(json::to_vec(&status)));
-                response::warn(&mut response, &notes.warnings);
-                return Ok(response);
+        let mut after = AfterCommit::default();
+        let deleted = writes.objects.carry_out(acting, &current, &old, plan, options, &mut after);
+        writes.steps.run(after);
+        match deleted {
+            Some(Deleted::Waiting(object)) => {
+                return Ok(Deleted::Waiting(writes.conversion.in_served_version(resource, object).await?));
             }
-        };
-        Ok(self.written(served, format, &Written::Shown(shown), StatusCode::OK, &notes.warnings))
-    }
-
-    /// DELETE of a collection: each selected object is deleted like a single one.
-    pub(crate) async fn delete_collection(
-        &self,
-        request: &Request,
-        served: &Arc<Resource>,
-        namespace: &str,
-        body: &Bytes,
-    ) -> Result<Response<Body>, ApiError> {
-        let format = negotiate(request, served)?;
-        let options = delete_options(request, body)?;
-        let list = ListOptions::read(&request.query, false)?;
-        let filter = Filter::new(served, namespace, &list)?;
-        self.convert_for(served, &filter).await?;
-        let page = self.page(served, &filter, &list, "")?;
-        self.convert_versions(served, &page.items).await?;
-        let mut notes = Notes::of(request);
-        for version in &page.items {
-            let (namespace, name) = version.namespace_and_name();
-            // As upstream, admission gets no name.
-            let deletion = Deletion { served, namespace, name: "", user: &request.user, options: &options };
-            match self.delete_admitted(&deletion, name, &mut notes).await {
-                Ok(_) => {}
-                Err(error) if error.code == 404 => {}
-                Err(error) => return Err(error),
-            }
-        }
-        let mut response = self.list_answer(served, format, page);
-        response::warn(&mut response, &notes.warnings);
-        Ok(response)
-    }
-
-    /// Deletes an object, as far as that is possible now, after admission.
-    async fn delete_admitted(
-        &self,
-        deletion: &Deletion<'_>,
-        name: &str,
-        notes: &mut Notes,
-    ) -> Result<Deleted, ApiError> {
-        let Deletion { served, namespace, options, .. } = *deletion;
-        for _ in 0..TRIES {
-            let current = self.find_latest(served, namespace, name)?;
-            self.convert_versions(served, std::slice::from_ref(&current)).await?;
-            // With a conversion webhook, delete in the storage version.
-            let storage = self.storage_resource(served);
-            let acting = storage.as_deref().unwrap_or(served);
-            let old = response::object(acting, &current);
-            let plan = self.plan_delete(acting, &current, &old, name, options)?;
-            if !matches!(&plan, Plan::Keep(new) if *new == old) {
-                let shown = storage.as_ref().map(|_| response::object(served, &current));
-                let mut attributes = deletion.attributes(shown.as_ref().unwrap_or(&old));
-                self.admit_only(&mut attributes, notes).await?;
-            }
-            let mut after = AfterCommit::default();
-            let deleted = self.carry_out(acting, &current, &old, plan, options, &mut after);
-            self.finish(after);
-            match deleted {
-                Some(Deleted::Waiting(object)) => {
-                    return Ok(Deleted::Waiting(self.in_served_version(served, object).await?));
-                }
-                Some(gone) => return Ok(gone),
-                None => {}
-            }
-        }
-        Err(ApiError::conflict(served.qualified(), name, MODIFIED))
-    }
-
-    /// Deletes an object on behalf of the server, without admission.
-    pub(crate) fn delete_object(
-        &self,
-        served: &Resource,
-        namespace: &str,
-        name: &str,
-        options: &DeleteOptions,
-        after: &mut AfterCommit,
-    ) -> Result<Deleted, ApiError> {
-        for _ in 0..TRIES {
-            let current = self.find_latest(served, namespace, name)?;
-            let old = response::object(served, &current);
-            let plan = self.plan_delete(served, &current, &old, name, options)?;
-            if let Some(deleted) = self.carry_out(served, &current, &old, plan, options, after) {
-                return Ok(deleted);
-            }
-        }
-        Err(ApiError::conflict(served.qualified(), name, MODIFIED))
-    }
-
-    /// Decides how an object is deleted.
-    fn plan_delete(
-        &self,
-        served: &Resource,
-        current: &StoredObject,
-        old: &Value,
-        name: &str,
-        options: &DeleteOptions,
-    ) -> Result<Plan, ApiError> {
-        check_preconditions(served, name, old, options)?;
-        let was_deleting = current.attributes.deleting;
-        if served.defines_resources() && !was_deleting {
-            return Ok(Plan::Keep(self.marked_definition(old)));
-        }
-        let mut new = old.clone();
-        set_finalizers(&mut new, &finalizers_after(served, old, options));
-        let grace = grace_period(served, old, options);
-        if was_deleting {
-            // A second deletion can only shorten the grace period.
-            let old_grace = old.int_at("metadata.deletionGracePeriodSeconds");
-            if options.grace.is_some() && grace < old_grace.unwrap_or_default() {
-                self.mark(&mut new, old, grace);
-            }
-        } else if grace > 0 || has_finalizers(served, &new) || marks_before_removal(served) {
-            self.mark(&mut new, old, grace);
-            if served.storage.as_ref() == "namespaces" {
-                new.set_at("status.phase", "Terminating");
-                new.object_mut("metadata").remove("deletionGracePeriodSeconds");
-            }
-        }
-        served.strategy.canonicalize(&mut new)?;
-        if !is_removable(served, &new, &new) {
-            return Ok(Plan::Keep(new));
-        }
-        let mark = marks_before_removal(served) && new != *old;
-        Ok(Plan::Remove { last: new, mark })
-    }
-
-    /// Commits a plan. `None` on a conflict.
-    fn carry_out(
-        &self,
-        served: &Resource,
-        current: &Arc<StoredObject>,
-        old: &Value,
-        plan: Plan,
-        options: &DeleteOptions,
-        after: &mut AfterCommit,
-    ) -> Option<Deleted> {
-        let at = Expect::At(current.revision);
-        match plan {
-            Plan::Keep(new) if new == *old || options.dry_run => Some(Deleted::Waiting(new)),
-            Plan::Keep(new) => {
-                let version = self.put(served, &current.key, at, new, after).ok()?;
-                Some(Deleted::Waiting(response::object(served, &version)))
-            }
-            Plan::Remove { last, .. } if options.dry_run => Some(Deleted::Gone(last)),
-            Plan::Remove { last, mark } => {
-                let marked = if mark {
-                    self.commit_object(served, &current.key, at, last).ok()?
-                } else {
-                    current.clone()
-                };
-                let version = self.remove(served, &current.key, &marked, after).ok()?;
-                Some(Deleted::Gone(response::object(served, &version)))
-            }
+            Some(gone) => return Ok(gone),
+            None => {}
         }
     }
-
-    /// A CRD is marked first, and removed after its custom resources.
-    fn marked_definition(&self, old: &Value) -> Value {
-        let mut new = old.clone();
-        let now = time::format_rfc3339(self.clock.now());
-        new.set_at("metadata.deletionTimestamp", now.as_str());
-        crd::prepare_delete(&mut new, &now);
-        new
-    }
-
-    /// Sets the deletion timestamp and increments the generation.
-    fn mark(&self, object: &mut Value, old: &Value, grace: i64) {
-        let now = self.clock.now();
-        object.set_at("metadata.deletionTimestamp", time::format_rfc3339(now + grace));
-        object.set_at("metadata.deletionGracePeriodSeconds", grace);
-        if !old.has("metadata.deletionTimestamp")
-            && let Some(generation) = old.int_at("metadata.generation").filter(|generation| *generation > 0)
-        {
-            object.set_at("metadata.generation", generation.saturating_add(1));
-        }
-    }
+    Err(ApiError::conflict(resource.qualified(), name, MODIFIED))
 }
 
 /// A request to delete an object or a collection.
 struct Deletion<'a> {
-    served: &'a Resource,
+    resource: &'a Resource,
     namespace: &'a str,
     /// The name in the path; empty for a collection.
     name: &'a str,
@@ -292,12 +154,12 @@ impl<'a> Deletion<'a> {
     where
         'a: 'b,
     {
-        let namespaces = self.served.storage.as_ref() == "namespaces";
+        let namespaces = self.resource.storage.as_ref() == "namespaces";
         Attributes {
             operation: Operation::Delete,
-            resource: self.served,
-            kind: self.served.gvk(),
-            strategy: &*self.served.strategy,
+            resource: self.resource,
+            kind: self.resource.gvk(),
+            strategy: &*self.resource.strategy,
             subresource: "",
             namespace: if namespaces { self.name } else { self.namespace },
             name: self.name,
@@ -311,120 +173,9 @@ impl<'a> Deletion<'a> {
     }
 }
 
-/// Whether an object that is being deleted may be removed now. `marks` has its deletion timestamp and grace period,
-/// `object` its finalizers: in an update the first is the old object and the second the new one.
-pub(crate) fn is_removable(served: &Resource, marks: &Value, object: &Value) -> bool {
-    marks.int_at("metadata.deletionGracePeriodSeconds").unwrap_or_default() == 0
-        && !has_finalizers(served, object)
-}
-
-/// Whether an object has finalizers; a Namespace also has some in its spec.
-fn has_finalizers(served: &Resource, object: &Value) -> bool {
-    !object.list_at("metadata.finalizers").is_empty()
-        || served.storage.as_ref() == "namespaces" && !object.list_at("spec.finalizers").is_empty()
-}
-
-/// The finalizers with those that the propagation policy adds or removes.
-fn finalizers_after(served: &Resource, old: &Value, options: &DeleteOptions) -> Vec<String> {
-    let mut finalizers: Vec<String> =
-        old.list_at("metadata.finalizers").iter().filter_map(|f| f.as_str().map(str::to_owned)).collect();
-    let policy = kinds::garbage_collection(served.gvk());
-    if policy == GarbageCollection::Unsupported {
-        return finalizers;
-    }
-    let has =
-        |name: &str| finalizers.iter().find(|f| *f == ORPHAN || *f == FOREGROUND).is_some_and(|f| f == name);
-    let (orphan, foreground) = match (options.orphan_dependents, options.propagation) {
-        (Some(orphan), _) => (orphan, false),
-        (None, Some(propagation)) => {
-            (propagation == Propagation::Orphan, propagation == Propagation::Foreground)
-        }
-        (None, None) if has(ORPHAN) => (true, false),
-        (None, None) if has(FOREGROUND) => (false, true),
-        (None, None) => (policy == GarbageCollection::Orphan, false),
-    };
-    finalizers.retain(|f| f != ORPHAN && f != FOREGROUND);
-    if orphan {
-        finalizers.push(ORPHAN.to_owned());
-    }
-    if foreground {
-        finalizers.push(FOREGROUND.to_owned());
-    }
-    finalizers
-}
-
 const JOB_WARNING: &str = "child pods are preserved by default when jobs are deleted; set \
                            propagationPolicy=Background to remove them or set propagationPolicy=Orphan to suppress \
                            this warning";
-
-/// Whether objects of this kind get a deletion timestamp even if they are removed immediately.
-fn marks_before_removal(served: &Resource) -> bool {
-    served.storage.as_ref() == "pods"
-}
-
-/// The grace period in seconds.
-fn grace_period(served: &Resource, object: &Value, options: &DeleteOptions) -> i64 {
-    if served.storage.as_ref() != "pods" {
-        return 0;
-    }
-    let own = object.int_at("spec.terminationGracePeriodSeconds").unwrap_or(30);
-    let grace = options.grace.unwrap_or(own);
-    let ended = matches!(object.str_at("status.phase"), "Succeeded" | "Failed");
-    if object.str_at("spec.nodeName").is_empty() || ended {
-        return 0;
-    }
-    // As upstream, a negative period means one second. Limited so that the time can be formatted.
-    if grace < 0 { 1 } else { grace.min(MAX_GRACE) }
-}
-
-fn set_finalizers(object: &mut Value, finalizers: &[String]) {
-    if finalizers.is_empty() {
-        object.object_mut("metadata").remove("finalizers");
-    } else {
-        object.set_at("metadata.finalizers", finalizers.to_vec());
-    }
-}
-
-fn check_preconditions(
-    served: &Resource,
-    name: &str,
-    object: &Value,
-    options: &DeleteOptions,
-) -> Result<(), ApiError> {
-    let uid = object.str_at("metadata.uid");
-    let revision = object.str_at("metadata.resourceVersion");
-    if served.storage.as_ref() == "namespaces" || served.defines_resources() {
-        // These kinds have their own storage upstream, with different messages.
-        let given = [("UID", &options.uid, uid), ("ResourceVersion", &options.resource_version, revision)];
-        for (what, given, current) in given {
-            if let Some(given) = given.as_deref().filter(|given| *given != current) {
-                let why = format!(
-                    "Precondition failed: {what} in precondition: {given}, {what} in object meta: {current}"
-                );
-                return Err(ApiError::conflict(served.qualified(), name, &why));
-            }
-        }
-        return Ok(());
-    }
-    // Kinds with graceful deletion check preconditions first, and upstream names the kind instead of the
-    // resource.
-    let what = Qualified { group: served.group(), name: served.kind() };
-    if let Some(wanted) = options.uid.as_deref().filter(|wanted| *wanted != uid) {
-        let why = format!(
-            "the UID in the precondition ({wanted}) does not match the UID in record ({uid}). The object might have \
-             been deleted and then recreated"
-        );
-        return Err(ApiError::conflict(what, name, &why));
-    }
-    if let Some(wanted) = options.resource_version.as_deref().filter(|wanted| *wanted != revision) {
-        let why = format!(
-            "the ResourceVersion in the precondition ({wanted}) does not match the ResourceVersion in record \
-             ({revision}). The object might have been modified"
-        );
-        return Err(ApiError::conflict(what, name, &why));
-    }
-    Ok(())
-}
 
 /// The DeleteOptions from the body if there is one, otherwise from the query.
 fn delete_options(request: &Request, body: &Bytes) -> Result<DeleteOptions, ApiError> {

@@ -1,17 +1,24 @@
 //! Non-resource paths: discovery, version and health.
 
+use std::sync::Arc;
+
 use bytes::Bytes;
 use http::{HeaderValue, Method, Response, StatusCode, header};
 use kubewright_apimachinery::json;
 use kubewright_apimachinery::status::ApiError;
 use serde_json::{Map, Value, json};
 
+use crate::authn::Authn;
 use crate::encoding::body::Body;
 use crate::encoding::negotiate::{Clause, clauses, negotiate_document, no_representation};
 use crate::encoding::response::{self, Encoding};
+use crate::endpoints::openapi::OpenApi;
+use crate::endpoints::version::KubernetesVersion;
 use crate::registry::resource::{Registry, Resource, Subresource};
+use crate::registry::resources::Resources;
 use crate::request::Request;
-use crate::server::{Inner, no_page, no_resource};
+use crate::server::{no_page, no_resource};
+use crate::storage::Store;
 
 const TEXT: &str = "text/plain; charset=utf-8";
 const AGGREGATED_YAML: &str = "application/yaml;g=apidiscovery.k8s.io;v=v2;as=APIGroupDiscoveryList";
@@ -29,9 +36,20 @@ const CHECKS: [&str; 6] = [
     "informer-sync",
 ];
 
-impl Inner {
+/// Answers requests for non-resource paths.
+pub(crate) struct Discovery {
+    pub(crate) resources: Arc<Resources>,
+    pub(crate) openapi: OpenApi,
+    pub(crate) version: KubernetesVersion,
+    /// For the keys of service account tokens.
+    pub(crate) authn: Arc<Authn>,
+    /// For health and metrics.
+    pub(crate) store: Arc<Store>,
+}
+
+impl Discovery {
     /// Handles a request for a non-resource path.
-    pub(crate) fn other(&self, request: &Request) -> Result<Response<Body>, ApiError> {
+    pub(crate) fn answer(&self, request: &Request) -> Result<Response<Body>, ApiError> {
         let path = request.path.as_str();
         let trimmed = path.trim_end_matches('/');
         let parts: Vec<&str> = trimmed.trim_start_matches('/').split('/').collect();
@@ -43,7 +61,7 @@ impl Inner {
                 _ => Ok(no_page()),
             };
         }
-        let registry = &self.registry();
+        let registry = &self.resources.current();
         match parts[..] {
             ["api" | "apis"] => roots(registry, request, parts[0]),
             ["api", version] => resource_list(registry, request, "", version),
@@ -63,7 +81,7 @@ impl Inner {
             [endpoint @ ("healthz" | "livez" | "readyz"), ref check @ ..] => {
                 Ok(self.single_check(endpoint, &check.join("/")))
             }
-            ["openapi", ref path @ ..] => self.openapi(request, path),
+            ["openapi", ref path @ ..] => self.openapi.answer(request, path),
             ["metrics"] => Ok(self.metrics()),
             [".well-known", "openid-configuration"] => self.authn.openid_configuration(),
             ["openid", "v1", "jwks"] => self.authn.json_web_keys(),
@@ -167,8 +185,8 @@ fn api_versions() -> Value {
 /// The groups other than core with their versions, in discovery order.
 fn groups(registry: &Registry) -> Vec<(&str, Vec<&str>)> {
     let mut groups: Vec<(&str, Vec<&str>)> = Vec::new();
-    for served in registry.all() {
-        let (group, version) = (served.group(), served.version());
+    for resource in registry.all() {
+        let (group, version) = (resource.group(), resource.version());
         if group.is_empty() {
             continue;
         }
@@ -214,11 +232,12 @@ fn resource_list(
     group: &str,
     version: &str,
 ) -> Result<Response<Body>, ApiError> {
-    let of = |served: &&std::sync::Arc<Resource>| served.group() == group && served.version() == version;
+    let of =
+        |resource: &&std::sync::Arc<Resource>| resource.group() == group && resource.version() == version;
     let mut list: Vec<Value> = Vec::new();
-    for served in registry.all().filter(of) {
-        list.push(api_resource(served, None));
-        list.extend(served.subresources.iter().map(|sub| api_resource(served, Some(sub))));
+    for resource in registry.all().filter(of) {
+        list.push(api_resource(resource, None));
+        list.extend(resource.subresources.iter().map(|sub| api_resource(resource, Some(sub))));
     }
     if list.is_empty() {
         // Upstream has a handler only for built-in groups; groups of custom resources return a plain 404.
@@ -235,30 +254,30 @@ fn resource_list(
     Ok(response::answer_value(StatusCode::OK, encoding, &value))
 }
 
-fn api_resource(served: &Resource, sub: Option<&Subresource>) -> Value {
-    let mut resource = Map::new();
-    let mut set = |name: &str, value: Value| resource.insert(name.to_owned(), value);
+fn api_resource(resource: &Resource, sub: Option<&Subresource>) -> Value {
+    let mut entry = Map::new();
+    let mut set = |name: &str, value: Value| entry.insert(name.to_owned(), value);
     match sub {
         None => {
-            set("name", served.plural().into());
-            set("singularName", served.singular().into());
-            set("namespaced", served.namespaced().into());
-            set("kind", served.kind().into());
-            set("verbs", words(&served.verbs));
-            if !served.short_names.is_empty() {
-                set("shortNames", words(&served.short_names));
+            set("name", resource.plural().into());
+            set("singularName", resource.singular().into());
+            set("namespaced", resource.namespaced().into());
+            set("kind", resource.kind().into());
+            set("verbs", words(&resource.verbs));
+            if !resource.short_names.is_empty() {
+                set("shortNames", words(&resource.short_names));
             }
-            if !served.categories.is_empty() {
-                set("categories", words(&served.categories));
+            if !resource.categories.is_empty() {
+                set("categories", words(&resource.categories));
             }
-            if let Some(hash) = &served.storage_hash {
+            if let Some(hash) = &resource.storage_hash {
                 set("storageVersionHash", hash.as_ref().into());
             }
         }
         Some(sub) => {
-            set("name", format!("{}/{}", served.plural(), sub.name).into());
+            set("name", format!("{}/{}", resource.plural(), sub.name).into());
             set("singularName", "".into());
-            set("namespaced", served.namespaced().into());
+            set("namespaced", resource.namespaced().into());
             if let Some((group, version)) = &sub.group_version {
                 set("group", group.as_ref().into());
                 set("version", version.as_ref().into());
@@ -267,7 +286,7 @@ fn api_resource(served: &Resource, sub: Option<&Subresource>) -> Value {
             set("verbs", words(&sub.verbs));
         }
     }
-    Value::Object(resource)
+    Value::Object(entry)
 }
 
 fn words(words: &[impl AsRef<str>]) -> Value {
@@ -289,27 +308,28 @@ fn aggregated(registry: &Registry, core: bool) -> Value {
 }
 
 fn aggregated_version(registry: &Registry, group: &str, version: &str) -> Value {
-    let of = |served: &&std::sync::Arc<Resource>| served.group() == group && served.version() == version;
-    let list: Vec<Value> = registry.all().filter(of).map(|served| aggregated_resource(served)).collect();
+    let of =
+        |resource: &&std::sync::Arc<Resource>| resource.group() == group && resource.version() == version;
+    let list: Vec<Value> = registry.all().filter(of).map(|resource| aggregated_resource(resource)).collect();
     json!({"version": version, "resources": list, "freshness": "Current"})
 }
 
-fn aggregated_resource(served: &Resource) -> Value {
-    let mut resource = json!({
-        "resource": served.plural(),
+fn aggregated_resource(resource: &Resource) -> Value {
+    let mut entry = json!({
+        "resource": resource.plural(),
         // Group and version are empty if they equal those of the list.
-        "responseKind": {"group": "", "version": "", "kind": served.kind()},
-        "scope": if served.namespaced() { "Namespaced" } else { "Cluster" },
-        "singularResource": served.singular(),
-        "verbs": words(&served.verbs),
+        "responseKind": {"group": "", "version": "", "kind": resource.kind()},
+        "scope": if resource.namespaced() { "Namespaced" } else { "Cluster" },
+        "singularResource": resource.singular(),
+        "verbs": words(&resource.verbs),
     });
-    if !served.short_names.is_empty() {
-        resource["shortNames"] = words(&served.short_names);
+    if !resource.short_names.is_empty() {
+        entry["shortNames"] = words(&resource.short_names);
     }
-    if !served.categories.is_empty() {
-        resource["categories"] = words(&served.categories);
+    if !resource.categories.is_empty() {
+        entry["categories"] = words(&resource.categories);
     }
-    if !served.subresources.is_empty() {
+    if !resource.subresources.is_empty() {
         let subresource = |sub: &Subresource| {
             let (group, version) = match &sub.group_version {
                 Some((group, version)) => (group.as_ref(), version.as_ref()),
@@ -321,12 +341,12 @@ fn aggregated_resource(served: &Resource) -> Value {
                 "verbs": words(&sub.verbs),
             })
         };
-        resource["subresources"] = served.subresources.iter().map(subresource).collect();
+        entry["subresources"] = resource.subresources.iter().map(subresource).collect();
     }
-    resource
+    entry
 }
 
-impl Inner {
+impl Discovery {
     /// `/healthz`, `/livez` and `/readyz`. The server is not ready while its log cannot be written.
     fn health(&self, request: &Request, endpoint: &str) -> Response<Body> {
         use std::fmt::Write as _;

@@ -14,13 +14,14 @@ use kubewright_apimachinery::status::ApiError;
 use kubewright_apis::openapi::{self, CustomVersion, Descriptions};
 use serde_json::Value;
 
+use crate::clock::Clock;
 use crate::encoding::body::Body;
 use crate::encoding::negotiate::{Clause, clauses, not_acceptable};
 use crate::encoding::response;
 use crate::endpoints::version::KubernetesVersion;
 use crate::registry::resource::Registry;
+use crate::registry::resources::Resources;
 use crate::request::Request;
-use crate::server::Inner;
 
 const JSON: &str = "application/json";
 const TEXT: &str = "text/plain; charset=utf-8";
@@ -42,20 +43,20 @@ impl Document {
 
 type Documents = BTreeMap<String, Arc<Document>>;
 
-/// The documents of built-in groups.
-pub(crate) struct OpenApi {
+/// The documents of built-in groups. Forks share them.
+pub(crate) struct BuiltInDocuments {
     descriptions: Arc<dyn Descriptions>,
     version: KubernetesVersion,
-    built_in: OnceLock<Documents>,
+    v3: OnceLock<Documents>,
 }
 
-impl OpenApi {
+impl BuiltInDocuments {
     pub(crate) fn new(descriptions: Arc<dyn Descriptions>, version: KubernetesVersion) -> Self {
-        Self { descriptions, version, built_in: OnceLock::new() }
+        Self { descriptions, version, v3: OnceLock::new() }
     }
 
-    fn built_in(&self) -> &Documents {
-        self.built_in.get_or_init(|| self.documents(openapi::v3_paths(&[]), &[]))
+    fn v3(&self) -> &Documents {
+        self.v3.get_or_init(|| self.documents(openapi::v3_paths(&[]), &[]))
     }
 
     fn documents(&self, paths: Vec<String>, custom: &[CustomVersion<'_>]) -> Documents {
@@ -75,9 +76,15 @@ impl OpenApi {
     }
 }
 
-/// The documents for one state of the registry.
-#[derive(Default)]
-pub(crate) struct Published(Mutex<Option<(Arc<Registry>, Arc<Documents>)>>, Mutex<Option<V2>>);
+/// The OpenAPI documents of one server.
+pub(crate) struct OpenApi {
+    pub(crate) built_in: Arc<BuiltInDocuments>,
+    resources: Arc<Resources>,
+    clock: Arc<dyn Clock>,
+    /// The v3 documents for one state of the registry.
+    v3: Mutex<Option<(Arc<Registry>, Arc<Documents>)>>,
+    v2: Mutex<Option<V2>>,
+}
 
 /// The v2 document, in JSON and protobuf.
 struct V2 {
@@ -86,18 +93,26 @@ struct V2 {
     protobuf: Arc<Document>,
 }
 
-impl Inner {
+impl OpenApi {
+    pub(crate) fn new(
+        built_in: Arc<BuiltInDocuments>,
+        resources: Arc<Resources>,
+        clock: Arc<dyn Clock>,
+    ) -> Self {
+        Self { built_in, resources, clock, v3: Mutex::default(), v2: Mutex::default() }
+    }
+
     /// Handles paths below `/openapi`.
-    pub(crate) fn openapi(&self, request: &Request, path: &[&str]) -> Result<Response<Body>, ApiError> {
+    pub(crate) fn answer(&self, request: &Request, path: &[&str]) -> Result<Response<Body>, ApiError> {
         match path {
             ["v3"] => {
-                let documents = self.documents();
+                let documents = self.v3_documents();
                 let hashes = documents.iter().map(|(path, document)| (path.as_str(), document.hash.as_str()));
                 let index = Document::new(json::to_vec(&openapi::v3_index(hashes)));
                 Ok(with_tag(request, TEXT, &index))
             }
             ["v3", path @ ..] => {
-                let documents = self.documents();
+                let documents = self.v3_documents();
                 let path = path.join("/");
                 let Some(document) = documents.get(&path) else {
                     let mut response = Response::new(Body::empty());
@@ -106,7 +121,7 @@ impl Inner {
                 };
                 self.one_document(request, &path, document)
             }
-            ["v2"] => Ok(self.v2(request)),
+            ["v2"] => Ok(self.v2_document(request)),
             _ => Ok(crate::server::no_page()),
         }
     }
@@ -138,32 +153,32 @@ impl Inner {
     }
 
     /// All documents of v3.
-    fn documents(&self) -> Arc<Documents> {
-        let registry = self.registry();
-        let mut published = self.published.0.lock().unwrap_or_else(PoisonError::into_inner);
+    fn v3_documents(&self) -> Arc<Documents> {
+        let registry = self.resources.current();
+        let mut published = self.v3.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some((of, documents)) = &*published
             && Arc::ptr_eq(of, &registry)
         {
             return documents.clone();
         }
         let custom = established_versions(&registry);
-        let mut documents = self.openapi.built_in().clone();
+        let mut documents = self.built_in.v3().clone();
         let new = openapi::v3_paths(&custom).into_iter().filter(|path| !documents.contains_key(path));
-        let new = self.openapi.documents(new.collect(), &custom);
+        let new = self.built_in.documents(new.collect(), &custom);
         documents.extend(new);
         let documents = Arc::new(documents);
         *published = Some((registry, documents.clone()));
         documents
     }
 
-    fn v2(&self, request: &Request) -> Response<Body> {
-        let registry = self.registry();
-        let mut published = self.published.1.lock().unwrap_or_else(PoisonError::into_inner);
+    fn v2_document(&self, request: &Request) -> Response<Body> {
+        let registry = self.resources.current();
+        let mut published = self.v2.lock().unwrap_or_else(PoisonError::into_inner);
         let current = published.take().filter(|v2| Arc::ptr_eq(&v2.of, &registry));
         let v2 = published.insert(current.unwrap_or_else(|| {
             let custom = established_versions(&registry);
-            let mut document = openapi::v2_document(&custom, &*self.openapi.descriptions);
-            self.openapi.pose(&mut document);
+            let mut document = openapi::v2_document(&custom, &*self.built_in.descriptions);
+            self.built_in.pose(&mut document);
             let protobuf = Arc::new(Document::new(openapi::v2_protobuf(&document)));
             V2 { of: registry, json: Arc::new(Document::new(json::to_vec(&document))), protobuf }
         }));
@@ -185,7 +200,7 @@ impl Inner {
 
 /// The custom resources that discovery lists.
 fn established_versions(registry: &Registry) -> Vec<CustomVersion<'_>> {
-    let established = registry.definitions().iter().filter(|custom| custom.info.established);
+    let established = registry.crds().iter().filter(|custom| custom.info.established);
     established.flat_map(|custom| custom.published_versions()).collect()
 }
 

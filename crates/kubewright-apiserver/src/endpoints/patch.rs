@@ -19,6 +19,7 @@ use kubewright_structured_merge::packed;
 use serde_json::{Value, json};
 
 use crate::admission::Notes;
+use crate::clock::Clock;
 use crate::encoding::body::Body;
 use crate::encoding::negotiate::negotiate;
 use crate::encoding::request_body::{self, essence};
@@ -26,10 +27,9 @@ use crate::fieldmanager::{FieldManager, bound_owners};
 use crate::registry::resource::Resource;
 use crate::registry::strategy::Strategy;
 use crate::registry::write::change::{Candidate, Change};
-use crate::registry::write::{WriteRequest, check_name, check_namespace};
+use crate::registry::write::{WritePath, WriteRequest, check_name, check_namespace};
 use crate::request::Request;
 use crate::request::options::{FieldValidation, WriteKind, WriteOptions};
-use crate::server::Inner;
 
 const APPLY: &str = "application/apply-patch+yaml";
 
@@ -158,12 +158,12 @@ fn unsupported() -> ApiError {
 }
 
 /// The type of a patch, if the resource supports it. Custom resources do not support strategic merge patches.
-pub(crate) fn kind_of(request: &Request, served: &Resource) -> Result<WriteKind, ApiError> {
+pub(crate) fn kind_of(request: &Request, resource: &Resource) -> Result<WriteKind, ApiError> {
     match essence(request.header(http::header::CONTENT_TYPE)) {
         APPLY => Ok(WriteKind::Apply),
         "application/json-patch+json" | "application/merge-patch+json" => Ok(WriteKind::Patch),
-        "application/strategic-merge-patch+json" if served.crd().is_none() => Ok(WriteKind::Patch),
-        _ if served.crd().is_some() => Err(ApiError::new(
+        "application/strategic-merge-patch+json" if resource.crd().is_none() => Ok(WriteKind::Patch),
+        _ if resource.crd().is_some() => Err(ApiError::new(
             415,
             "UnsupportedMediaType",
             "the body of the request was in an unknown format - accepted media types include: \
@@ -221,7 +221,7 @@ impl Applied {
 
 /// A PATCH other than apply.
 pub(crate) struct PatchObject<'a> {
-    served: &'a Resource,
+    resource: &'a Resource,
     /// The patch and its strict validation errors. An invalid patch is reported only on resolve, because a
     /// missing object takes precedence.
     patch: Result<(Patch, Vec<String>), ApiError>,
@@ -230,24 +230,24 @@ pub(crate) struct PatchObject<'a> {
 impl PatchObject<'_> {
     pub(crate) fn resolve(
         &self,
-        server: &Inner,
+        clock: &dyn Clock,
         write: &WriteRequest<'_>,
         live: Option<&Value>,
     ) -> Result<Candidate, ApiError> {
-        let served = self.served;
+        let resource = self.resource;
         let (patch, strict) = self.patch.as_ref().map_err(Clone::clone)?;
         let live = live.unwrap_or(&Value::Null);
         let mut old = live.clone();
         packed::unpack(&mut old);
-        let strategy = &*served.strategy;
+        let strategy = &*resource.strategy;
         let patched = patch.apply(strategy, &old)?;
         let (mut object, more) = patch.decode(strategy, &patched)?;
         let strict: Vec<String> = strict.iter().cloned().chain(more).collect();
         let warnings = request_body::strict(&strict, write.options.field_validation)
             .map_err(|error| patch.refused(strategy, &patched, error.message))?;
         strategy.default(&mut object).map_err(|why| patch.refused(strategy, &patched, why))?;
-        server.track(served, write.subresource, write.manager, Some(live), &mut object);
-        check_namespace(served, write.namespace, &mut object)?;
+        write.manager.track(clock, resource, write.subresource, Some(live), &mut object);
+        check_namespace(resource, write.namespace, &mut object)?;
         check_name(&object, write.name)?;
         Ok(Candidate::new(object, warnings))
     }
@@ -263,65 +263,64 @@ pub(crate) struct Apply {
 impl Apply {
     pub(crate) fn resolve(
         &self,
-        server: &Inner,
+        clock: &dyn Clock,
         write: &WriteRequest<'_>,
         live: Option<&Value>,
     ) -> Result<Candidate, ApiError> {
-        let WriteRequest { served, namespace, name, subresource, .. } = *write;
+        let WriteRequest { resource, namespace, name, subresource, .. } = *write;
         let applied = self.applied.as_ref().map_err(Clone::clone)?;
-        let mut object = server
-            .with_write(served, subresource, write.manager, |write| {
+        let mut object = write
+            .manager
+            .with_write(clock, resource, subresource, |write| {
                 apply::apply(live, &applied.object, applied.force, write)
             })
             .map_err(|error| error.to_api_error())?;
         let warnings = applied.strict()?;
         bound_owners(&mut object);
-        served.strategy.default_applied(&mut object).map_err(ApiError::internal)?;
+        resource.strategy.default_applied(&mut object).map_err(ApiError::internal)?;
         let uid = object.str_at("metadata.uid");
         if live.is_none() && !uid.is_empty() {
             let why = format!(
                 "uid mismatch: the provided object specified uid {uid}, and no existing object was found"
             );
-            return Err(ApiError::conflict(served.qualified(), name, &why));
+            return Err(ApiError::conflict(resource.qualified(), name, &why));
         }
-        check_namespace(served, namespace, &mut object)?;
+        check_namespace(resource, namespace, &mut object)?;
         check_name(&object, name)?;
         Ok(Candidate::new(object, warnings))
     }
 }
 
-impl Inner {
-    /// PATCH of an object, or of one of its subresources.
-    pub(crate) async fn patch(
-        &self,
-        request: &Request,
-        served: &Resource,
-        namespace: &str,
-        name: &str,
-        subresource: &str,
-        body: &Bytes,
-    ) -> Result<Response<Body>, ApiError> {
-        let kind = kind_of(request, served)?;
-        let format = negotiate(request, served)?;
-        let options = WriteOptions::read(&request.query, kind)?;
-        let manager = FieldManager::of(request);
-        let mut change = if kind == WriteKind::Apply {
-            let applied = Applied::read(request, body, options.field_validation);
-            Change::Apply(Apply { applied, creates: subresource.is_empty() })
-        } else {
-            Change::Patch(PatchObject { served, patch: Patch::read(request, body, options.field_validation) })
-        };
-        let write = WriteRequest {
-            served,
-            namespace,
-            name,
-            subresource,
-            user: &request.user,
-            manager: &manager,
-            options: &options,
-        };
-        let mut notes = Notes::of(request);
-        let outcome = self.update_object(&write, &mut change, &mut notes).await;
-        Ok(self.answer_write(served, format, outcome, StatusCode::OK, &notes.warnings))
-    }
+/// PATCH of an object, or of one of its subresources.
+pub(crate) async fn patch(
+    writes: &WritePath,
+    request: &Request,
+    resource: &Resource,
+    namespace: &str,
+    name: &str,
+    subresource: &str,
+    body: &Bytes,
+) -> Result<Response<Body>, ApiError> {
+    let kind = kind_of(request, resource)?;
+    let format = negotiate(request, resource)?;
+    let options = WriteOptions::read(&request.query, kind)?;
+    let manager = FieldManager::of(request);
+    let mut change = if kind == WriteKind::Apply {
+        let applied = Applied::read(request, body, options.field_validation);
+        Change::Apply(Apply { applied, creates: subresource.is_empty() })
+    } else {
+        Change::Patch(PatchObject { resource, patch: Patch::read(request, body, options.field_validation) })
+    };
+    let write = WriteRequest {
+        resource,
+        namespace,
+        name,
+        subresource,
+        user: &request.user,
+        manager: &manager,
+        options: &options,
+    };
+    let mut notes = Notes::of(request);
+    let outcome = writes.update_object(&write, &mut change, &mut notes).await;
+    Ok(writes.answer_write(resource, format, outcome, StatusCode::OK, &notes.warnings))
 }

@@ -12,15 +12,18 @@ use kubewright_apimachinery::status::{ApiError, Cause};
 use kubewright_apis::protobuf;
 use serde_json::{Map, Value, json};
 
+use crate::clock::Clock;
 use crate::encoding::body::{Body, Items};
 use crate::encoding::negotiate::{negotiate, wrong_number};
 use crate::encoding::response::{self, Encoding, Format, Shown, View};
 use crate::encoding::row;
+use crate::ids::Ids;
+use crate::registry::conversion::Conversion;
 use crate::registry::resource::Resource;
 use crate::request::Request;
 use crate::request::options::{At, ListOptions, parse_revision};
-use crate::server::Inner;
-use crate::storage::StoredObject;
+use crate::storage::compaction::Compaction;
+use crate::storage::{Store, StoredObject};
 
 /// The selection of a list or watch.
 pub(crate) struct Filter {
@@ -33,20 +36,20 @@ pub(crate) struct Filter {
 }
 
 impl Filter {
-    pub(crate) fn new(served: &Resource, namespace: &str, options: &ListOptions) -> Result<Self, ApiError> {
+    pub(crate) fn new(resource: &Resource, namespace: &str, options: &ListOptions) -> Result<Self, ApiError> {
         let labels = LabelSelector::parse(&options.label_selector)
             .map_err(|error| ApiError::bad_request(error.to_string()))?;
         let fields = FieldSelector::parse(&options.field_selector)
             .map_err(|error| ApiError::bad_request(error.to_string()))?;
         for requirement in fields.requirements() {
-            served.strategy.check_selectable(&requirement.field)?;
+            resource.strategy.check_selectable(&requirement.field)?;
         }
-        let prefix = if namespace.is_empty() || !served.namespaced() {
+        let prefix = if namespace.is_empty() || !resource.namespaced() {
             String::new()
         } else {
             format!("{namespace}/")
         };
-        Ok(Self { prefix, labels, fields, foreign: !served.is_storage_form() })
+        Ok(Self { prefix, labels, fields, foreign: !resource.is_storage_form() })
     }
 
     /// Whether there are no selectors: every object below the prefix matches.
@@ -54,12 +57,12 @@ impl Filter {
         self.labels.is_empty() && self.fields.is_empty()
     }
 
-    pub(crate) fn matches(&self, served: &Resource, version: &StoredObject) -> bool {
-        version.key.starts_with(&self.prefix) && self.selects(served, version)
+    pub(crate) fn matches(&self, resource: &Resource, version: &StoredObject) -> bool {
+        version.key.starts_with(&self.prefix) && self.selects(resource, version)
     }
 
     /// As [`Filter::matches`], for an object below the prefix.
-    fn selects(&self, served: &Resource, version: &StoredObject) -> bool {
+    fn selects(&self, resource: &Resource, version: &StoredObject) -> bool {
         if !self.labels.is_empty() && !self.labels.matches(&version.attributes) {
             return false;
         }
@@ -69,7 +72,7 @@ impl Filter {
         let (namespace, name) = version.namespace_and_name();
         let own;
         let fields: Vec<(&str, &str)> = if self.foreign {
-            own = served.strategy.selectable(&response::object(served, version));
+            own = resource.strategy.selectable(&response::object(resource, version));
             own.iter().map(|(field, value)| (&**field, value.as_str())).collect()
         } else {
             version.attributes.fields.iter().map(|(field, value)| (*field, &**value)).collect()
@@ -82,122 +85,128 @@ impl Filter {
     }
 }
 
-impl Inner {
+/// Reads objects, lists and watches them for requests.
+pub(crate) struct ReadPath {
+    pub(crate) store: Arc<Store>,
+    pub(crate) compaction: Arc<Compaction>,
+    pub(crate) conversion: Arc<Conversion>,
+    pub(crate) clock: Arc<dyn Clock>,
+    /// For the random duration of a watch without a timeout.
+    pub(crate) ids: Arc<Ids>,
+}
+
+impl ReadPath {
     /// GET of one object.
     pub(crate) async fn get(
         &self,
         request: &Request,
-        served: &Resource,
+        resource: &Resource,
         namespace: &str,
         name: &str,
     ) -> Result<Response<Body>, ApiError> {
-        let format = negotiate(request, served)?;
+        let format = negotiate(request, resource)?;
         if let Some(revision) = request.query.get("resourceVersion").filter(|text| !text.is_empty()) {
             self.check_reachable(parse_revision(revision)?)?;
         }
-        let version = self.find(served, namespace, name)?;
+        let version = self.find(resource, namespace, name)?;
         if matches!(format.view, View::MetadataList(_)) {
-            return Err(wrong_number(served, false));
+            return Err(wrong_number(resource, false));
         }
-        self.convert_versions(served, std::slice::from_ref(&version)).await?;
-        Ok(response::answer_one(StatusCode::OK, served, format, &Shown::Version(&version), self.clock.now()))
+        self.conversion.convert_versions(resource, std::slice::from_ref(&version)).await?;
+        Ok(response::answer_one(
+            StatusCode::OK,
+            resource,
+            format,
+            &Shown::Version(&version),
+            self.clock.now(),
+        ))
     }
 
     /// The stored version of an object for a read, or a NotFound error.
     pub(crate) fn find(
         &self,
-        served: &Resource,
+        resource: &Resource,
         namespace: &str,
         name: &str,
     ) -> Result<Arc<StoredObject>, ApiError> {
         self.store
-            .get_readable(&served.storage, &served.key(namespace, name))
-            .ok_or_else(|| ApiError::not_found(served.qualified(), name))
-    }
-
-    /// The latest version of an object for a write, or a NotFound error.
-    pub(crate) fn find_latest(
-        &self,
-        served: &Resource,
-        namespace: &str,
-        name: &str,
-    ) -> Result<Arc<StoredObject>, ApiError> {
-        self.store
-            .get(&served.storage, &served.key(namespace, name))
-            .ok_or_else(|| ApiError::not_found(served.qualified(), name))
+            .get_readable(&resource.storage, &resource.key(namespace, name))
+            .ok_or_else(|| ApiError::not_found(resource.qualified(), name))
     }
 
     /// GET of a collection.
     pub(crate) async fn list(
         &self,
         request: &Request,
-        served: &Arc<Resource>,
+        resource: &Arc<Resource>,
         namespace: &str,
         only: &str,
     ) -> Result<Response<Body>, ApiError> {
-        let format = negotiate(request, served)?;
+        let format = negotiate(request, resource)?;
         let options = ListOptions::read(&request.query, false)?;
-        let filter = Filter::new(served, namespace, &options)?;
-        self.convert_for(served, &filter).await?;
-        let page = self.page(served, &filter, &options, only)?;
-        self.convert_versions(served, &page.items).await?;
-        Ok(self.list_answer(served, format, page))
+        let filter = Filter::new(resource, namespace, &options)?;
+        self.convert_for(resource, &filter).await?;
+        let page = self.page(resource, &filter, &options, only)?;
+        self.conversion.convert_versions(resource, &page.items).await?;
+        Ok(self.list_answer(resource, format, page))
     }
 
     /// Converts the objects that a filter evaluates: selectable fields are those of the requested version.
-    pub(crate) async fn convert_for(&self, served: &Resource, filter: &Filter) -> Result<(), ApiError> {
-        if filter.fields.is_empty() || served.crd().is_none_or(|custom| custom.converter().is_none()) {
+    pub(crate) async fn convert_for(&self, resource: &Resource, filter: &Filter) -> Result<(), ApiError> {
+        if filter.fields.is_empty() || resource.crd().is_none_or(|custom| custom.converter().is_none()) {
             return Ok(());
         }
-        let listing = self.store.list(&served.storage, &filter.prefix, None);
-        self.convert_versions(served, &listing.map(|listing| listing.items).unwrap_or_default()).await
+        let listing = self.store.list(&resource.storage, &filter.prefix, None);
+        self.conversion
+            .convert_versions(resource, &listing.map(|listing| listing.items).unwrap_or_default())
+            .await
     }
 
-    pub(crate) fn list_answer(&self, served: &Arc<Resource>, format: Format, page: Page) -> Response<Body> {
+    pub(crate) fn list_answer(&self, resource: &Arc<Resource>, format: Format, page: Page) -> Response<Body> {
         if matches!(format.view, View::Metadata(_)) {
-            return response::failure(&wrong_number(served, true));
+            return response::failure(&wrong_number(resource, true));
         }
         let mut meta = page.meta();
-        if format.view == View::Whole && served.crd().is_some() {
+        if format.view == View::Whole && resource.crd().is_some() {
             // Upstream's lists of unstructured objects always have this field.
             meta.entry("continue").or_insert_with(|| "".into());
         }
-        let api_version = served.gvk().api_version();
+        let api_version = resource.gvk().api_version();
         match (format.view, format.encoding) {
             (View::Whole, Encoding::Json) => {
-                let head = json!({"kind": served.list_kind(), "apiVersion": api_version, "metadata": meta});
+                let head = json!({"kind": resource.list_kind(), "apiVersion": api_version, "metadata": meta});
                 let mut head = json::to_vec(&head);
                 head.pop();
                 head.extend_from_slice(b",\"items\":[");
-                let body = Body::list(head, response::items(served, page.items), b",", b"]}");
+                let body = Body::list(head, response::items(resource, page.items), b",", b"]}");
                 return response::respond(StatusCode::OK, "application/json", body);
             }
             (View::Whole, Encoding::Protobuf) => {
-                let items = response::protobuf_items(served, &page.items);
+                let items = response::protobuf_items(resource, &page.items);
                 let length = items.iter().map(Bytes::len).sum();
                 let list = json!({"metadata": meta});
-                let head = protobuf::list_head(&api_version, served.list_kind(), &list, length);
+                let head = protobuf::list_head(&api_version, resource.list_kind(), &list, length);
                 let body = Body::list(head, Items::Encoded(items), b"", protobuf::TAIL);
                 return response::respond(StatusCode::OK, protobuf::MEDIA_TYPE, body);
             }
-            (view, Encoding::Json) if response::is_rendered_one_by_one(served, view, page.items.len()) => {
-                let (head, tail) = response::list_ends(served, view, &meta);
-                let render = row::render(served.clone(), view, self.clock.now());
+            (view, Encoding::Json) if response::is_rendered_one_by_one(resource, view, page.items.len()) => {
+                let (head, tail) = response::list_ends(resource, view, &meta);
+                let render = row::render(resource.clone(), view, self.clock.now());
                 let body = Body::list(head, Items::Rendered(page.items, render), b",", tail);
                 return response::respond(StatusCode::OK, "application/json", body);
             }
             _ => {}
         }
         let objects: Vec<Value> =
-            page.items.iter().map(|version| response::object(served, version)).collect();
-        let value = response::list_of(served, format.view, objects, &Value::Object(meta), self.clock.now());
+            page.items.iter().map(|version| response::object(resource, version)).collect();
+        let value = response::list_of(resource, format.view, objects, &Value::Object(meta), self.clock.now());
         response::answer_value(StatusCode::OK, format.encoding, &value)
     }
 
     /// The objects of one page of a list.
     pub(crate) fn page(
         &self,
-        served: &Resource,
+        resource: &Resource,
         filter: &Filter,
         options: &ListOptions,
         only: &str,
@@ -224,13 +233,13 @@ impl Inner {
             return Err(expired());
         }
         let at = exact.or_else(|| self.store.readable());
-        let listing = self.store.list(&served.storage, &filter.prefix, at).map_err(|_| expired())?;
+        let listing = self.store.list(&resource.storage, &filter.prefix, at).map_err(|_| expired())?;
         let mut items: Vec<Arc<StoredObject>> = listing
             .items
             .into_iter()
             .filter(|version| start.is_empty() || *version.key >= *start)
             .filter(|version| only.is_empty() || version.namespace_and_name().1 == only)
-            .filter(|version| filter.selects(served, version))
+            .filter(|version| filter.selects(resource, version))
             .collect();
         let mut page = Page {
             items: Vec::new(),

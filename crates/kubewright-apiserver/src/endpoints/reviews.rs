@@ -11,43 +11,49 @@ use kubewright_apis::validation;
 use serde_json::{Value, json};
 
 use crate::admission::{Notes, Operation};
-use crate::authn::User;
 use crate::authn::tokens::{Authenticated, Bearer};
-use crate::authz::{Action, ActionOn, Decision};
+use crate::authn::{Authn, User};
+use crate::authz::{Action, ActionOn, Authz, Decision};
 use crate::encoding::body::Body;
 use crate::encoding::negotiate::negotiate;
 use crate::encoding::request_body;
 use crate::encoding::response;
 use crate::fieldmanager::FieldManager;
 use crate::registry::resource::Resource;
-use crate::registry::write::{WriteRequest, Written, check_namespace};
+use crate::registry::write::{WritePath, WriteRequest, Written, check_namespace};
 use crate::request::options::{WriteKind, WriteOptions};
 use crate::request::{Request, ResourcePath};
-use crate::server::Inner;
 
-impl Inner {
-    pub(crate) async fn virtual_resource(
+/// Answers requests for resources that are not stored.
+pub(crate) struct Reviews {
+    pub(crate) authn: Arc<Authn>,
+    pub(crate) authz: Arc<Authz>,
+    pub(crate) writes: Arc<WritePath>,
+}
+
+impl Reviews {
+    pub(crate) async fn answer(
         &self,
         request: &Request,
-        served: &Arc<Resource>,
+        resource: &Arc<Resource>,
         path: &ResourcePath,
         body: &Bytes,
     ) -> Result<Response<Body>, ApiError> {
-        if served.plural() == "componentstatuses" {
-            return self.component_statuses(request, served, &path.name);
+        if resource.plural() == "componentstatuses" {
+            return self.component_statuses(request, resource, &path.name);
         }
-        if served.plural() == "bindings" {
-            return self.bind(request, &path.namespace, None, body).await;
+        if resource.plural() == "bindings" {
+            return self.writes.bind(request, &path.namespace, None, body).await;
         }
-        let format = negotiate(request, served)?;
+        let format = negotiate(request, resource)?;
         let options = WriteOptions::read(&request.query, WriteKind::Create)?;
         let media = request_body::media(request)?;
-        let (mut review, warnings) = served.strategy.decode(media, body, options.field_validation)?;
-        check_namespace(served, &path.namespace, &mut review)?;
+        let (mut review, warnings) = resource.strategy.decode(media, body, options.field_validation)?;
+        check_namespace(resource, &path.namespace, &mut review)?;
         let manager = FieldManager::of(request);
-        self.track(served, "", &manager, None, &mut review);
+        manager.track(self.writes.clock(), resource, "", None, &mut review);
         let write = WriteRequest {
-            served,
+            resource,
             namespace: &path.namespace,
             name: "",
             subresource: "",
@@ -58,46 +64,54 @@ impl Inner {
         let mut notes = Notes { warnings, ..Notes::of(request) };
         let name = review.str_at("metadata.name").to_owned();
         let mut attributes = write.attributes(Operation::Create, &name, review, None);
-        self.admit_only(&mut attributes, &mut notes).await?;
+        self.writes.admission.admit_and_validate(&mut attributes, &mut notes).await?;
         let mut review = attributes.object;
-        let errors = validation::review(served.gvk(), &review);
+        let errors = validation::review(resource.gvk(), &review);
         if !errors.is_empty() {
-            return Err(match served.group() {
+            return Err(match resource.group() {
                 // Upstream has lost the kind at this point and reports no name.
                 group @ "authorization.k8s.io" => {
                     ApiError::invalid(Qualified { group, name: "" }, "", &errors)
                 }
-                _ => {
-                    ApiError::invalid(served.gvk().qualified_kind(), review.str_at("metadata.name"), &errors)
-                }
+                _ => ApiError::invalid(
+                    resource.gvk().qualified_kind(),
+                    review.str_at("metadata.name"),
+                    &errors,
+                ),
             });
         }
-        let rules = served.kind() == "SelfSubjectRulesReview";
+        let rules = resource.kind() == "SelfSubjectRulesReview";
         if rules && review.str_at("spec.namespace").is_empty() {
             return Err(ApiError::bad_request("no namespace on request"));
         }
-        let status = self.review(request, served, &review);
+        let status = self.review(request, resource, &review);
         review.set_at("status", status);
         if rules {
             // The response is a new review, without the request's spec.
             review.set_at("metadata", json!({}));
             review.set_at("spec", json!({}));
         }
-        if served.kind() == "SelfSubjectReview" {
-            review.set_at("metadata.creationTimestamp", time::format_rfc3339(self.clock.now()));
+        if resource.kind() == "SelfSubjectReview" {
+            review.set_at("metadata.creationTimestamp", time::format_rfc3339(self.writes.clock().now()));
         }
-        served.strategy.canonicalize(&mut review)?;
-        Ok(self.written(served, format, &Written::shown(review), StatusCode::CREATED, &notes.warnings))
+        resource.strategy.canonicalize(&mut review)?;
+        Ok(self.writes.written(
+            resource,
+            format,
+            &Written::shown(review),
+            StatusCode::CREATED,
+            &notes.warnings,
+        ))
     }
 
     /// All components are reported as healthy.
     fn component_statuses(
         &self,
         request: &Request,
-        served: &Resource,
+        resource: &Resource,
         name: &str,
     ) -> Result<Response<Body>, ApiError> {
-        let format = negotiate(request, served)?;
+        let format = negotiate(request, resource)?;
         let status = |name: &str| {
             json!({
                 "apiVersion": "v1",
@@ -109,17 +123,17 @@ impl Inner {
         let names = ["scheduler", "controller-manager", "etcd-0"];
         let value = if name.is_empty() {
             let items: Vec<Value> = names.into_iter().map(status).collect();
-            response::list_of(served, format.view, items, &json!({}), self.clock.now())
+            response::list_of(resource, format.view, items, &json!({}), self.writes.clock().now())
         } else if names.contains(&name) {
-            response::transformed(served, format.view, &status(name), self.clock.now())
+            response::transformed(resource, format.view, &status(name), self.writes.clock().now())
         } else {
-            return Err(ApiError::not_found(served.qualified(), name));
+            return Err(ApiError::not_found(resource.qualified(), name));
         };
         Ok(response::answer(StatusCode::OK, format, Bytes::from(json::to_vec(&value))))
     }
 
-    fn review(&self, request: &Request, served: &Resource, review: &Value) -> Value {
-        match served.kind() {
+    fn review(&self, request: &Request, resource: &Resource, review: &Value) -> Value {
+        match resource.kind() {
             "SelfSubjectReview" => json!({"userInfo": user_info(&request.user)}),
             "SelfSubjectAccessReview" => self.access(&request.user, review),
             "SubjectAccessReview" | "LocalSubjectAccessReview" => {

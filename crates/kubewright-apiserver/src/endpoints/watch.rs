@@ -18,11 +18,10 @@ use tokio::time::Instant;
 use crate::encoding::body::Body;
 use crate::encoding::negotiate::{negotiate, no_stream};
 use crate::encoding::response::{self, Change, Encoding, Format, View};
-use crate::endpoints::read::Filter;
+use crate::endpoints::read::{Filter, ReadPath};
 use crate::registry::resource::Resource;
 use crate::request::Request;
 use crate::request::options::{ListOptions, parse_revision};
-use crate::server::Inner;
 use crate::storage::{Event, EventKind, Revision, StoredObject};
 
 /// Maximum number of events to read at a time.
@@ -37,16 +36,16 @@ const MIN_SECONDS: u32 = 1800;
 /// Maximum timeout: a hundred years, which the clock can represent.
 const MAX_SECONDS: u64 = 100 * 365 * 86_400;
 
-impl Inner {
+impl ReadPath {
     /// Starts a watch.
     pub(crate) async fn watch(
         self: &Arc<Self>,
         request: &Request,
-        served: &Arc<Resource>,
+        resource: &Arc<Resource>,
         namespace: &str,
         only: &str,
     ) -> Result<Response<Body>, ApiError> {
-        let mut format = negotiate(request, served)?;
+        let mut format = negotiate(request, resource)?;
         let mut unencodable = false;
         if matches!(format.view, View::MetadataList(_)) {
             // Upstream fails to encode the first event, and closes the watch.
@@ -54,7 +53,7 @@ impl Inner {
             unencodable = true;
         }
         let options = ListOptions::read(&request.query, true)?;
-        let filter = Filter::new(served, namespace, &options)?;
+        let filter = Filter::new(resource, namespace, &options)?;
         let from =
             if options.resource_version.is_empty() { 0 } else { parse_revision(&options.resource_version)? };
         let seconds = match options.timeout_seconds {
@@ -62,8 +61,8 @@ impl Inner {
             _ => u64::from(MIN_SECONDS + self.ids.below(MIN_SECONDS)),
         };
         let mut watch = Watch {
-            server: self.clone(),
-            served: served.clone(),
+            reads: self.clone(),
+            resource: resource.clone(),
             filter,
             format,
             only: only.to_owned(),
@@ -93,8 +92,8 @@ impl Inner {
 }
 
 struct Watch {
-    server: Arc<Inner>,
-    served: Arc<Resource>,
+    reads: Arc<ReadPath>,
+    resource: Arc<Resource>,
     filter: Filter,
     format: Format,
     /// The name of a single watched object, or empty.
@@ -122,24 +121,24 @@ impl Watch {
         let initial = options.send_initial_events.unwrap_or(from == 0);
         if !initial {
             if from == 0 {
-                self.cursor = self.server.store.revision();
-            } else if self.server.store.events(&self.served.storage, from, 1).is_err() {
+                self.cursor = self.reads.store.revision();
+            } else if self.reads.store.events(&self.resource.storage, from, 1).is_err() {
                 self.expire(from);
             }
             return Ok(());
         }
         if options.send_initial_events == Some(true) {
-            self.server.check_reachable(from)?;
+            self.reads.check_reachable(from)?;
         }
         let listing = self
-            .server
+            .reads
             .store
-            .list(&self.served.storage, &self.filter.prefix, self.server.store.readable())
+            .list(&self.resource.storage, &self.filter.prefix, self.reads.store.readable())
             .map_err(|error| ApiError::internal(error.to_string()))?;
         self.cursor = listing.revision;
         // The list is readable, or the log fails while it is stored: then the watch waits.
-        let _ = self.server.store.stored(listing.revision).await;
-        self.server.convert_versions(&self.served, &listing.items).await?;
+        let _ = self.reads.store.stored(listing.revision).await;
+        self.reads.conversion.convert_versions(&self.resource, &listing.items).await?;
         self.initial = listing.items.into_iter();
         if options.send_initial_events == Some(true) && options.bookmarks {
             self.bookmark_after_initial = true;
@@ -166,7 +165,7 @@ impl Watch {
             self.changes.borrow_and_update();
             // Events before the resource was retired are still sent. Later objects may have a different
             // schema; a new watch returns them.
-            let last = self.served.crd().and_then(|custom| custom.retired());
+            let last = self.resource.crd().and_then(|custom| custom.retired());
             let more = self.read(last).await;
             self.ended |= last.is_some_and(|last| last <= self.cursor);
             if more || !self.ready.is_empty() || self.ended {
@@ -215,8 +214,8 @@ impl Watch {
 
     /// Reads the next events up to `last`. Returns whether there may be more.
     async fn read(&mut self, last: Option<Revision>) -> bool {
-        let revision = self.server.store.revision();
-        match self.server.store.events(&self.served.storage, self.cursor, BATCH) {
+        let revision = self.reads.store.revision();
+        match self.reads.store.events(&self.resource.storage, self.cursor, BATCH) {
             Err(_) => {
                 self.expire(self.cursor);
                 false
@@ -224,7 +223,7 @@ impl Watch {
             Ok(events) => {
                 // An event is sent when it is durable. After a permanent failure of the log, watches end.
                 if let Some(last) = events.last()
-                    && self.server.store.stored(last.revision()).await.is_err()
+                    && self.reads.store.stored(last.revision()).await.is_err()
                 {
                     self.ended = true;
                     return false;
@@ -255,12 +254,12 @@ impl Watch {
 
     /// Converts the objects of events if the CRD has a conversion webhook.
     async fn convert(&self, events: &[Arc<Event>]) -> Result<(), ApiError> {
-        if self.served.crd().is_none_or(|custom| custom.converter().is_none()) {
+        if self.resource.crd().is_none_or(|custom| custom.converter().is_none()) {
             return Ok(());
         }
         let versions = events.iter().flat_map(|event| event.previous.iter().chain([&event.version]));
         let versions: Vec<Arc<StoredObject>> = versions.cloned().collect();
-        self.server.convert_versions(&self.served, &versions).await
+        self.reads.conversion.convert_versions(&self.resource, &versions).await
     }
 
     /// The event for a client that sees only objects that match the filter.
@@ -273,10 +272,10 @@ impl Watch {
             (true, false, _) if event.kind == EventKind::Deleted => Some((Change::Deleted, None)),
             (true, false, Some(previous)) => {
                 // The object no longer matches: send its previous state with the revision of the change.
-                let mut object = response::object(&self.served, previous);
+                let mut object = response::object(&self.resource, previous);
                 object["metadata"]["resourceVersion"] = event.revision().to_string().into();
                 let shown =
-                    response::transformed(&self.served, self.format.view, &object, self.server.clock.now());
+                    response::transformed(&self.resource, self.format.view, &object, self.reads.clock.now());
                 let encoding = self.format.encoding;
                 Some((Change::Deleted, Some(response::watch_event_of("DELETED", &shown, encoding))))
             }
@@ -286,20 +285,20 @@ impl Watch {
 
     fn lets_through(&self, version: &StoredObject) -> bool {
         (self.only.is_empty() || version.namespace_and_name().1 == self.only)
-            && self.filter.matches(&self.served, version)
+            && self.filter.matches(&self.resource, version)
     }
 
     fn line(&mut self, version: &StoredObject, change: Change) -> Bytes {
         if self.format.view == View::Whole {
-            return response::watch_event(&self.served, version, change, self.format.encoding);
+            return response::watch_event(&self.resource, version, change, self.format.encoding);
         }
-        let object = response::object(&self.served, version);
+        let object = response::object(&self.resource, version);
         self.transformed_line(change.word(), &object)
     }
 
     fn transformed_line(&mut self, change: &str, object: &Value) -> Bytes {
         let mut shown =
-            response::transformed(&self.served, self.format.view, object, self.server.clock.now());
+            response::transformed(&self.resource, self.format.view, object, self.reads.clock.now());
         if matches!(self.format.view, View::Table(..)) {
             // Column definitions are sent only once.
             if self.columns_sent {
@@ -316,17 +315,17 @@ impl Watch {
             metadata["annotations"] = json!({"k8s.io/initial-events-end": "true"});
         }
         let mut object = json!({"metadata": metadata});
-        response::set_kind(&mut object, self.served.gvk().api_version(), self.served.kind());
+        response::set_kind(&mut object, self.resource.gvk().api_version(), self.resource.kind());
         // Fill in the fields of Go's zero value of the kind.
-        if let Err(error) = self.served.strategy.canonicalize(&mut object) {
-            tracing::error!(%error, kind = self.served.kind(), "failed to encode bookmark");
+        if let Err(error) = self.resource.strategy.canonicalize(&mut object) {
+            tracing::error!(%error, kind = self.resource.kind(), "failed to encode bookmark");
         }
         self.transformed_line("BOOKMARK", &object)
     }
 
     /// Ends the watch because its revision has expired.
     fn expire(&mut self, from: u64) {
-        let oldest = self.server.store.revision();
+        let oldest = self.reads.store.revision();
         let error = ApiError::expired(format!("too old resource version: {from} ({oldest})"));
         self.fail(&error);
     }

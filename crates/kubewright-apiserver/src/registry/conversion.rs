@@ -1,7 +1,7 @@
 //! Conversion webhooks of CustomResourceDefinitions.
 //!
 //! The server reads stored versions synchronously, so objects are converted in advance: the converted object
-//! is cached with the stored version ([`Inner::convert_versions`]), under the tag of the resource, which
+//! is cached with the stored version ([`Conversion::convert_versions`]), under the tag of the resource, which
 //! changes with every relevant change of the CRD. A write is converted to the storage version before it is
 //! committed.
 //!
@@ -27,13 +27,12 @@ use serde_json::Value;
 
 pub(crate) use managed::{Memo, take_missing};
 
-use crate::admission::Cluster;
 use crate::encoding::response;
 use crate::registry::crd_resource::CrdResource;
 use crate::registry::resource::Resource;
-use crate::server::Inner;
+use crate::registry::resources::Resources;
 use crate::storage::StoredObject;
-use crate::webhook_client::{SharedTarget, Target};
+use crate::webhook_client::{SharedTarget, Target, WebhookClient};
 
 /// Limits of one ConversionReview. Webhook servers and [`webhook_client`](crate::webhook_client) limit the size of a
 /// body, and a converted object may be larger than the original.
@@ -68,7 +67,7 @@ impl Converter {
     /// Converts objects of one version with one ConversionReview. Metadata may be packed.
     async fn convert(
         &self,
-        cluster: &Cluster<'_>,
+        webhooks: &WebhookClient,
         objects: &[Value],
         api_version: &str,
     ) -> Result<Vec<Value>, String> {
@@ -77,10 +76,10 @@ impl Converter {
         let gvk = Gvk::of(first);
         let gvk = format!("{}, Kind={}", gvk.api_version(), gvk.kind);
         let target = self.target.as_ref().map_err(Clone::clone)?;
-        let uid = cluster.new_uid();
+        let uid = webhooks.new_uid();
         let request = review::request(version, &uid, objects, api_version);
         let answer = target
-            .post(cluster, Bytes::from(json::to_vec(&request)), None)
+            .post(webhooks, Bytes::from(json::to_vec(&request)), None)
             .await
             .map_err(|why| format!("conversion webhook for {gvk} failed: {why}"))?;
         let converted = review::converted(&answer, version, &uid)
@@ -117,29 +116,39 @@ impl<'a> Batch<'a> {
     }
 }
 
-impl Inner {
-    /// Converts stored versions of a custom resource with its webhook, so that they can be read as `served`.
+/// Converts custom resources with the conversion webhooks of their CRDs.
+pub(crate) struct Conversion {
+    resources: Arc<Resources>,
+    webhooks: Arc<WebhookClient>,
+}
+
+impl Conversion {
+    pub(crate) fn new(resources: Arc<Resources>, webhooks: Arc<WebhookClient>) -> Self {
+        Self { resources, webhooks }
+    }
+
+    /// Converts stored versions of a custom resource with its webhook, so that they can be read as `resource`.
     pub(crate) async fn convert_versions(
         &self,
-        served: &Resource,
+        resource: &Resource,
         versions: &[Arc<StoredObject>],
     ) -> Result<(), ApiError> {
-        let Some((custom, converter)) = with_converter(served) else { return Ok(()) };
+        let Some((custom, converter)) = with_converter(resource) else { return Ok(()) };
         // Boxed to keep the futures of requests small: most need no conversion.
-        Box::pin(self.convert_pending(served, custom, converter, versions)).await
+        Box::pin(self.convert_pending(resource, custom, converter, versions)).await
     }
 
     async fn convert_pending(
         &self,
-        served: &Resource,
+        resource: &Resource,
         custom: &CrdResource,
         converter: &Converter,
         versions: &[Arc<StoredObject>],
     ) -> Result<(), ApiError> {
-        let api_version = served.gvk().api_version();
+        let api_version = resource.gvk().api_version();
         // Objects may be stored in several versions. A review has objects of one version.
         let mut batches: BTreeMap<String, Batch<'_>> = BTreeMap::new();
-        for version in versions.iter().filter(|version| response::converted(served, version).is_none()) {
+        for version in versions.iter().filter(|version| response::converted(resource, version).is_none()) {
             let mut object = version.object();
             if object.str_at("apiVersion") == api_version
                 || custom::restore(&custom.validation, &mut object).is_err()
@@ -149,18 +158,18 @@ impl Inner {
             let batch = batches.entry(object.str_at("apiVersion").to_owned()).or_default();
             batch.add(version, object);
             if batch.is_full() {
-                self.convert_batch(served, custom, converter, std::mem::take(batch), &api_version).await?;
+                self.convert_batch(resource, custom, converter, std::mem::take(batch), &api_version).await?;
             }
         }
         for batch in batches.into_values().filter(|batch| !batch.objects.is_empty()) {
-            self.convert_batch(served, custom, converter, batch, &api_version).await?;
+            self.convert_batch(resource, custom, converter, batch, &api_version).await?;
         }
         Ok(())
     }
 
     async fn convert_batch(
         &self,
-        served: &Resource,
+        resource: &Resource,
         custom: &CrdResource,
         converter: &Converter,
         batch: Batch<'_>,
@@ -168,34 +177,34 @@ impl Inner {
     ) -> Result<(), ApiError> {
         let converted = self.convert_objects(custom, converter, &batch.objects, api_version).await?;
         for (version, object) in batch.versions.into_iter().zip(&converted) {
-            response::keep_converted(served, version, Bytes::from(json::to_vec(object)));
+            response::keep_converted(resource, version, Bytes::from(json::to_vec(object)));
         }
         Ok(())
     }
 
-    /// Converts an object of `served` to the storage version if the CRD has a conversion webhook.
+    /// Converts an object of `resource` to the storage version if the CRD has a conversion webhook.
     pub(crate) async fn in_storage_version(
         &self,
-        served: &Resource,
+        resource: &Resource,
         object: Value,
     ) -> Result<Value, ApiError> {
-        let Some((custom, _)) = with_converter(served) else { return Ok(object) };
-        if served.version() == custom.storage_version() {
+        let Some((custom, _)) = with_converter(resource) else { return Ok(object) };
+        if resource.version() == custom.storage_version() {
             return Ok(object);
         }
         let api_version = custom.validation.gvk(custom.storage_version()).api_version();
         Box::pin(self.convert_custom(custom, object, &api_version)).await
     }
 
-    /// Converts an object of the storage version to the version of `served` if the CRD has a conversion
+    /// Converts an object of the storage version to the version of `resource` if the CRD has a conversion
     /// webhook.
     pub(crate) async fn in_served_version(
         &self,
-        served: &Resource,
+        resource: &Resource,
         object: Value,
     ) -> Result<Value, ApiError> {
-        let Some((custom, _)) = with_converter(served) else { return Ok(object) };
-        let api_version = served.gvk().api_version();
+        let Some((custom, _)) = with_converter(resource) else { return Ok(object) };
+        let api_version = resource.gvk().api_version();
         if object.str_at("apiVersion") == api_version {
             return Ok(object);
         }
@@ -223,8 +232,8 @@ impl Inner {
     ) -> Result<Vec<Value>, ApiError> {
         let failed = |why: String| ApiError::new(500, "", why);
         // Boxed: the future of an HTTP request is large, and most writes need no conversion.
-        let cluster = Cluster::new(self);
-        let converted = Box::pin(converter.convert(&cluster, objects, api_version)).await.map_err(failed)?;
+        let converted = converter.convert(&self.webhooks, objects, api_version);
+        let converted = Box::pin(converted).await.map_err(failed)?;
         let coerce = |mut object: Value| {
             custom::coerce(&custom.validation, &mut object, custom::Malformed::Refuse)
                 .map_err(|error| failed(error.to_string()))?;
@@ -234,17 +243,17 @@ impl Inner {
     }
 
     /// The resource of the storage version, if the CRD has a conversion webhook and that version is served.
-    pub(crate) fn storage_resource(&self, served: &Resource) -> Option<Arc<Resource>> {
-        let (custom, _) = with_converter(served)?;
-        if custom.storage_version() == served.version() {
+    pub(crate) fn storage_resource(&self, resource: &Resource) -> Option<Arc<Resource>> {
+        let (custom, _) = with_converter(resource)?;
+        if custom.storage_version() == resource.version() {
             return None;
         }
-        self.registry().find(served.group(), custom.storage_version(), served.plural()).cloned()
+        self.resources.current().find(resource.group(), custom.storage_version(), resource.plural()).cloned()
     }
 }
 
-fn with_converter(served: &Resource) -> Option<(&Arc<CrdResource>, &Converter)> {
-    let custom = served.crd()?;
+fn with_converter(resource: &Resource) -> Option<(&Arc<CrdResource>, &Converter)> {
+    let custom = resource.crd()?;
     Some((custom, custom.converter()?))
 }
 

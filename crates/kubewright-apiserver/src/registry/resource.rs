@@ -143,7 +143,7 @@ impl Resource {
 
     /// Whether this is the resource of CustomResourceDefinitions.
     pub(crate) fn defines_resources(&self) -> bool {
-        *self.storage == *DEFINITIONS
+        *self.storage == *CRDS
     }
 
     /// Whether discovery lists it.
@@ -208,7 +208,7 @@ impl Resource {
         let gvk = Gvk { group: facts.group, version: facts.version, kind: facts.kind };
         let rules = BuiltInKind::new(gvk, facts.plural, facts.namespaced(), ty, stored);
         let strategy: Box<dyn Strategy> =
-            if storage == DEFINITIONS { Box::new(CrdStrategy(rules)) } else { Box::new(rules) };
+            if storage == CRDS { Box::new(CrdStrategy(rules)) } else { Box::new(rules) };
         Some(Self {
             group: facts.group.into(),
             version: facts.version.into(),
@@ -230,12 +230,12 @@ impl Resource {
     }
 
     /// The served versions of a CRD.
-    fn of_definition(custom: &Arc<CrdResource>) -> Vec<Self> {
-        let definition = &custom.info;
-        let names = &definition.names;
+    fn of_crd(custom: &Arc<CrdResource>) -> Vec<Self> {
+        let crd = &custom.info;
+        let names = &crd.names;
         let texts = |words: &[String]| words.iter().map(|word| Cow::Owned(word.clone())).collect();
-        let storage: Arc<str> = format!("{}/{}", definition.group, names.plural).into();
-        let served = definition.served_versions().map(|version| {
+        let storage: Arc<str> = format!("{}/{}", crd.group, names.plural).into();
+        let resources = crd.served_versions().map(|version| {
             let kind = Text::from(names.kind.clone());
             let subresource = |name: &'static str, kind: Text, group_version, handler| Subresource {
                 name: name.into(),
@@ -258,17 +258,17 @@ impl Resource {
                 ));
             }
             Self {
-                group: definition.group.clone().into(),
+                group: crd.group.clone().into(),
                 version: version.name.clone().into(),
                 plural: names.plural.clone().into(),
                 kind,
                 list_kind: names.list_kind.clone().into(),
                 singular: names.singular.clone().into(),
-                namespaced: definition.namespaced,
+                namespaced: crd.namespaced,
                 short_names: texts(&names.short_names),
                 categories: texts(&names.categories),
-                verbs: definition.verbs().to_vec(),
-                storage_hash: definition.storage_version_hash().map(Cow::Owned),
+                verbs: crd.verbs().to_vec(),
+                storage_hash: crd.storage_version_hash().map(Cow::Owned),
                 subresources,
                 strategy: Box::new(CustomResource::new(custom.clone(), &version.name)),
                 storage: storage.clone(),
@@ -276,12 +276,12 @@ impl Resource {
                 tag: CUSTOM_TAGS.fetch_add(1, Ordering::Relaxed),
             }
         });
-        served.collect()
+        resources.collect()
     }
 }
 
 /// The name of CustomResourceDefinitions in storage.
-pub(crate) const DEFINITIONS: &str = "apiextensions.k8s.io/customresourcedefinitions";
+pub(crate) const CRDS: &str = "apiextensions.k8s.io/customresourcedefinitions";
 
 /// Tags of custom resources. Never reused, because another state of a CRD may encode objects differently.
 static CUSTOM_TAGS: AtomicU64 = AtomicU64::new(1 << 32);
@@ -293,87 +293,87 @@ pub(crate) struct Registry {
     /// In the order of [`Resource::compare`].
     custom: Vec<Arc<Resource>>,
     /// Sorted by name.
-    definitions: Vec<Arc<CrdResource>>,
+    crds: Vec<Arc<CrdResource>>,
 }
 
 impl Default for Registry {
     fn default() -> Self {
-        Self { built_in: &BUILT_IN, custom: Vec::new(), definitions: Vec::new() }
+        Self { built_in: &BUILT_IN, custom: Vec::new(), crds: Vec::new() }
     }
 }
 
 impl Registry {
     /// The built-in resources and those of these CRDs.
-    pub(crate) fn with(&self, definitions: Vec<Arc<CrdResource>>) -> Self {
+    pub(crate) fn with(&self, crds: Vec<Arc<CrdResource>>) -> Self {
         let mut before: HashMap<*const CrdResource, Vec<&Arc<Resource>>> = HashMap::new();
-        for served in &self.custom {
-            if let Some(custom) = served.crd() {
-                before.entry(Arc::as_ptr(custom)).or_default().push(served);
+        for resource in &self.custom {
+            if let Some(custom) = resource.crd() {
+                before.entry(Arc::as_ptr(custom)).or_default().push(resource);
             }
         }
         let mut custom = Vec::new();
-        for definition in definitions.iter().filter(|custom| custom.info.is_served()) {
+        for crd in crds.iter().filter(|custom| custom.info.is_served()) {
             // Resources of an unchanged CRD keep their tag.
-            match before.get(&Arc::as_ptr(definition)) {
-                Some(served) => custom.extend(served.iter().copied().cloned()),
-                None => custom.extend(Resource::of_definition(definition).into_iter().map(Arc::new)),
+            match before.get(&Arc::as_ptr(crd)) {
+                Some(resources) => custom.extend(resources.iter().copied().cloned()),
+                None => custom.extend(Resource::of_crd(crd).into_iter().map(Arc::new)),
             }
         }
         custom.sort_by(|one, other| one.compare(&other.group, &other.version, &other.plural));
-        Self { built_in: self.built_in, custom, definitions }
+        Self { built_in: self.built_in, custom, crds }
     }
 
     /// The same with another state of one CRD, or without it.
-    pub(crate) fn replaced(&self, name: &str, definition: Option<Arc<CrdResource>>) -> Self {
+    pub(crate) fn replaced(&self, name: &str, crd: Option<Arc<CrdResource>>) -> Self {
         let mut new = self.clone();
         let at = new.position(name);
         if let Ok(at) = at {
-            let old = new.definitions.remove(at);
+            let old = new.crds.remove(at);
             for version in old.info.served_versions() {
                 if let Ok(at) = new.custom_position(&old.info.group, &version.name, &old.info.names.plural) {
                     new.custom.remove(at);
                 }
             }
         }
-        let Some(definition) = definition else { return new };
-        if definition.info.is_served() {
-            for served in Resource::of_definition(&definition) {
-                if let Err(at) = new.custom_position(&served.group, &served.version, &served.plural) {
-                    new.custom.insert(at, Arc::new(served));
+        let Some(crd) = crd else { return new };
+        if crd.info.is_served() {
+            for resource in Resource::of_crd(&crd) {
+                if let Err(at) = new.custom_position(&resource.group, &resource.version, &resource.plural) {
+                    new.custom.insert(at, Arc::new(resource));
                 }
             }
         }
-        new.definitions.insert(at.unwrap_or_else(|at| at), definition);
+        new.crds.insert(at.unwrap_or_else(|at| at), crd);
         new
     }
 
     /// Where the CRD is, or would be.
     fn position(&self, name: &str) -> Result<usize, usize> {
-        self.definitions.binary_search_by(|custom| custom.info.name.as_str().cmp(name))
+        self.crds.binary_search_by(|custom| custom.info.name.as_str().cmp(name))
     }
 
     fn custom_position(&self, group: &str, version: &str, plural: &str) -> Result<usize, usize> {
-        self.custom.binary_search_by(|served| served.compare(group, version, plural))
+        self.custom.binary_search_by(|resource| resource.compare(group, version, plural))
     }
 
     /// A copy for a forked server.
     pub(crate) fn fork(&self) -> Self {
-        self.with(self.definitions.iter().map(|custom| Arc::new(custom.fork())).collect())
+        self.with(self.crds.iter().map(|custom| Arc::new(custom.fork())).collect())
     }
 
     /// A CRD by name, served or not.
-    pub(crate) fn definition(&self, name: &str) -> Option<&Arc<CrdResource>> {
-        self.position(name).ok().map(|at| &self.definitions[at])
+    pub(crate) fn crd(&self, name: &str) -> Option<&Arc<CrdResource>> {
+        self.position(name).ok().map(|at| &self.crds[at])
     }
 
     /// All CRDs, served or not, sorted by name.
-    pub(crate) fn definitions(&self) -> &[Arc<CrdResource>] {
-        &self.definitions
+    pub(crate) fn crds(&self) -> &[Arc<CrdResource>] {
+        &self.crds
     }
 
     /// All resources that discovery lists, in its order.
     pub(crate) fn all(&self) -> impl Iterator<Item = &Arc<Resource>> {
-        self.built_in.list.iter().chain(self.custom.iter().filter(|served| served.is_discoverable()))
+        self.built_in.list.iter().chain(self.custom.iter().filter(|resource| resource.is_discoverable()))
     }
 
     /// A resource by its path.
@@ -391,7 +391,7 @@ impl Registry {
             return Some(&self.built_in.list[*at]);
         }
         let (group, plural) = storage.split_once('/')?;
-        let custom = self.definition(&format!("{plural}.{group}"))?;
+        let custom = self.crd(&format!("{plural}.{group}"))?;
         let stored = self.find(group, custom.storage_version(), plural);
         stored.or_else(|| {
             let served = custom.info.served_versions();
@@ -402,12 +402,12 @@ impl Registry {
 
     /// Whether the group has built-in kinds.
     pub(crate) fn is_built_in(&self, group: &str) -> bool {
-        self.built_in.list.iter().any(|served| served.group == group)
+        self.built_in.list.iter().any(|resource| resource.group == group)
     }
 
     /// Whether a resource of this group and version is served.
     pub(crate) fn serves(&self, group: &str, version: &str) -> bool {
-        self.all().any(|served| served.group == group && served.version == version)
+        self.all().any(|resource| resource.group == group && resource.version == version)
     }
 }
 
@@ -417,7 +417,10 @@ pub(crate) fn is_registered(gvk: Gvk<'_>) -> bool {
     let type_of = |version| facts::type_of_kind(gvk.group, version, gvk.kind);
     type_of(gvk.version).is_some_and(|ty| ty.kind_of.is_some())
         || (matches!(gvk.kind, "List" | "Status" | "DeleteOptions" | "WatchEvent")
-            && BUILT_IN.list.iter().any(|served| served.group == gvk.group && served.version == gvk.version))
+            && BUILT_IN
+                .list
+                .iter()
+                .any(|resource| resource.group == gvk.group && resource.version == gvk.version))
         || (OLD.contains(&(gvk.group, gvk.version)) && type_of("v1").is_some())
 }
 
@@ -436,13 +439,13 @@ static BUILT_IN: LazyLock<BuiltIn> = LazyLock::new(|| {
         by_storage: HashMap::with_capacity(all.len()),
     };
     for (facts, tag) in all.iter().zip(0..) {
-        let Some(served) = Resource::built_in(facts, tag) else { continue };
+        let Some(resource) = Resource::built_in(facts, tag) else { continue };
         let at = built_in.list.len();
         built_in.by_path.insert((facts.group, facts.version, facts.plural), at);
-        if served.is_storage_form() {
-            built_in.by_storage.insert(served.storage.clone(), at);
+        if resource.is_storage_form() {
+            built_in.by_storage.insert(resource.storage.clone(), at);
         }
-        built_in.list.push(Arc::new(served));
+        built_in.list.push(Arc::new(resource));
     }
     built_in
 });
@@ -464,8 +467,8 @@ mod tests {
     #[test]
     fn every_stored_resource_is_found_by_its_storage() {
         let registry = Registry::default();
-        for served in registry.all().filter(|served| served.is_stored()) {
-            assert!(registry.stored(&served.storage).is_some(), "{}", served.storage);
+        for resource in registry.all().filter(|resource| resource.is_stored()) {
+            assert!(registry.stored(&resource.storage).is_some(), "{}", resource.storage);
         }
     }
 }

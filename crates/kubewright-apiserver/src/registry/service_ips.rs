@@ -15,9 +15,10 @@ use kubewright_apis::strategy;
 use serde_json::{Value, json};
 
 use crate::after_commit::AfterCommit;
+use crate::ids::Ids;
 use crate::registry::resource::Resource;
-use crate::server::Inner;
-use crate::storage::StoredObject;
+use crate::registry::store::ObjectStore;
+use crate::storage::{Store, StoredObject};
 
 /// First address and size of the range 10.0.0.0/24, as in envtest.
 const FIRST: u32 = 0x0a00_0000;
@@ -26,7 +27,14 @@ const PORTS: std::ops::RangeInclusive<i64> = 30_000..=32_767;
 
 /// Reservations of requests in flight.
 #[derive(Debug, Default, Clone)]
-pub(crate) struct InFlight(Arc<Mutex<BTreeSet<String>>>);
+struct InFlight(Arc<Mutex<BTreeSet<String>>>);
+
+/// Allocates the addresses and ports of Services.
+pub(crate) struct ServiceIps {
+    store: Arc<Store>,
+    ids: Arc<Ids>,
+    in_flight: InFlight,
+}
 
 /// A reservation; released on drop.
 #[must_use]
@@ -54,16 +62,20 @@ impl Drop for Reserved {
     }
 }
 
-impl Inner {
+impl ServiceIps {
+    pub(crate) fn new(store: Arc<Store>, ids: Arc<Ids>) -> Self {
+        Self { store, ids, in_flight: InFlight::default() }
+    }
+
     /// Allocates the addresses and ports of a Service. Does nothing for other kinds.
     pub(crate) fn allocate(
         &self,
-        served: &Resource,
+        resource: &Resource,
         object: &mut Value,
         old: Option<&Value>,
     ) -> Result<Reserved, ApiError> {
         let mut reserved = Reserved { from: self.in_flight.clone(), what: Vec::new() };
-        if served.storage.as_ref() != "services" {
+        if resource.storage.as_ref() != "services" {
             return Ok(reserved);
         }
         let mut errors = strategy::service_ip_families(object, old);
@@ -77,37 +89,7 @@ impl Inner {
         if errors.is_empty() {
             return Ok(reserved);
         }
-        Err(ApiError::invalid(served.gvk().qualified_kind(), object.str_at("metadata.name"), &errors))
-    }
-
-    /// Creates and deletes the IPAddress objects of a Service whose addresses changed.
-    pub(crate) fn follow_addresses(
-        &self,
-        key: &str,
-        before: Option<&Arc<StoredObject>>,
-        now: Option<&Arc<StoredObject>>,
-        after: &mut AfterCommit,
-    ) {
-        let registry = self.registry();
-        let Some(addresses) = registry.find("networking.k8s.io", "v1", "ipaddresses") else { return };
-        let of = |service: Option<&Arc<StoredObject>>| -> BTreeSet<String> {
-            let service = service.map(|version| version.object()).unwrap_or_default();
-            let all = service.list_at("spec.clusterIPs").iter().filter_map(Value::as_str);
-            all.filter(|address| address.parse::<Ipv4Addr>().is_ok()).map(str::to_owned).collect()
-        };
-        let (namespace, name) = key.split_once('/').unwrap_or(("", key));
-        for lost in of(before).difference(&of(now)) {
-            if let Some(current) = self.store.get(&addresses.storage, lost) {
-                // On a conflict it is already deleted.
-                let _ = self.remove(addresses, lost, &current, after);
-            }
-        }
-        for won in of(now).difference(&of(before)) {
-            let object = address_object(won, namespace, name);
-            if let Err(error) = self.create_unadmitted(addresses, object, after) {
-                tracing::warn!(%error, address = won, namespace, name, "failed to create IPAddress of Service");
-            }
-        }
+        Err(ApiError::invalid(resource.gvk().qualified_kind(), object.str_at("metadata.name"), &errors))
     }
 
     /// Addresses, and ports with protocol, of all other stored Services.
@@ -289,6 +271,36 @@ impl Inner {
         (0..size)
             .map(|step| PORTS.start() + i64::from((start + step) % size))
             .find(|number| self.reserve(service, &port_key(*number, protocol), taken, reserved))
+    }
+}
+
+/// Creates and deletes the IPAddress objects of a Service whose addresses changed.
+pub(crate) fn follow_addresses(
+    objects: &ObjectStore,
+    key: &str,
+    before: Option<&Arc<StoredObject>>,
+    now: Option<&Arc<StoredObject>>,
+    after: &mut AfterCommit,
+) {
+    let registry = objects.registry();
+    let Some(addresses) = registry.find("networking.k8s.io", "v1", "ipaddresses") else { return };
+    let of = |service: Option<&Arc<StoredObject>>| -> BTreeSet<String> {
+        let service = service.map(|version| version.object()).unwrap_or_default();
+        let all = service.list_at("spec.clusterIPs").iter().filter_map(Value::as_str);
+        all.filter(|address| address.parse::<Ipv4Addr>().is_ok()).map(str::to_owned).collect()
+    };
+    let (namespace, name) = key.split_once('/').unwrap_or(("", key));
+    for lost in of(before).difference(&of(now)) {
+        if let Some(current) = objects.storage().get(&addresses.storage, lost) {
+            // On a conflict it is already deleted.
+            let _ = objects.remove(addresses, lost, &current, after);
+        }
+    }
+    for won in of(now).difference(&of(before)) {
+        let object = address_object(won, namespace, name);
+        if let Err(error) = objects.create_unadmitted(addresses, object, after) {
+            tracing::warn!(%error, address = won, namespace, name, "failed to create IPAddress of Service");
+        }
     }
 }
 

@@ -17,80 +17,84 @@ use kubewright_apimachinery::status::{ApiError, Qualified};
 use kubewright_apimachinery::{time, types};
 use serde_json::{Value, json};
 
-use crate::admission::{Attributes, Cluster, Notes, Operation};
+use crate::admission::{Notes, Operation};
+use crate::authn::Authn;
 use crate::encoding::body::Body;
 use crate::encoding::negotiate::negotiate_without_tables;
 use crate::encoding::request_body;
 use crate::encoding::response;
+use crate::endpoints::patch::patch;
+use crate::endpoints::read::ReadPath;
 use crate::fieldmanager::FieldManager;
 use crate::registry::resource::{Resource, SubresourceHandler};
 use crate::registry::strategy::{BuiltIn, Strategy as _};
-use crate::registry::write::WriteRequest;
 use crate::registry::write::change::{Candidate, Change, precondition_failed};
+use crate::registry::write::{WritePath, WriteRequest};
 use crate::request::options::{WriteKind, WriteOptions};
 use crate::request::{Request, ResourcePath};
-use crate::server::{Inner, no_resource};
+use crate::server::no_resource;
 
 const BINDING: Gvk<'static> = Gvk { group: "", version: "v1", kind: "Binding" };
 
-impl Inner {
-    pub(crate) async fn subresource(
-        self: &Arc<Self>,
+/// Answers requests for subresources.
+pub(crate) struct Subresources {
+    pub(crate) reads: Arc<ReadPath>,
+    pub(crate) writes: Arc<WritePath>,
+    /// Signs service account tokens.
+    pub(crate) authn: Arc<Authn>,
+}
+
+impl Subresources {
+    pub(crate) async fn answer(
+        &self,
         request: &Request,
-        served: &Arc<Resource>,
+        resource: &Arc<Resource>,
         path: &ResourcePath,
         body: &Bytes,
     ) -> Result<Response<Body>, ApiError> {
-        let Some(sub) = served.subresource(&path.subresource) else {
-            return Err(match served.crd() {
-                Some(_) => ApiError::not_found(served.qualified(), &path.name),
+        let Some(sub) = resource.subresource(&path.subresource) else {
+            return Err(match resource.crd() {
+                Some(_) => ApiError::not_found(resource.qualified(), &path.name),
                 None => no_resource(),
             });
         };
         if !sub.verbs.contains(&request.verb()) {
-            return Err(match served.crd() {
-                Some(_) => ApiError::method_not_supported(served.qualified(), request.verb()),
+            return Err(match resource.crd() {
+                Some(_) => ApiError::method_not_supported(resource.qualified(), request.verb()),
                 None => ApiError::method_not_allowed(),
             });
         }
-        let namespace = if served.namespaced() { path.namespace.as_str() } else { "" };
+        let namespace = if resource.namespaced() { path.namespace.as_str() } else { "" };
         let name = path.name.as_str();
         match (sub.handler, &request.method) {
             (SubresourceHandler::Scale, &Method::GET) => {
-                self.get_scale(request, served, namespace, name).await
+                self.get_scale(request, resource, namespace, name).await
             }
-            (SubresourceHandler::Scale, _) => self.write_scale(request, served, namespace, name, body).await,
-            (SubresourceHandler::Binding, _) => self.bind(request, namespace, Some(name), body).await,
-            (SubresourceHandler::Eviction, _) => self.evict(request, served, namespace, name, body).await,
-            (SubresourceHandler::Token, _) => self.token(request, served, namespace, name, body).await,
-            (SubresourceHandler::Log, _) => self.logs(request, served, namespace, name),
+            (SubresourceHandler::Scale, _) => {
+                self.write_scale(request, resource, namespace, name, body).await
+            }
+            (SubresourceHandler::Binding, _) => self.writes.bind(request, namespace, Some(name), body).await,
+            (SubresourceHandler::Eviction, _) => self.evict(request, resource, namespace, name, body).await,
+            (SubresourceHandler::Token, _) => self.token(request, resource, namespace, name, body).await,
+            (SubresourceHandler::Log, _) => self.logs(request, resource, namespace, name),
             (SubresourceHandler::Connect, _) => {
-                self.connect(request, served, namespace, name, &sub.name, &sub.kind).await
+                self.connect(request, resource, namespace, name, &sub.name, &sub.kind).await
             }
             (SubresourceHandler::Object, &Method::GET | &Method::HEAD) => {
-                self.get(request, served, namespace, name).await
+                self.reads.get(request, resource, namespace, name).await
             }
             (SubresourceHandler::Object, &Method::PUT) => {
-                self.update(request, served, namespace, name, &sub.name, body).await
+                self.writes.update(request, resource, namespace, name, &sub.name, body).await
             }
             (SubresourceHandler::Object, &Method::PATCH) => {
-                self.patch(request, served, namespace, name, &sub.name, body).await
+                patch(&self.writes, request, resource, namespace, name, &sub.name, body).await
             }
             (SubresourceHandler::Object, _) => Err(ApiError::method_not_allowed()),
         }
     }
+}
 
-    /// Runs both admission phases for requests that store nothing themselves.
-    pub(crate) async fn admit_only(
-        &self,
-        attributes: &mut Attributes<'_>,
-        notes: &mut Notes,
-    ) -> Result<(), ApiError> {
-        let cluster = Cluster::new(self);
-        self.admission.admit(&cluster, attributes, notes).await?;
-        self.admission.validate(&cluster, attributes, notes).await
-    }
-
+impl WritePath {
     /// Creates a subresource object that is not stored: a Binding or Eviction. Returns the object after
     /// admission.
     pub(crate) async fn admit_subresource(
@@ -102,7 +106,7 @@ impl Inner {
     ) -> Result<Value, ApiError> {
         let mut attributes = write.attributes(Operation::Create, write.name, object, None);
         (attributes.kind, attributes.strategy) = (strategy.gvk(), strategy);
-        self.admit_only(&mut attributes, notes).await?;
+        self.admission.admit_and_validate(&mut attributes, notes).await?;
         Ok(attributes.object)
     }
 
@@ -114,7 +118,7 @@ impl Inner {
         name: Option<&str>,
         body: &Bytes,
     ) -> Result<Response<Body>, ApiError> {
-        let registry = self.registry();
+        let registry = self.objects.registry();
         let pods = registry.find("", "v1", "pods").ok_or_else(no_resource)?;
         let format = negotiate_without_tables(request, pods, "")?;
         let options = WriteOptions::read(&request.query, WriteKind::Create)?;
@@ -127,7 +131,7 @@ impl Inner {
         }
         let manager = FieldManager::of(request);
         let write = WriteRequest {
-            served: pods,
+            resource: pods,
             namespace,
             name: &name,
             subresource: "binding",
@@ -151,7 +155,7 @@ impl Inner {
         if !errors.is_empty() {
             return Err(ApiError::invalid(BINDING.qualified_kind(), &name, &errors));
         }
-        let now = time::format_rfc3339(self.clock.now());
+        let now = time::format_rfc3339(self.clock().now());
         let mut change = Change::Bind(Bind { binding: &binding, name: &name, now });
         self.update_object(&write, &mut change, &mut notes).await?;
         let status =

@@ -13,7 +13,6 @@
 //! Only admission and conversion webhooks can wait, and no lock is held meanwhile.
 
 pub(crate) mod change;
-mod commit;
 mod metadata;
 mod request;
 mod stages;
@@ -27,23 +26,24 @@ use kubewright_apimachinery::status::ApiError;
 use kubewright_structured_merge::{self as apply, packed};
 use serde_json::Value;
 
-use crate::admission::{Cluster, Notes, Operation};
-use crate::after_commit::AfterCommit;
+use crate::admission::{AdmissionControl, Notes, Operation};
+use crate::after_commit::{AfterCommit, StepRunner};
+use crate::authz::Authz;
+use crate::clock::Clock;
 use crate::encoding::body::Body;
 use crate::encoding::negotiate::{negotiate, wrong_number};
 use crate::encoding::request_body;
 use crate::encoding::response::{self, Shown};
-use crate::endpoints::delete::is_removable;
 use crate::fieldmanager::FieldManager;
-use crate::registry::conversion::take_missing;
+use crate::registry::conversion::{Conversion, take_missing};
+use crate::registry::delete::is_removable;
 use crate::registry::kinds;
 use crate::registry::resource::Resource;
+use crate::registry::store::ObjectStore;
 use crate::request::Request;
 use crate::request::options::{WriteKind, WriteOptions};
-use crate::server::Inner;
 use crate::storage::{Expect, StoredObject};
 use change::{Candidate, Change, Replace};
-pub(crate) use commit::attributes;
 use metadata::dedup_owners;
 pub(crate) use metadata::{check_name, check_namespace};
 pub(crate) use request::WriteRequest;
@@ -76,9 +76,9 @@ impl Written {
         Self::Shown(object)
     }
 
-    pub(crate) fn object(&self, served: &Resource) -> Value {
+    pub(crate) fn object(&self, resource: &Resource) -> Value {
         match self {
-            Self::Stored(version) => response::object(served, version),
+            Self::Stored(version) => response::object(resource, version),
             Self::Shown(value) => value.clone(),
         }
     }
@@ -90,27 +90,40 @@ pub(crate) struct Outcome {
     pub(crate) created: bool,
 }
 
-impl Inner {
+/// Creates and updates objects for requests.
+pub(crate) struct WritePath {
+    pub(crate) admission: Arc<AdmissionControl>,
+    pub(crate) authz: Arc<Authz>,
+    pub(crate) conversion: Arc<Conversion>,
+    pub(crate) objects: Arc<ObjectStore>,
+    pub(crate) steps: Arc<StepRunner>,
+}
+
+impl WritePath {
+    pub(crate) fn clock(&self) -> &dyn Clock {
+        &*self.objects.clock
+    }
+
     /// POST to a collection.
     pub(crate) async fn create(
         &self,
         request: &Request,
-        served: &Resource,
+        resource: &Resource,
         namespace: &str,
         body: &Bytes,
     ) -> Result<Response<Body>, ApiError> {
-        let format = negotiate(request, served)?;
+        let format = negotiate(request, resource)?;
         let options = WriteOptions::read(&request.query, WriteKind::Create)?;
         let media = request_body::media(request)?;
-        let (mut object, warnings) = served.strategy.decode(media, body, options.field_validation)?;
+        let (mut object, warnings) = resource.strategy.decode(media, body, options.field_validation)?;
         metadata::wipe_system_fields(&mut object);
-        check_namespace(served, namespace, &mut object)?;
+        check_namespace(resource, namespace, &mut object)?;
         let mut notes = Notes { warnings, ..Notes::of(request) };
         notes.warnings.extend(dedup_owners(&mut object, "contains duplicate entries"));
         let manager = FieldManager::of(request);
-        self.track(served, "", &manager, None, &mut object);
+        manager.track(self.clock(), resource, "", None, &mut object);
         let write = WriteRequest {
-            served,
+            resource,
             namespace,
             name: "",
             subresource: "",
@@ -119,24 +132,24 @@ impl Inner {
             options: &options,
         };
         let outcome = self.create_object(&write, object, &mut notes).await;
-        Ok(self.answer_write(served, format, outcome, StatusCode::CREATED, &notes.warnings))
+        Ok(self.answer_write(resource, format, outcome, StatusCode::CREATED, &notes.warnings))
     }
 
     /// PUT of an object, or of one of its subresources.
     pub(crate) async fn update(
         &self,
         request: &Request,
-        served: &Resource,
+        resource: &Resource,
         namespace: &str,
         name: &str,
         subresource: &str,
         body: &Bytes,
     ) -> Result<Response<Body>, ApiError> {
-        let format = negotiate(request, served)?;
+        let format = negotiate(request, resource)?;
         let options = WriteOptions::read(&request.query, WriteKind::Update)?;
         let manager = FieldManager::of(request);
         let write = WriteRequest {
-            served,
+            resource,
             namespace,
             name,
             subresource,
@@ -144,18 +157,18 @@ impl Inner {
             manager: &manager,
             options: &options,
         };
-        let creates = subresource.is_empty() && kinds::creates_on_update(served.gvk());
+        let creates = subresource.is_empty() && kinds::creates_on_update(resource.gvk());
         let mut change =
             Change::Replace(Replace::read(&write, request_body::media(request)?, body, creates)?);
         let mut notes = Notes::of(request);
         let outcome = self.update_object(&write, &mut change, &mut notes).await;
-        Ok(self.answer_write(served, format, outcome, StatusCode::OK, &notes.warnings))
+        Ok(self.answer_write(resource, format, outcome, StatusCode::OK, &notes.warnings))
     }
 
     /// The response to a write, with its warnings.
     pub(crate) fn answer_write(
         &self,
-        served: &Resource,
+        resource: &Resource,
         format: response::Format,
         outcome: Result<Outcome, ApiError>,
         status: StatusCode,
@@ -164,7 +177,7 @@ impl Inner {
         match outcome {
             Ok(outcome) => {
                 let status = if outcome.created { StatusCode::CREATED } else { status };
-                self.written(served, format, &outcome.written, status, warnings)
+                self.written(resource, format, &outcome.written, status, warnings)
             }
             Err(error) => {
                 let mut response = response::failure(&error);
@@ -177,20 +190,20 @@ impl Inner {
     /// The response to a successful write.
     pub(crate) fn written(
         &self,
-        served: &Resource,
+        resource: &Resource,
         format: response::Format,
         written: &Written,
         status: StatusCode,
         warnings: &[String],
     ) -> Response<Body> {
         if matches!(format.view, response::View::MetadataList(_)) {
-            return response::failure(&wrong_number(served, false));
+            return response::failure(&wrong_number(resource, false));
         }
         let shown = match written {
             Written::Stored(version) => Shown::Version(version),
             Written::Shown(value) => Shown::Value(value),
         };
-        let mut response = response::answer_one(status, served, format, &shown, self.clock.now());
+        let mut response = response::answer_one(status, resource, format, &shown, self.clock().now());
         response::warn(&mut response, warnings);
         response
     }
@@ -202,12 +215,11 @@ impl Inner {
         object: Value,
         notes: &mut Notes,
     ) -> Result<Outcome, ApiError> {
-        let served = write.served;
-        let cluster = Cluster::new(self);
+        let resource = write.resource;
         let name = object.str_at("metadata.name").to_owned();
-        served.strategy.check_create(&name)?;
+        resource.strategy.check_create(&name)?;
         let mut attributes = write.attributes(Operation::Create, &name, object, None);
-        self.admission.admit(&cluster, &mut attributes, notes).await?;
+        self.admission.admit(&mut attributes, notes).await?;
         let mut object = attributes.object;
         notes.warnings.extend(dedup_owners(&mut object, metadata::AFTER_ADMISSION));
         self.authz.check_escalation(write.grant(None, &object))?;
@@ -217,41 +229,41 @@ impl Inner {
             // Only generated names can be retried, so only they need a copy.
             let mut candidate = if generate { object.clone() } else { object.take() };
             let mut warnings = Vec::new();
-            let reserved = self.prepare_create(write, &mut candidate, &mut warnings)?;
+            let reserved = self.objects.prepare_create(write, &mut candidate, &mut warnings)?;
             if attempt == 1 {
                 notes.warnings.append(&mut warnings);
             }
             if !write.name.is_empty() {
-                self.check_may_create(write)?;
+                stages::check_may_create(&self.authz, write)?;
             }
             let name = candidate.str_at("metadata.name").to_owned();
             let attributes = write.attributes(Operation::Create, &name, candidate, None);
-            self.admission.validate(&cluster, &attributes, notes).await?;
+            self.admission.validate(&attributes, notes).await?;
             let candidate = attributes.object;
-            let key = served.key(write.namespace, &name);
+            let key = resource.key(write.namespace, &name);
             if write.options.dry_run {
-                if let Some(current) = self.store.get(&served.storage, &key) {
-                    return Err(already_exists(served, &name, &current));
+                if let Some(current) = self.objects.storage().get(&resource.storage, &key) {
+                    return Err(already_exists(resource, &name, &current));
                 }
                 return Ok(Outcome { written: Written::shown(candidate), created: true });
             }
             check_resource_version(&candidate)?;
-            let candidate = self.in_storage_version(served, candidate).await?;
+            let candidate = self.conversion.in_storage_version(resource, candidate).await?;
             let mut after = AfterCommit::default();
-            match self.put(served, &key, Expect::Absent, candidate, &mut after) {
+            match self.objects.put(resource, &key, Expect::Absent, candidate, &mut after) {
                 Ok(version) => {
                     reserved.keep();
-                    after.service_addresses(served, &key, None, Some(&version));
-                    self.finish(after);
-                    self.convert_versions(served, std::slice::from_ref(&version)).await?;
+                    after.service_addresses(resource, &key, None, Some(&version));
+                    self.steps.run(after);
+                    self.conversion.convert_versions(resource, std::slice::from_ref(&version)).await?;
                     return Ok(Outcome { written: Written::Stored(version), created: true });
                 }
                 Err(_) if generate && attempt < NAME_TRIES => {}
                 Err(_) => {
-                    let current = self.store.get(&served.storage, &key);
+                    let current = self.objects.storage().get(&resource.storage, &key);
                     return Err(match current {
-                        Some(current) => already_exists(served, &name, &current),
-                        None => ApiError::already_exists(served.qualified(), &name),
+                        Some(current) => already_exists(resource, &name, &current),
+                        None => ApiError::already_exists(resource.qualified(), &name),
                     });
                 }
             }
@@ -266,11 +278,11 @@ impl Inner {
         change: &mut Change<'_>,
         notes: &mut Notes,
     ) -> Result<Outcome, ApiError> {
-        let key = write.served.key(write.namespace, write.name);
+        let key = write.resource.key(write.namespace, write.name);
         let before = notes.warnings.len();
         for _ in 0..UPDATE_TRIES {
             notes.warnings.truncate(before);
-            let outcome = match self.store.get(&write.served.storage, &key) {
+            let outcome = match self.objects.storage().get(&write.resource.storage, &key) {
                 Some(current) => self.try_update(write, change, &current, notes).await?,
                 None => self.try_create(write, change, notes).await?,
             };
@@ -278,7 +290,7 @@ impl Inner {
                 return Ok(outcome);
             }
         }
-        Err(ApiError::conflict(write.served.qualified(), write.name, MODIFIED))
+        Err(ApiError::conflict(write.resource.qualified(), write.name, MODIFIED))
     }
 
     /// Creates the object of an update if it does not exist. `None` if it was created concurrently.
@@ -289,9 +301,9 @@ impl Inner {
         notes: &mut Notes,
     ) -> Result<Option<Outcome>, ApiError> {
         if !change.creates() {
-            return Err(ApiError::not_found(write.served.qualified(), write.name));
+            return Err(ApiError::not_found(write.resource.qualified(), write.name));
         }
-        let candidate = change.resolve(self, write, None)?;
+        let candidate = change.resolve(self.clock(), write, None)?;
         notes.warnings.extend(candidate.warnings);
         let mut object = candidate.object;
         // The resourceVersion of the request does not apply to a new object.
@@ -310,15 +322,15 @@ impl Inner {
         current: &Arc<StoredObject>,
         notes: &mut Notes,
     ) -> Result<Option<Outcome>, ApiError> {
-        let WriteRequest { served, name, .. } = *write;
-        self.convert_versions(served, std::slice::from_ref(current)).await?;
-        let old = response::packed(served, current);
+        let WriteRequest { resource, name, .. } = *write;
+        self.conversion.convert_versions(resource, std::slice::from_ref(current)).await?;
+        let old = response::packed(resource, current);
         let candidate = self.resolve(write, change, &old).await?;
         notes.warnings.extend(candidate.warnings);
         let mut new = if change.is_admitted() {
             let old = candidate.old.as_ref().unwrap_or(&old);
             let mut attributes = change.attributes(write, candidate.object, old);
-            self.admission.admit(&Cluster::new(self), &mut attributes, notes).await?;
+            self.admission.admit(&mut attributes, notes).await?;
             attributes.object
         } else {
             candidate.object
@@ -327,20 +339,22 @@ impl Inner {
         let mut new = change.complete(write, &old, new)?;
         self.authz.check_escalation(write.grant(Some(&old), &new))?;
         stages::check_version_of_update(write, change.replaces(), &old, &mut new)?;
-        let reserved = self.prepare_update(write, &mut new, &old, &mut notes.warnings)?;
+        let reserved = self.objects.prepare_update(write, &mut new, &old, &mut notes.warnings)?;
         apply::keep_times(&old, &mut new);
         if change.is_admitted() {
             new = self.validating_admission(write, change, new, &old, notes).await?;
         }
-        let removed = old.has("metadata.deletionTimestamp") && is_removable(served, &old, &new);
+        let removed = old.has("metadata.deletionTimestamp") && is_removable(resource, &old, &new);
         let mut after = AfterCommit::default();
         if removed {
             // The update removed the last finalizer of a terminating object: remove the object.
-            if !write.options.dry_run && self.remove(served, &current.key, current, &mut after).is_err() {
+            if !write.options.dry_run
+                && self.objects.remove(resource, &current.key, current, &mut after).is_err()
+            {
                 return Ok(None);
             }
             reserved.keep();
-            self.finish(after);
+            self.steps.run(after);
             return Ok(Some(Outcome { written: Written::shown(new), created: false }));
         }
         if new == old {
@@ -349,15 +363,16 @@ impl Inner {
         if write.options.dry_run {
             return Ok(Some(Outcome { written: Written::shown(new), created: false }));
         }
-        let key = served.key(write.namespace, name);
-        let new = self.in_storage_version(served, new).await?;
-        let Ok(version) = self.put(served, &key, Expect::At(current.revision), new, &mut after) else {
+        let key = resource.key(write.namespace, name);
+        let new = self.conversion.in_storage_version(resource, new).await?;
+        let Ok(version) = self.objects.put(resource, &key, Expect::At(current.revision), new, &mut after)
+        else {
             return Ok(None);
         };
         reserved.keep();
-        after.service_addresses(served, &key, Some(current), Some(&version));
-        self.finish(after);
-        self.convert_versions(served, std::slice::from_ref(&version)).await?;
+        after.service_addresses(resource, &key, Some(current), Some(&version));
+        self.steps.run(after);
+        self.conversion.convert_versions(resource, std::slice::from_ref(&version)).await?;
         Ok(Some(Outcome { written: Written::Stored(version), created: false }))
     }
 
@@ -371,14 +386,14 @@ impl Inner {
     ) -> Result<Candidate, ApiError> {
         for _ in 0..CONVERSION_ROUNDS {
             drop(take_missing());
-            let candidate = change.resolve(self, write, Some(live));
+            let candidate = change.resolve(self.clock(), write, Some(live));
             let missing = take_missing();
             if missing.is_empty() {
                 return candidate;
             }
-            Box::pin(self.convert_missing(write.served, missing)).await?;
+            Box::pin(self.conversion.convert_missing(write.resource, missing)).await?;
         }
-        change.resolve(self, write, Some(live))
+        change.resolve(self.clock(), write, Some(live))
     }
 
     /// The validating phase of an update. Returns the given object.
@@ -390,37 +405,20 @@ impl Inner {
         old: &Value,
         notes: &mut Notes,
     ) -> Result<Value, ApiError> {
-        let cluster = Cluster::new(self);
         let Some((new_view, old_view)) = change.views(&new, old) else {
             let attributes = change.attributes(write, new, old);
-            self.admission.validate(&cluster, &attributes, notes).await?;
+            self.admission.validate(&attributes, notes).await?;
             return Ok(attributes.object);
         };
         let attributes = change.attributes(write, new_view, &old_view);
-        self.admission.validate(&cluster, &attributes, notes).await?;
+        self.admission.validate(&attributes, notes).await?;
         Ok(new)
-    }
-
-    /// Creates a cluster-scoped object on behalf of the server, without admission.
-    pub(crate) fn create_unadmitted(
-        &self,
-        served: &Resource,
-        mut object: Value,
-        after: &mut AfterCommit,
-    ) -> Result<(), ApiError> {
-        let write = WriteRequest::by_server(served);
-        let _reserved = self.prepare_create(&write, &mut object, &mut Vec::new())?;
-        let name = object.str_at("metadata.name").to_owned();
-        match self.put(served, &served.key("", &name), Expect::Absent, object, after) {
-            Ok(_) => Ok(()),
-            Err(_) => Err(ApiError::already_exists(served.qualified(), &name)),
-        }
     }
 }
 
 /// The AlreadyExists error; it mentions if the existing object is being deleted.
-fn already_exists(served: &Resource, name: &str, current: &StoredObject) -> ApiError {
-    let mut error = ApiError::already_exists(served.qualified(), name);
+fn already_exists(resource: &Resource, name: &str, current: &StoredObject) -> ApiError {
+    let mut error = ApiError::already_exists(resource.qualified(), name);
     if current.attributes.deleting {
         error.message = format!("object is being deleted: {}", error.message);
     }

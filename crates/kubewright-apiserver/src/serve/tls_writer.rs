@@ -340,8 +340,8 @@ mod tests {
                 }
             }
         };
-        let (served, read) = tokio::join!(serving, read);
-        served.unwrap();
+        let (resource, read) = tokio::join!(serving, read);
+        resource.unwrap();
         assert_eq!(read, ALL);
     }
 }

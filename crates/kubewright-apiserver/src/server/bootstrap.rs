@@ -11,9 +11,10 @@ use kubewright_apimachinery::time;
 use kubewright_apis::{facts, selectable};
 use serde_json::Value;
 
+use crate::ids::Ids;
 use crate::registry::resource::{Registry, Resource};
-use crate::registry::write::attributes;
-use crate::server::{Controllers, Inner};
+use crate::registry::store::attributes;
+use crate::server::{ApiServer, Controllers};
 use crate::storage::{Attributes, Change, Expect, Write};
 
 /// An object whose text depends only on its UID and the time.
@@ -45,12 +46,12 @@ static OBJECTS: LazyLock<Objects> = LazyLock::new(|| {
     let mut last = None;
     for (path, text) in facts::bootstrap_objects() {
         // Objects of a resource are adjacent.
-        let served = match last {
-            Some((last_path, served)) if last_path == path => served,
+        let resource = match last {
+            Some((last_path, resource)) if last_path == path => resource,
             _ => find_path(&registry, path),
         };
-        last = Some((path, served));
-        match served.and_then(|served| prepare(served, text)) {
+        last = Some((path, resource));
+        match resource.and_then(|resource| prepare(resource, text)) {
             Some(object) => objects.prepared.push(object),
             None => objects.others.push((path, text)),
         }
@@ -58,7 +59,7 @@ static OBJECTS: LazyLock<Objects> = LazyLock::new(|| {
     objects
 });
 
-fn prepare(served: &Resource, text: &'static str) -> Option<Prepared> {
+fn prepare(resource: &Resource, text: &'static str) -> Option<Prepared> {
     const METADATA: &str = "\"metadata\":{";
     const TRANSITION: &str = "\"lastTransitionTime\":\"";
     // Objects with other placeholders are rendered for each server.
@@ -68,10 +69,10 @@ fn prepare(served: &Resource, text: &'static str) -> Option<Prepared> {
     // Nearly all texts start with the metadata.
     let at = if text[1..].starts_with(METADATA) { 1 } else { text.find(METADATA)? };
     let (head, mut tail) = text.split_at(at + METADATA.len());
-    let (key, attributes) = searchable(served, text, tail)?;
+    let (key, attributes) = searchable(resource, text, tail)?;
     let mut rest = Vec::with_capacity(1);
     // Only objects with a status have conditions.
-    if served.subresource("status").is_some() {
+    if resource.subresource("status").is_some() {
         while let Some(at) = tail.find(TRANSITION) {
             let (part, time) = tail.split_at(at + TRANSITION.len());
             rest.push(part);
@@ -83,17 +84,17 @@ fn prepare(served: &Resource, text: &'static str) -> Option<Prepared> {
     let rules = is_sum
         .then(|| facts::aggregated_roles().find_map(|(name, rules)| (name == key).then_some(rules)))
         .flatten();
-    Some(Prepared { storage: served.storage.clone(), key: key.into(), attributes, head, rest, rules })
+    Some(Prepared { storage: resource.storage.clone(), key: key.into(), attributes, head, rest, rules })
 }
 
 /// The key and attributes of an object. `metadata` is its text from the first metadata field on, which is
 /// sufficient for most objects. Scanning it avoids decoding all objects when the first server of a process
 /// starts.
-fn searchable(served: &Resource, text: &str, metadata: &str) -> Option<(String, Attributes)> {
-    if selectable::has_own(served.stored()) {
+fn searchable(resource: &Resource, text: &str, metadata: &str) -> Option<(String, Attributes)> {
+    if selectable::has_own(resource.stored()) {
         let object = read(text)?;
-        let key = served.key(object.str_at("metadata.namespace"), object.str_at("metadata.name"));
-        return Some((key, attributes(Some(served.stored()), &object)));
+        let key = resource.key(object.str_at("metadata.namespace"), object.str_at("metadata.name"));
+        return Some((key, attributes(Some(resource.stored()), &object)));
     }
     let (mut name, mut namespace, mut labels) = ("", "", Vec::new());
     let (mut depth, mut field, mut entry) = (1, "", "");
@@ -123,7 +124,7 @@ fn searchable(served: &Resource, text: &str, metadata: &str) -> Option<(String, 
             _ => entry = part,
         }
     }
-    Some((served.key(namespace, name), Attributes { labels: labels.into(), ..Attributes::default() }))
+    Some((resource.key(namespace, name), Attributes { labels: labels.into(), ..Attributes::default() }))
 }
 
 impl Prepared {
@@ -157,41 +158,40 @@ impl Prepared {
     }
 }
 
-impl Inner {
-    /// Writes the bootstrap objects into an empty store, and makes earlier revisions unavailable, as after a
-    /// restart.
-    pub(crate) fn bootstrap(&self) {
-        let now = time::format_rfc3339(self.clock.now());
+impl ApiServer {
+    /// Writes the bootstrap objects into an empty store.
+    pub(super) fn bootstrap(&self) {
+        let objects = &self.stages.objects;
+        let now = time::format_rfc3339(objects.clock.now());
         let Objects { prepared, others } = &*OBJECTS;
-        let sums = self.controllers == Controllers::Core;
+        let sums = objects.controllers == Controllers::Core;
         let mut batch: Vec<Write> =
-            prepared.iter().map(|object| object.write(&self.ids.uid(), &now, sums)).collect();
-        let registry = self.registry();
-        batch.extend(others.iter().filter_map(|(path, text)| self.filled_in(&registry, path, text, &now)));
-        if let Err(error) = self.store.commit(batch) {
-            tracing::error!(%error, "failed to write bootstrap objects");
-        }
-        self.store.forget_past();
+            prepared.iter().map(|object| object.write(&objects.ids.uid(), &now, sums)).collect();
+        let registry = objects.registry();
+        let others =
+            others.iter().filter_map(|(path, text)| filled_in(&objects.ids, &registry, path, text, &now));
+        batch.extend(others);
+        objects.bootstrap(batch);
     }
+}
 
-    /// Renders an object whose text depends on the server.
-    fn filled_in(&self, registry: &Registry, path: &str, text: &str, now: &str) -> Option<Write> {
-        let text = text
-            .replace(r#""client-ca-file":"<set at start>""#, "")
-            .replace("<set at start>", &now[..10])
-            .replace("<host>", "localhost")
-            .replace("<hash>", &self.ids.uid().replace('-', "")[..26])
-            .replace("<identity>", &self.ids.uid());
-        let served = find_path(registry, path)?;
-        let mut object = read(&text)?;
-        object.set_at("metadata.uid", self.ids.uid());
-        object.set_at("metadata.creationTimestamp", now);
-        served.strategy.canonicalize(&mut object).ok()?;
-        let key = served.key(object.str_at("metadata.namespace"), object.str_at("metadata.name"));
-        let (object, attributes) = served.strategy.to_storage(object);
-        let change = Change::Put { object, attributes };
-        Some(Write { resource: served.storage.clone(), key: key.into(), expect: Expect::Absent, change })
-    }
+/// Renders an object whose text depends on the server.
+fn filled_in(ids: &Ids, registry: &Registry, path: &str, text: &str, now: &str) -> Option<Write> {
+    let text = text
+        .replace(r#""client-ca-file":"<set at start>""#, "")
+        .replace("<set at start>", &now[..10])
+        .replace("<host>", "localhost")
+        .replace("<hash>", &ids.uid().replace('-', "")[..26])
+        .replace("<identity>", &ids.uid());
+    let resource = find_path(registry, path)?;
+    let mut object = read(&text)?;
+    object.set_at("metadata.uid", ids.uid());
+    object.set_at("metadata.creationTimestamp", now);
+    resource.strategy.canonicalize(&mut object).ok()?;
+    let key = resource.key(object.str_at("metadata.namespace"), object.str_at("metadata.name"));
+    let (object, attributes) = resource.strategy.to_storage(object);
+    let change = Change::Put { object, attributes };
+    Some(Write { resource: resource.storage.clone(), key: key.into(), expect: Expect::Absent, change })
 }
 
 /// Uses the parser of requests, so that a process does not load a second one.
@@ -216,11 +216,11 @@ mod tests {
     fn prepared_texts_are_in_storage_form() {
         let registry = Registry::default();
         for (path, text) in facts::bootstrap_objects() {
-            let served = find_path(&registry, path).unwrap();
+            let resource = find_path(&registry, path).unwrap();
             let mut object: Value = serde_json::from_str(text).unwrap();
             let before = object.clone();
-            if prepare(served, text).is_some() {
-                served.strategy.canonicalize(&mut object).unwrap();
+            if prepare(resource, text).is_some() {
+                resource.strategy.canonicalize(&mut object).unwrap();
                 object.as_object_mut().unwrap().remove("apiVersion");
                 object.as_object_mut().unwrap().remove("kind");
                 assert_eq!(object, before, "{path}");
@@ -233,9 +233,9 @@ mod tests {
         for object in &OBJECTS.prepared {
             let text = format!("{}{}", object.head, object.rest.join(""));
             let whole: Value = serde_json::from_str(&text).unwrap();
-            let served = Registry::default().stored(&object.storage).cloned().unwrap();
-            assert_eq!(object.attributes, attributes(Some(served.stored()), &whole), "{text}");
-            let key = served.key(whole.str_at("metadata.namespace"), whole.str_at("metadata.name"));
+            let resource = Registry::default().stored(&object.storage).cloned().unwrap();
+            assert_eq!(object.attributes, attributes(Some(resource.stored()), &whole), "{text}");
+            let key = resource.key(whole.str_at("metadata.namespace"), whole.str_at("metadata.name"));
             assert_eq!(*object.key, *key);
             let times = text.matches("lastTransitionTime").count();
             assert_eq!(object.rest.len(), times + 1, "{text}");

@@ -14,8 +14,8 @@ use http::{HeaderValue, Method, Response, StatusCode, Version, header};
 use kubewright_apimachinery::status::ApiError;
 use kubewright_apis::table;
 
+use super::ApiServer;
 use super::limits::TooManyRequests;
-use super::{ApiServer, Inner};
 use crate::audit::Audited;
 use crate::authn::tokens::Bearer;
 use crate::authn::unauthorized;
@@ -23,6 +23,8 @@ use crate::encoding::body::Body;
 use crate::encoding::negotiate::error_encoding;
 use crate::encoding::request_body;
 use crate::encoding::response::{self, Encoding};
+use crate::endpoints::delete::{delete, delete_collection};
+use crate::endpoints::patch::patch;
 use crate::off_worker::poll_off_worker;
 use crate::registry::resource::Resource;
 use crate::request::{OverSocket, Request, ResourcePath, Target};
@@ -40,11 +42,11 @@ impl ApiServer {
         B: http_body::Body + Unpin,
         B::Error: std::fmt::Display,
     {
-        self.inner.compaction.advance(self.inner.clock.now_micros(), self.inner.store.revision());
+        self.stages.compaction.advance(self.stages.clock.now_micros(), self.stages.store.revision());
         let accept = request.headers().get(header::ACCEPT).and_then(|accept| accept.to_str().ok());
         let encoding = accept.map_or(Encoding::Json, error_encoding);
         let (parts, mut body) = request.into_parts();
-        let audit_id = self.inner.ids.uid();
+        let audit_id = self.stages.ids.uid();
         let mut response = match self.answer(&parts, &mut body, &audit_id).await {
             Ok(response) => response,
             Err(error) => response::failure(&error),
@@ -76,14 +78,14 @@ impl ApiServer {
             Some(Ok(header)) => Some(Bearer::read(header)),
             Some(Err(_)) => return Err(unauthorized()),
         };
-        let sender = self.inner.authn.authenticate(parts, bearer.as_ref())?;
+        let sender = self.stages.authn.authenticate(parts, bearer.as_ref())?;
         let mut request = Request::new(parts, sender);
-        let _permit = match self.inner.request_limits.admit(&request) {
+        let _permit = match self.stages.request_limits.admit(&request) {
             Ok(permit) => permit,
             Err(TooManyRequests) => return Ok(TooManyRequests::response()),
         };
-        let received = self.inner.clock.now_micros();
-        let user = self.inner.authn.acting_user(&request)?;
+        let received = self.stages.clock.now_micros();
+        let user = self.stages.authn.acting_user(&request)?;
         let sender = std::mem::replace(&mut request.user, user);
         let mut answer = self.answer_as(&request, body).await;
         if bearer == Some(Bearer::ExtraSpace) {
@@ -91,8 +93,8 @@ impl ApiServer {
             response::warn(&mut response, &[Bearer::WARNING.to_owned()]);
             answer = Ok(response);
         }
-        if let Some(audit) = &self.inner.audit {
-            let times = (received, self.inner.clock.now_micros());
+        if let Some(audit) = &self.stages.audit {
+            let times = (received, self.stages.clock.now_micros());
             audit.record(Audited::new(&request, parts, &sender, audit_id, answer.as_ref(), times));
         }
         answer
@@ -104,23 +106,23 @@ impl ApiServer {
         B: http_body::Body + Unpin,
         B::Error: std::fmt::Display,
     {
-        let authorized = self.inner.authz.authorize(request);
-        if self.inner.audit.is_some() {
+        let authorized = self.stages.authz.authorize(request);
+        if self.stages.audit.is_some() {
             request.audit_annotations.decided(authorized.as_ref().err());
         }
         authorized?;
         let head = request.method == Method::HEAD;
         let mut response = match &request.target {
-            Target::Other => self.inner.other(request),
+            Target::Other => self.stages.discovery.answer(request),
             Target::Resource(path) => {
                 let (bytes, _reserved) = match request.method {
                     Method::GET | Method::HEAD => (bytes::Bytes::new(), Vec::new()),
                     _ => {
                         // Reject writes before they become visible: they could not be stored.
-                        if let Some(error) = self.inner.store.failure() {
+                        if let Some(error) = self.stages.store.failure() {
                             return Err(not_durable(&error));
                         }
-                        request_body::read(body, &self.inner.request_limits).await?
+                        request_body::read(body, &self.stages.request_limits).await?
                     }
                 };
                 self.durable_answer(request, path, &bytes).await
@@ -142,10 +144,10 @@ impl ApiServer {
         path: &ResourcePath,
         body: &bytes::Bytes,
     ) -> Result<Response<Body>, ApiError> {
-        let store = &self.inner.store;
+        let store = &self.stages.store;
         loop {
             let only_durable = store.readable().is_some();
-            let response = self.inner.resource(request, path, body).await;
+            let response = self.resource(request, path, body).await;
             if request.is_watch() {
                 return response;
             }
@@ -159,18 +161,16 @@ impl ApiServer {
             }
         }
     }
-}
 
-impl Inner {
     /// Handles a request for a resource.
     async fn resource(
-        self: &Arc<Self>,
+        &self,
         request: &Request,
         path: &ResourcePath,
         body: &bytes::Bytes,
     ) -> Result<Response<Body>, ApiError> {
-        let registry = self.registry();
-        let Some(served) = registry.find(&path.group, &path.version, &path.resource) else {
+        let registry = self.stages.resources.current();
+        let Some(resource) = registry.find(&path.group, &path.version, &path.resource) else {
             // Upstream has no router for groups of custom resources, so the response is a plain 404.
             let known = registry.is_built_in(&path.group) && registry.serves(&path.group, &path.version);
             return if known || path.group.is_empty() && path.version == "v1" {
@@ -180,35 +180,35 @@ impl Inner {
             };
         };
         // A namespaced object needs a namespace in its path; a cluster-scoped object must not have one.
-        let misplaced = match (served.namespaced(), path.namespace.is_empty()) {
+        let misplaced = match (resource.namespaced(), path.namespace.is_empty()) {
             (true, true) => !path.name.is_empty(),
             (false, false) => path.resource != "namespaces",
             _ => false,
         };
         if path.too_deep || misplaced {
-            return if served.crd().is_some() { Ok(no_page()) } else { Err(no_resource()) };
+            return if resource.crd().is_some() { Ok(no_page()) } else { Err(no_resource()) };
         }
         // Boxed, because it is a part of each of the futures below.
         let handle = Box::pin(async {
             if path.subresource.is_empty() {
-                self.verb(request, served, path, body).await
+                self.verb(request, resource, path, body).await
             } else {
-                self.subresource(request, served, path, body).await
+                self.stages.subresources.answer(request, resource, path, body).await
             }
         });
         // CRD schemas and rules are checked recursively, down to the deepest field.
         let writes = !matches!(request.method, Method::GET | Method::HEAD);
-        let response = if request.over_socket && is_expensive(request, served, body) {
+        let response = if request.over_socket && is_expensive(request, resource, body) {
             poll_off_worker(poll_on_large_stack(handle)).await
-        } else if served.defines_resources() && writes {
+        } else if resource.defines_resources() && writes {
             poll_on_large_stack(handle).await
         } else {
             handle.await
         };
-        let Some(warning) = served.deprecation().or_else(|| deprecated(served)) else { return response };
+        let Some(warning) = resource.deprecation().or_else(|| deprecated(resource)) else { return response };
         // Sent with any result, unless the router rejects the request before the handler.
         if let Err(error) = &response
-            && served.crd().is_none()
+            && resource.crd().is_none()
             && (error.code == 405 || error.message.starts_with("406: ") || error.message.starts_with("415: "))
         {
             return response;
@@ -219,38 +219,41 @@ impl Inner {
     }
 
     async fn verb(
-        self: &Arc<Self>,
+        &self,
         request: &Request,
-        served: &Arc<Resource>,
+        resource: &Arc<Resource>,
         path: &ResourcePath,
         body: &bytes::Bytes,
     ) -> Result<Response<Body>, ApiError> {
+        let stages = &self.stages;
         let verb = request.verb();
-        let terminating = served.crd().is_some_and(|custom| custom.info.terminating);
+        let terminating = resource.crd().is_some_and(|custom| custom.info.terminating);
         // A terminating CRD still serves verbs that discovery no longer lists.
-        if !served.can(verb) && !terminating {
+        if !resource.can(verb) && !terminating {
             return Err(ApiError::method_not_allowed());
         }
         if path.name.is_empty() && matches!(verb, "update" | "patch") {
             return Err(ApiError::method_not_allowed());
         }
-        if !served.is_stored() {
-            return self.virtual_resource(request, served, path, body).await;
+        if !resource.is_stored() {
+            return stages.reviews.answer(request, resource, path, body).await;
         }
-        let namespace = if served.namespaced() { path.namespace.as_str() } else { "" };
+        let namespace = if resource.namespaced() { path.namespace.as_str() } else { "" };
         match verb {
-            "get" => self.get(request, served, namespace, &path.name).await,
-            "list" => self.list(request, served, namespace, "").await,
-            "watch" => self.watch(request, served, namespace, &path.name).await,
-            "create" if served.namespaced() && namespace.is_empty() => match served.crd() {
+            "get" => stages.reads.get(request, resource, namespace, &path.name).await,
+            "list" => stages.reads.list(request, resource, namespace, "").await,
+            "watch" => stages.reads.watch(request, resource, namespace, &path.name).await,
+            "create" if resource.namespaced() && namespace.is_empty() => match resource.crd() {
                 Some(_) => Ok(no_page()),
                 None => Err(ApiError::method_not_allowed()),
             },
-            "create" => self.create(request, served, namespace, body).await,
-            "update" => self.update(request, served, namespace, &path.name, "", body).await,
-            "patch" => self.patch(request, served, namespace, &path.name, "", body).await,
-            "delete" => self.delete(request, served, namespace, &path.name, body).await,
-            "deletecollection" => self.delete_collection(request, served, namespace, body).await,
+            "create" => stages.writes.create(request, resource, namespace, body).await,
+            "update" => stages.writes.update(request, resource, namespace, &path.name, "", body).await,
+            "patch" => patch(&stages.writes, request, resource, namespace, &path.name, "", body).await,
+            "delete" => delete(&stages.writes, request, resource, namespace, &path.name, body).await,
+            "deletecollection" => {
+                delete_collection(&stages.writes, &stages.reads, request, resource, namespace, body).await
+            }
             _ => Err(ApiError::method_not_allowed()),
         }
     }
@@ -258,25 +261,25 @@ impl Inner {
 
 /// Whether a request may need much CPU time: large bodies, CRDs, patterns of custom resources, deletions with their
 /// dependents, and lists that are encoded before they are sent.
-fn is_expensive(request: &Request, served: &Resource, body: &bytes::Bytes) -> bool {
+fn is_expensive(request: &Request, resource: &Resource, body: &bytes::Bytes) -> bool {
     match request.method {
         Method::GET | Method::HEAD => {
             let accept = request.header(header::ACCEPT);
-            let whole = || accept.contains("Table") && table::sorts_rows(served.gvk());
+            let whole = || accept.contains("Table") && table::sorts_rows(resource.gvk());
             request.verb() == "list" && (accept.contains("yaml") || accept.contains("protobuf") || whole())
         }
         Method::DELETE => true,
         _ => {
             body.len() > LARGE_BODY
-                || served.defines_resources()
-                || served.crd().is_some_and(|crd| crd.has_costly_patterns || body.len() > LARGE_CUSTOM)
+                || resource.defines_resources()
+                || resource.crd().is_some_and(|crd| crd.has_costly_patterns || body.len() > LARGE_CUSTOM)
         }
     }
 }
 
 /// The deprecation warning of a built-in resource.
-fn deprecated(served: &Resource) -> Option<&'static str> {
-    match (served.group(), served.plural()) {
+fn deprecated(resource: &Resource) -> Option<&'static str> {
+    match (resource.group(), resource.plural()) {
         ("", "endpoints") => {
             Some("v1 Endpoints is deprecated in v1.33+; use discovery.k8s.io/v1 EndpointSlice")
         }

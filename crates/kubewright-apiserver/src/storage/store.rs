@@ -43,7 +43,7 @@ pub struct Recorded {
     pub deleted: bool,
 }
 
-/// A shared store.
+/// A shared store. It can be read by every part of a server; writing needs the [`WriteHandle`].
 pub struct Store {
     engine: RwLock<Memory>,
     changed: ordered_watch::Sender<Revision>,
@@ -98,8 +98,8 @@ impl Store {
         self.read().resources()
     }
 
-    /// Applies a batch atomically and wakes watchers.
-    pub fn commit(&self, batch: Vec<Write>) -> Result<Vec<Arc<StoredObject>>, Conflict> {
+    /// Applies a batch atomically and wakes watchers. Other modules commit with a [`WriteHandle`].
+    pub(super) fn commit(&self, batch: Vec<Write>) -> Result<Vec<Arc<StoredObject>>, Conflict> {
         if batch.is_empty() {
             return Ok(Vec::new());
         }
@@ -151,7 +151,7 @@ impl Store {
     }
 
     /// Drops a resource with its objects and events.
-    pub fn forget(&self, resource: &str) {
+    pub(super) fn forget(&self, resource: &str) {
         let mut engine = self.write();
         engine.forget(resource);
         if let Some(durability) = &self.durability {
@@ -162,11 +162,6 @@ impl Store {
     /// Wakes all watchers without a write.
     pub fn wake(&self) {
         self.changed.send_modify(|_| {});
-    }
-
-    /// Makes earlier revisions unavailable to watches and lists, as after a restart.
-    pub fn forget_past(&self) {
-        self.write().forget_past();
     }
 
     /// A receiver that is notified of every commit.
@@ -199,5 +194,38 @@ impl Store {
 
     fn write(&self) -> RwLockWriteGuard<'_, Memory> {
         self.engine.write().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// The permission to write to a store. A store has one handle, because making it consumes the store; the handle cannot
+/// be cloned. The registry of a server owns it, so no other part can commit.
+pub struct WriteHandle {
+    store: Arc<Store>,
+}
+
+impl WriteHandle {
+    /// The handle of a store that is not shared yet.
+    pub fn new(store: Store) -> Self {
+        Self { store: Arc::new(store) }
+    }
+
+    /// The store, for reading.
+    pub fn store(&self) -> &Arc<Store> {
+        &self.store
+    }
+
+    /// Applies a batch atomically and wakes watchers.
+    pub fn commit(&self, batch: Vec<Write>) -> Result<Vec<Arc<StoredObject>>, Conflict> {
+        self.store.commit(batch)
+    }
+
+    /// Drops a resource with its objects and events.
+    pub fn forget(&self, resource: &str) {
+        self.store.forget(resource);
+    }
+
+    /// Makes earlier revisions unavailable to watches and lists, as after a restart.
+    pub fn forget_past(&self) {
+        self.store.write().forget_past();
     }
 }

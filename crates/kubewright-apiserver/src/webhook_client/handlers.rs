@@ -26,7 +26,7 @@ pub enum WebhookAddress {
 
 type Answering = Pin<Box<dyn Future<Output = Result<http::Response<Bytes>, String>> + Send>>;
 /// Handles a request to a webhook.
-pub(crate) type Handler = Arc<dyn Fn(http::Request<Full<Bytes>>) -> Answering + Send + Sync>;
+pub(super) type Handler = Arc<dyn Fn(http::Request<Full<Bytes>>) -> Answering + Send + Sync>;
 
 /// The handlers of one server.
 #[derive(Default)]
@@ -41,7 +41,7 @@ impl Handlers {
         Self { by_address: RwLock::new(handlers) }
     }
 
-    pub(crate) fn get(&self, address: &WebhookAddress) -> Option<Handler> {
+    pub(super) fn get(&self, address: &WebhookAddress) -> Option<Handler> {
         self.by_address.read().unwrap_or_else(PoisonError::into_inner).get(address).cloned()
     }
 

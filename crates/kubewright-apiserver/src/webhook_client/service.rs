@@ -10,16 +10,16 @@ use kubewright_apimachinery::object::Fields as _;
 use kubewright_apimachinery::selector::LabelSelector;
 use serde_json::Value;
 
-use crate::admission::Cluster;
+use crate::registry::lister::Lister;
 
 /// The addresses of a Service's port.
 pub(super) fn endpoints(
-    cluster: &Cluster<'_>,
+    lister: &Lister,
     namespace: &str,
     name: &str,
     port: u16,
 ) -> Result<Vec<SocketAddr>, String> {
-    let Some(service) = cluster.get("services", namespace, name) else {
+    let Some(service) = lister.get("services", namespace, name) else {
         return Err(format!("service {} not found", quote(name)));
     };
     if service.str_at("spec.type") == "ExternalName" {
@@ -29,12 +29,12 @@ pub(super) fn endpoints(
     let Some(service_port) = ports.iter().find(|known| known.int_at("port") == Some(i64::from(port))) else {
         return Err(format!("no service port {port} found for service {}", quote(name)));
     };
-    let mut found = in_slices(cluster, namespace, name, service_port);
+    let mut found = in_slices(lister, namespace, name, service_port);
     if found.is_empty() {
-        found = in_endpoints(cluster, namespace, name, service_port);
+        found = in_endpoints(lister, namespace, name, service_port);
     }
     if found.is_empty() {
-        found = in_pods(cluster, namespace, &service, service_port);
+        found = in_pods(lister, namespace, &service, service_port);
     }
     if found.is_empty() {
         return Err(format!("no endpoints available for service {}", quote(name)));
@@ -54,9 +54,9 @@ fn numbered(ports: &[Value], service_port: &Value) -> Option<i64> {
     ports.iter().find(same)?.int_at("port")
 }
 
-fn in_slices(cluster: &Cluster<'_>, namespace: &str, name: &str, service_port: &Value) -> Vec<SocketAddr> {
+fn in_slices(lister: &Lister, namespace: &str, name: &str, service_port: &Value) -> Vec<SocketAddr> {
     let mut found = Vec::new();
-    for slice in cluster.list("discovery.k8s.io/endpointslices", namespace) {
+    for slice in lister.list("discovery.k8s.io/endpointslices", namespace) {
         if slice.at("metadata.labels").get("kubernetes.io/service-name").and_then(Value::as_str) != Some(name)
         {
             continue;
@@ -70,8 +70,8 @@ fn in_slices(cluster: &Cluster<'_>, namespace: &str, name: &str, service_port: &
     found
 }
 
-fn in_endpoints(cluster: &Cluster<'_>, namespace: &str, name: &str, service_port: &Value) -> Vec<SocketAddr> {
-    let Some(endpoints) = cluster.get("endpoints", namespace, name) else { return Vec::new() };
+fn in_endpoints(lister: &Lister, namespace: &str, name: &str, service_port: &Value) -> Vec<SocketAddr> {
+    let Some(endpoints) = lister.get("endpoints", namespace, name) else { return Vec::new() };
     let mut found = Vec::new();
     for subset in endpoints.list_at("subsets") {
         let port = numbered(subset.list_at("ports"), service_port);
@@ -80,7 +80,7 @@ fn in_endpoints(cluster: &Cluster<'_>, namespace: &str, name: &str, service_port
     found
 }
 
-fn in_pods(cluster: &Cluster<'_>, namespace: &str, service: &Value, service_port: &Value) -> Vec<SocketAddr> {
+fn in_pods(lister: &Lister, namespace: &str, service: &Value, service_port: &Value) -> Vec<SocketAddr> {
     let selector = service.map_at("spec.selector");
     if selector.is_empty() {
         return Vec::new();
@@ -88,7 +88,7 @@ fn in_pods(cluster: &Cluster<'_>, namespace: &str, service: &Value, service_port
     let labels = selector.iter().map(|(key, value)| (key.as_str(), value.as_str().unwrap_or_default()));
     let selector = LabelSelector::from_labels(labels);
     let mut found = Vec::new();
-    for pod in cluster.list("pods", namespace) {
+    for pod in lister.list("pods", namespace) {
         let ready = pod
             .list_at("status.conditions")
             .iter()

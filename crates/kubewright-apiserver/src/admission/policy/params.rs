@@ -11,7 +11,7 @@ use crate::encoding::response;
 /// The objects that a binding's `paramRef` refers to, or a single null without one. Errors have upstream's
 /// wording.
 pub(crate) fn collect(
-    cluster: &Cluster<'_>,
+    cluster: &Cluster,
     kind: Option<&(String, String)>,
     reference: &Value,
     namespace: &str,
@@ -21,7 +21,9 @@ pub(crate) fn collect(
     let registry = cluster.registry();
     let resource = registry
         .all()
-        .find(|served| served.group() == group && served.version() == version && served.kind() == kind)
+        .find(|resource| {
+            resource.group() == group && resource.version() == version && resource.kind() == kind
+        })
         .ok_or_else(|| {
             let version = if group.is_empty() { version.to_owned() } else { format!("{group}/{version}") };
             format!("failed to find resource referenced by paramKind: '{version}, Kind={kind}'")

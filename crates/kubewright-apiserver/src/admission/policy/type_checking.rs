@@ -5,6 +5,7 @@
 //! kinds that are served at that time; like upstream's it does not repeat the check when a CRD changes.
 
 use std::collections::BTreeSet;
+use std::sync::Arc;
 
 use kubewright_apimachinery::gvk::{Gvk, split_api_version};
 use kubewright_apimachinery::object::Fields as _;
@@ -16,7 +17,7 @@ use serde_json::{Value, json};
 use crate::encoding::response;
 use crate::fieldmanager::FieldManager;
 use crate::registry::resource::Registry;
-use crate::server::Inner;
+use crate::registry::store::ObjectStore;
 use crate::storage::Expect;
 
 /// The name of ValidatingAdmissionPolicies in storage.
@@ -28,14 +29,23 @@ const MAX_TYPES: usize = 10;
 /// Maximum number of retries after a conflict.
 const TRIES: usize = 8;
 
-impl Inner {
+/// Checks the types of the expressions of policies.
+pub(crate) struct PolicyTypeChecker {
+    objects: Arc<ObjectStore>,
+}
+
+impl PolicyTypeChecker {
+    pub(crate) fn new(objects: Arc<ObjectStore>) -> Self {
+        Self { objects }
+    }
+
     /// Checks the expressions of a policy if its spec changed since the last check.
-    pub(crate) fn type_check_policy(&self, name: &str) {
-        let registry = self.registry();
-        let Some(served) = registry.stored(STORAGE) else { return };
+    pub(crate) fn check(&self, name: &str) {
+        let registry = self.objects.registry();
+        let Some(resource) = registry.stored(STORAGE) else { return };
         for _ in 0..TRIES {
-            let Some(version) = self.store.get(STORAGE, name) else { return };
-            let live = response::object(served, &version);
+            let Some(version) = self.objects.storage().get(STORAGE, name) else { return };
+            let live = response::object(resource, &version);
             let generation = live.int_at("metadata.generation").unwrap_or_default();
             if generation <= live.int_at("status.observedGeneration").unwrap_or_default() {
                 return;
@@ -48,12 +58,13 @@ impl Inner {
                 checked["expressionWarnings"] = warnings.into_iter().map(warning).collect();
             }
             let wanted = json!({
-                "apiVersion": served.gvk().api_version(),
-                "kind": served.kind(),
+                "apiVersion": resource.gvk().api_version(),
+                "kind": resource.kind(),
                 "metadata": {"name": name},
                 "status": {"observedGeneration": generation, "typeChecking": checked},
             });
-            let applied = self.with_write(served, "status", &FieldManager::named(MANAGER), |write| {
+            let manager = FieldManager::named(MANAGER);
+            let applied = manager.with_write(&*self.objects.clock, resource, "status", |write| {
                 apply::apply(Some(&live), &wanted, true, write)
             });
             let mut new = match applied.map_err(|error| error.to_api_error()) {
@@ -63,11 +74,11 @@ impl Inner {
                     return;
                 }
             };
-            if let Err(error) = served.strategy.canonicalize(&mut new) {
+            if let Err(error) = resource.strategy.canonicalize(&mut new) {
                 tracing::warn!(policy = name, error = error.message, "failed to type check policy");
                 return;
             }
-            if self.commit_object(served, name, Expect::At(version.revision), new).is_ok() {
+            if self.objects.put_without_steps(resource, name, Expect::At(version.revision), new).is_ok() {
                 return;
             }
         }
@@ -88,7 +99,7 @@ fn type_warnings(registry: &Registry, spec: &Value) -> Vec<ExpressionWarning> {
 /// The published schema of a served kind.
 fn schema_of(registry: &Registry, gvk: Gvk<'_>) -> Option<Value> {
     let Gvk { group, version, .. } = gvk;
-    let found = registry.all().find(|served| served.gvk() == gvk)?;
+    let found = registry.all().find(|resource| resource.gvk() == gvk)?;
     let custom: Vec<CustomVersion<'_>> =
         found.crd().into_iter().flat_map(|custom| custom.published_versions()).collect();
     let path = if group.is_empty() { format!("api/{version}") } else { format!("apis/{group}/{version}") };
@@ -112,16 +123,16 @@ fn matched_kinds<'a>(registry: &'a Registry, spec: &Value) -> BTreeSet<Gvk<'a>> 
         let mut count = 0;
         for group in groups {
             for version in &versions {
-                for resource in resources.iter().filter(|resource| !resource.contains(['*', '/'])) {
+                for name in resources.iter().filter(|name| !name.contains(['*', '/'])) {
                     // Upstream's RESTMapper treats an empty group as any group.
-                    let found = registry.all().filter(|served| {
-                        served.version() == *version
-                            && (group.is_empty() || served.group() == group)
-                            && (served.plural() == *resource || served.singular() == *resource)
-                            && served.crd().is_none_or(|custom| custom.info.established)
+                    let found = registry.all().filter(|resource| {
+                        resource.version() == *version
+                            && (group.is_empty() || resource.group() == group)
+                            && (resource.plural() == *name || resource.singular() == *name)
+                            && resource.crd().is_none_or(|custom| custom.info.established)
                     });
-                    for served in found {
-                        kinds.insert(served.gvk());
+                    for resource in found {
+                        kinds.insert(resource.gvk());
                         count += 1;
                         if count == MAX_TYPES {
                             return kinds;

@@ -62,7 +62,7 @@ impl Verdict {
 /// Calls a webhook about a request.
 pub(crate) async fn call(
     hook: &Hook,
-    cluster: &Cluster<'_>,
+    cluster: &Cluster,
     attributes: &Attributes<'_>,
     invocation: &Invocation,
     mutating: bool,
@@ -99,7 +99,7 @@ pub(crate) async fn call(
         "kind": "AdmissionReview", "apiVersion": format!("admission.k8s.io/{version}"), "request": request,
     });
     let answer = target
-        .post(cluster, Bytes::from(json::to_vec(&review)), hook.timeout_seconds)
+        .post(cluster.webhook_client(), Bytes::from(json::to_vec(&review)), hook.timeout_seconds)
         .await
         .map_err(|why| HookError::Calling(format!("failed to call webhook: {why}")))?;
     let response = verify(&answer, version, &uid, mutating)

@@ -9,8 +9,7 @@ use serde_json::Value;
 
 use crate::admission::{Attributes, Cluster};
 use crate::authn::User;
-use crate::authz::{Action, ActionOn};
-use crate::server::Inner;
+use crate::authz::{Action, ActionOn, Authz};
 
 /// The match conditions of one webhook or policy.
 #[derive(Debug)]
@@ -110,13 +109,13 @@ impl Conditions {
 
 /// The authorizer for the user of a request.
 pub(crate) struct Authorization<'a> {
-    server: &'a Inner,
+    authz: &'a Authz,
     user: &'a User,
     resource: ResourceCheck,
 }
 
 impl<'a> Authorization<'a> {
-    pub(crate) fn new(cluster: &Cluster<'a>, attributes: &'a Attributes<'_>) -> Self {
+    pub(crate) fn new(cluster: &'a Cluster, attributes: &'a Attributes<'_>) -> Self {
         let resource = ResourceCheck {
             group: attributes.resource.group().to_owned(),
             resource: attributes.resource.plural().to_owned(),
@@ -124,7 +123,7 @@ impl<'a> Authorization<'a> {
             namespace: attributes.namespace.to_owned(),
             name: attributes.name.to_owned(),
         };
-        Self { server: cluster.server(), user: attributes.user, resource }
+        Self { authz: cluster.authz(), user: attributes.user, resource }
     }
 }
 
@@ -163,7 +162,7 @@ impl Authorizer for Authorization<'_> {
                 Action { verb, on }
             }
         };
-        let decision = self.server.authz.decide(user, action);
+        let decision = self.authz.decide(user, action);
         AuthorizationDecision { allowed: decision.allowed, reason: decision.reason, error: None }
     }
 

@@ -108,7 +108,7 @@ impl<T: Compile> CompiledCache<T> {
     /// All compiled objects, or none if no rule can match the request.
     pub(crate) fn relevant(
         &self,
-        cluster: &Cluster<'_>,
+        cluster: &Cluster,
         attributes: &Attributes<'_>,
     ) -> Option<Arc<Entries<T>>> {
         let entries = self.get(cluster);
@@ -120,7 +120,7 @@ impl<T: Compile> CompiledCache<T> {
     }
 
     /// The compiled objects, ordered by name.
-    pub(crate) fn get(&self, cluster: &Cluster<'_>) -> Arc<Entries<T>> {
+    pub(crate) fn get(&self, cluster: &Cluster) -> Arc<Entries<T>> {
         let versions = cluster.versions(self.storage, "");
         let known = self.entries.read().unwrap_or_else(PoisonError::into_inner).clone();
         let same = known.len() == versions.len()

@@ -94,7 +94,7 @@ impl Criteria {
     }
 
     /// Whether the rules match. Cheaper than [`Criteria::matches`], and sufficient for most requests.
-    pub(crate) fn may_match(&self, cluster: &Cluster<'_>, attributes: &Attributes<'_>) -> bool {
+    pub(crate) fn may_match(&self, cluster: &Cluster, attributes: &Attributes<'_>) -> bool {
         let operation = attributes.operation;
         let fits = |rules: &Vec<Rule>| rules.iter().any(|rule| rule.operation(operation));
         self.rules.as_ref().is_none_or(fits) && self.by_rules(cluster, attributes).is_some()
@@ -103,7 +103,7 @@ impl Criteria {
     /// Whether a request matches, and as which resource.
     pub(crate) fn matches(
         &self,
-        cluster: &Cluster<'_>,
+        cluster: &Cluster,
         attributes: &Attributes<'_>,
     ) -> Result<Option<Invocation>, ApiError> {
         let Some(invocation) = self.by_rules(cluster, attributes) else { return Ok(None) };
@@ -120,7 +120,7 @@ impl Criteria {
         Ok(Some(invocation))
     }
 
-    fn by_rules(&self, cluster: &Cluster<'_>, attributes: &Attributes<'_>) -> Option<Invocation> {
+    fn by_rules(&self, cluster: &Cluster, attributes: &Attributes<'_>) -> Option<Invocation> {
         let own = attributes.resource;
         if self.excluded.iter().any(|rule| rule.matches(attributes, own)) {
             return None;
@@ -140,28 +140,26 @@ impl Criteria {
         let registry = cluster.registry();
         let equivalents: Vec<&Arc<Resource>> = registry
             .all()
-            .filter(|served| served.storage == own.storage && served.gvk() != own.gvk())
-            .filter(|served| {
-                attributes.subresource.is_empty() || served.subresource(attributes.subresource).is_some()
+            .filter(|resource| resource.storage == own.storage && resource.gvk() != own.gvk())
+            .filter(|resource| {
+                attributes.subresource.is_empty() || resource.subresource(attributes.subresource).is_some()
             })
             .collect();
-        if equivalents.iter().any(|served| self.excluded.iter().any(|rule| rule.matches(attributes, served)))
+        if equivalents
+            .iter()
+            .any(|resource| self.excluded.iter().any(|rule| rule.matches(attributes, resource)))
         {
             return None;
         }
         for rule in rules {
-            if let Some(found) = equivalents.iter().find(|served| rule.matches(attributes, served)) {
+            if let Some(found) = equivalents.iter().find(|resource| rule.matches(attributes, resource)) {
                 return Some(Invocation { equivalent: Some(Arc::clone(found)) });
             }
         }
         None
     }
 
-    fn matches_namespace(
-        &self,
-        cluster: &Cluster<'_>,
-        attributes: &Attributes<'_>,
-    ) -> Result<bool, ApiError> {
+    fn matches_namespace(&self, cluster: &Cluster, attributes: &Attributes<'_>) -> Result<bool, ApiError> {
         if attributes.namespace.is_empty() && attributes.resource.plural() != "namespaces" {
             return Ok(true);
         }
@@ -190,7 +188,7 @@ impl Criteria {
 }
 
 /// The namespace with its labels.
-pub(crate) fn namespace_labels(cluster: &Cluster<'_>, name: &str) -> Result<Arc<StoredObject>, ApiError> {
+pub(crate) fn namespace_labels(cluster: &Cluster, name: &str) -> Result<Arc<StoredObject>, ApiError> {
     let namespaces = Qualified { group: "", name: "namespaces" };
     cluster.version("namespaces", name).ok_or_else(|| ApiError::not_found(namespaces, name))
 }

@@ -10,7 +10,7 @@ use crate::admission::{Attributes, Cluster};
 
 /// Converts an object of the request to another version of its kind. Waits only for conversion webhooks.
 pub(crate) async fn in_version(
-    cluster: &Cluster<'_>,
+    cluster: &Cluster,
     attributes: &Attributes<'_>,
     mut object: Value,
     kind: Gvk<'_>,
@@ -22,7 +22,7 @@ pub(crate) async fn in_version(
     match attributes.strategy.crd() {
         None => Ok(convert::convert(object, kind)),
         Some(crd) if crd.converter().is_some() => {
-            cluster.server().convert_custom(crd, object, &api_version).await.map_err(ApiError::internal)
+            cluster.conversion().convert_custom(crd, object, &api_version).await.map_err(ApiError::internal)
         }
         Some(crd) => {
             custom::convert(&crd.validation, &mut object, kind.version).map_err(ApiError::internal)?;

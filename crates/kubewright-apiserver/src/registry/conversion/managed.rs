@@ -1,7 +1,7 @@
 //! Conversions for managedFields: the object in the version of another field manager.
 //!
 //! A change is resolved synchronously. If that needs a conversion webhook, the conversion is recorded as
-//! missing; the caller calls the webhook and resolves the change again ([`Inner::convert_missing`]).
+//! missing; the caller calls the webhook and resolves the change again ([`Conversion::convert_missing`]).
 
 use std::cell::RefCell;
 use std::collections::HashMap;
@@ -11,9 +11,8 @@ use kubewright_apimachinery::json;
 use kubewright_apimachinery::status::ApiError;
 use serde_json::Value;
 
-use super::with_converter;
+use super::{Conversion, with_converter};
 use crate::registry::resource::Resource;
-use crate::server::Inner;
 
 /// Maximum number of cached conversions.
 const MAX_REMEMBERED: usize = 256;
@@ -54,14 +53,14 @@ pub(crate) fn take_missing() -> Vec<(Value, String)> {
     MISSING.with_borrow_mut(std::mem::take)
 }
 
-impl Inner {
+impl Conversion {
     /// Calls the webhook for missing conversions.
     pub(crate) async fn convert_missing(
         &self,
-        served: &Resource,
+        resource: &Resource,
         missing: Vec<(Value, String)>,
     ) -> Result<(), ApiError> {
-        let Some((custom, converter)) = with_converter(served) else { return Ok(()) };
+        let Some((custom, converter)) = with_converter(resource) else { return Ok(()) };
         for (object, api_version) in missing {
             let mut converted =
                 self.convert_objects(custom, converter, std::slice::from_ref(&object), &api_version).await?;

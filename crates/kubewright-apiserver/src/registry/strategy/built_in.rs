@@ -19,7 +19,7 @@ use super::{Strategy, Verdict};
 use crate::encoding::request_body::{self, Media};
 use crate::encoding::response::set_kind;
 use crate::registry::kinds;
-use crate::registry::write::attributes;
+use crate::registry::store::attributes;
 use crate::request::options::FieldValidation;
 use crate::storage::Attributes;
 

@@ -18,7 +18,7 @@ use super::built_in::not_handled;
 use super::{Strategy, Verdict};
 use crate::encoding::request_body::{self, Media};
 use crate::registry::crd_resource::CrdResource;
-use crate::registry::write::attributes;
+use crate::registry::store::attributes;
 use crate::request::options::FieldValidation;
 use crate::storage::Attributes;
 

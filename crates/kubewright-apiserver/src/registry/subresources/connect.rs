@@ -9,19 +9,19 @@ use kubewright_apimachinery::object::Fields as _;
 use kubewright_apimachinery::status::ApiError;
 use serde_json::Value;
 
+use super::Subresources;
 use super::logs::container;
 use crate::admission::{Attributes, Notes, Operation, OperationOptions, connect_options};
 use crate::encoding::body::Body;
 use crate::registry::resource::Resource;
 use crate::request::{Query, Request};
-use crate::server::Inner;
 
-impl Inner {
+impl Subresources {
     /// CONNECT to a Pod, Service or Node.
     pub(super) async fn connect(
         &self,
         request: &Request,
-        served: &Resource,
+        resource: &Resource,
         namespace: &str,
         name: &str,
         subresource: &str,
@@ -32,9 +32,9 @@ impl Inner {
         let mut notes = Notes::of(request);
         let mut attributes = Attributes {
             operation: Operation::Connect,
-            resource: served,
+            resource,
             kind,
-            strategy: &*served.strategy,
+            strategy: &*resource.strategy,
             subresource,
             namespace,
             name,
@@ -45,18 +45,18 @@ impl Inner {
             dry_run: false,
             managed_fields_before: None,
         };
-        self.admit_only(&mut attributes, &mut notes).await?;
+        self.writes.admission.admit_and_validate(&mut attributes, &mut notes).await?;
         // The name in a `proxy` path can have a scheme and a port: `https:web:8443`.
         let plain = match name.split(':').collect::<Vec<_>>()[..] {
             [plain, _] if subresource == "proxy" => plain,
             [_, plain, _] if subresource == "proxy" => plain,
             _ => name,
         };
-        let version = self.find(served, namespace, plain)?;
-        if served.plural() == "pods" {
+        let version = self.reads.find(resource, namespace, plain)?;
+        if resource.plural() == "pods" {
             check_pod(&version.object(), subresource, &request.query)?;
         }
-        Err(ApiError::new(501, "NotImplemented", simulated(served.plural(), subresource)))
+        Err(ApiError::new(501, "NotImplemented", simulated(resource.plural(), subresource)))
     }
 }
 

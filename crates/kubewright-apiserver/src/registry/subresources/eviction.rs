@@ -13,6 +13,7 @@ use kubewright_apimachinery::status::{ApiError, Cause, Qualified};
 use kubewright_apimachinery::{json, time, types};
 use serde_json::{Value, json};
 
+use super::Subresources;
 use crate::admission::Notes;
 use crate::after_commit::AfterCommit;
 use crate::encoding::body::Body;
@@ -25,24 +26,23 @@ use crate::registry::strategy::BuiltIn;
 use crate::registry::write::WriteRequest;
 use crate::request::Request;
 use crate::request::options::{DeleteOptions, WriteKind, WriteOptions};
-use crate::server::Inner;
 use crate::storage::Expect;
 
 const EVICTION: Gvk<'static> = Gvk { group: "policy", version: "v1", kind: "Eviction" };
 /// Maximum number of evicted pods that the disruption controller has not processed yet.
 const MAX_DISRUPTED: usize = 2000;
 
-impl Inner {
+impl Subresources {
     /// Deletes a pod if its PodDisruptionBudget allows it.
     pub(super) async fn evict(
         &self,
         request: &Request,
-        served: &Resource,
+        resource: &Resource,
         namespace: &str,
         name: &str,
         body: &Bytes,
     ) -> Result<Response<Body>, ApiError> {
-        let format = negotiate_without_tables(request, served, "")?;
+        let format = negotiate_without_tables(request, resource, "")?;
         let options = WriteOptions::read(&request.query, WriteKind::Create)?;
         let ty = types::find("policy.v1.Eviction").ok_or_else(|| ApiError::internal("no Eviction"))?;
         let media = request_body::media(request)?;
@@ -57,7 +57,7 @@ impl Inner {
         }
         let manager = FieldManager::of(request);
         let write = WriteRequest {
-            served,
+            resource,
             namespace,
             name,
             subresource: "eviction",
@@ -67,9 +67,10 @@ impl Inner {
         };
         let mut notes = Notes::of(request);
         let eviction = self
+            .writes
             .admit_subresource(&write, &BuiltIn::of_subresource(EVICTION, ty), eviction, &mut notes)
             .await?;
-        let version = self.find(served, namespace, name)?;
+        let version = self.reads.find(resource, namespace, name)?;
         let pod = version.object();
         let ended = matches!(pod.str_at("status.phase"), "Succeeded" | "Failed" | "Pending");
         if !ended && !pod.has("metadata.deletionTimestamp") {
@@ -78,8 +79,8 @@ impl Inner {
         let mut delete = DeleteOptions::from_body(eviction.at("deleteOptions"))?;
         delete.dry_run |= options.dry_run;
         let mut after = AfterCommit::default();
-        let deleted = self.delete_object(served, namespace, name, &delete, &mut after);
-        self.finish(after);
+        let deleted = self.writes.objects.delete_object(resource, namespace, name, &delete, &mut after);
+        self.writes.steps.run(after);
         deleted?;
         let status =
             json!({"kind": "Status", "apiVersion": "v1", "metadata": {}, "status": "Success", "code": 201});
@@ -90,14 +91,15 @@ impl Inner {
 
     /// Uses one allowed disruption of the pod's budget, if there is one.
     fn use_budget(&self, namespace: &str, pod: &Value, dry_run: bool) -> Result<(), ApiError> {
-        let registry = self.registry();
-        let Some(served) = registry.find("policy", "v1", "poddisruptionbudgets") else { return Ok(()) };
+        let registry = self.writes.objects.registry();
+        let Some(resource) = registry.find("policy", "v1", "poddisruptionbudgets") else { return Ok(()) };
         loop {
-            let listing = self.store.list(&served.storage, &format!("{namespace}/"), None);
+            let listing =
+                self.writes.objects.storage().list(&resource.storage, &format!("{namespace}/"), None);
             let budgets: Vec<_> = listing
                 .into_iter()
                 .flat_map(|listing| listing.items)
-                .map(|version| (response::object(served, &version), version.revision))
+                .map(|version| (response::object(resource, &version), version.revision))
                 .filter(|(budget, _)| covers(budget, pod))
                 .collect();
             if budgets.len() > 1 {
@@ -113,12 +115,12 @@ impl Inner {
             if dry_run {
                 return Ok(());
             }
-            take_one(&mut budget, pod.str_at("metadata.name"), self.clock.now());
-            let key = served.key(namespace, budget.str_at("metadata.name"));
+            take_one(&mut budget, pod.str_at("metadata.name"), self.writes.clock().now());
+            let key = resource.key(namespace, budget.str_at("metadata.name"));
             // On a conflict, check the changed budget again.
             let mut after = AfterCommit::default();
-            if self.put(served, &key, Expect::At(revision), budget, &mut after).is_ok() {
-                self.finish(after);
+            if self.writes.objects.put(resource, &key, Expect::At(revision), budget, &mut after).is_ok() {
+                self.writes.steps.run(after);
                 return Ok(());
             }
         }

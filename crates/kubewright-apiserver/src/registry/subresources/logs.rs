@@ -15,13 +15,15 @@ use kubewright_apimachinery::time;
 use kubewright_sync::ordered_watch;
 use serde_json::Value;
 
+use super::Subresources;
 use crate::encoding::body::Body;
 use crate::encoding::negotiate::negotiate_without_tables;
 use crate::encoding::response;
 use crate::registry::resource::Resource;
 use crate::request::options::parse_int;
 use crate::request::{Query, Request};
-use crate::server::{Inner, no_resource};
+use crate::server::no_resource;
+use crate::storage::Store;
 
 /// Pod annotation with the log lines that each container writes on start.
 const LOGS: &str = "kubewright.dev/logs";
@@ -32,18 +34,18 @@ const KUBELET_PORT: u16 = 10250;
 const STEP: i64 = 1_000;
 const MEDIA: &str = "text/plain";
 
-impl Inner {
+impl Subresources {
     /// The logs of a container.
     pub(super) fn logs(
-        self: &Arc<Self>,
+        &self,
         request: &Request,
-        served: &Arc<Resource>,
+        resource: &Arc<Resource>,
         namespace: &str,
         name: &str,
     ) -> Result<Response<Body>, ApiError> {
-        negotiate_without_tables(request, served, "text/plain")?;
+        negotiate_without_tables(request, resource, "text/plain")?;
         let options = Options::read(&request.query, name)?;
-        let version = self.find(served, namespace, name)?;
+        let version = self.reads.find(resource, namespace, name)?;
         let pod = version.object();
         let container = container(&pod, &options.container)?;
         let node = pod.str_at("spec.nodeName");
@@ -54,16 +56,16 @@ impl Inner {
         self.reach_kubelet(node, &format!("/containerLogs/{namespace}/{name}/{container}"))?;
         let started = started(&pod, &container, options.previous)?;
         let mut reader = Reader { started, sent: 0, left: options.limit };
-        let first = reader.first(&pod, &options, self.clock.now_micros());
+        let first = reader.first(&pod, &options, self.reads.clock.now_micros());
         let over = !options.follow || options.previous || !runs_since(&pod, &container, started);
         if over || reader.left == Some(0) {
             return Ok(response::respond(StatusCode::OK, MEDIA, first));
         }
         let follower = Follower {
-            changes: self.store.changes(),
-            server: self.clone(),
-            served: served.clone(),
-            key: served.key(namespace, name),
+            changes: self.reads.store.changes(),
+            store: self.reads.store.clone(),
+            resource: resource.clone(),
+            key: resource.key(namespace, name),
             container,
             timestamps: options.timestamps,
             reader,
@@ -79,9 +81,9 @@ impl Inner {
 
     /// Fails if a real server could not reach the kubelet.
     fn reach_kubelet(&self, node: &str, path: &str) -> Result<(), ApiError> {
-        let registry = self.registry();
+        let registry = self.writes.objects.registry();
         let nodes = registry.find("", "v1", "nodes").ok_or_else(no_resource)?;
-        let node = self.find(nodes, "", node)?.object();
+        let node = self.reads.find(nodes, "", node)?.object();
         let failed = |message: String| Err(ApiError::new(500, "", message));
         let addresses = node.list_at("status.addresses");
         let Some(host) = addresses.first().map(|address| address.str_at("address")) else {
@@ -295,8 +297,8 @@ impl Reader {
 /// Follows the log: returns lines that are added to the annotation until the container terminates.
 struct Follower {
     changes: ordered_watch::Receiver<u64>,
-    server: Arc<Inner>,
-    served: Arc<Resource>,
+    store: Arc<Store>,
+    resource: Arc<Resource>,
     key: String,
     container: String,
     timestamps: bool,
@@ -316,7 +318,7 @@ impl Follower {
                 return None;
             }
             self.changes.borrow_and_update();
-            let version = self.server.store.get(&self.served.storage, &self.key)?;
+            let version = self.store.get(&self.resource.storage, &self.key)?;
             let pod = version.object();
             self.over = !runs_since(&pod, &self.container, self.reader.started);
             let more = self.reader.rest(&lines(&pod), self.timestamps);

@@ -20,7 +20,9 @@ use kubewright_structured_merge::{
 };
 use serde_json::{Value, json};
 
+use super::Subresources;
 use crate::admission::Notes;
+use crate::clock::Clock;
 use crate::encoding::body::Body;
 use crate::encoding::negotiate::{negotiate, wrong_number};
 use crate::encoding::request_body;
@@ -33,7 +35,6 @@ use crate::registry::write::change::{Candidate, Change, check_uid};
 use crate::registry::write::{WriteRequest, check_name};
 use crate::request::Request;
 use crate::request::options::{WriteKind, WriteOptions};
-use crate::server::Inner;
 
 pub(crate) const SCALE: Gvk<'static> = Gvk { group: "autoscaling", version: "v1", kind: "Scale" };
 
@@ -50,34 +51,34 @@ enum Wanted {
     Applied(Applied),
 }
 
-impl Inner {
+impl Subresources {
     pub(crate) async fn get_scale(
         &self,
         request: &Request,
-        served: &Resource,
+        resource: &Resource,
         namespace: &str,
         name: &str,
     ) -> Result<Response<Body>, ApiError> {
-        let format = negotiate(request, served)?;
-        let version = self.find(served, namespace, name)?;
-        self.convert_versions(served, std::slice::from_ref(&version)).await?;
-        let object = response::object(served, &version);
-        let scale = match paths(served) {
+        let format = negotiate(request, resource)?;
+        let version = self.reads.find(resource, namespace, name)?;
+        self.reads.conversion.convert_versions(resource, std::slice::from_ref(&version)).await?;
+        let object = response::object(resource, &version);
+        let scale = match paths(resource) {
             Some(paths) => paths.get(&object)?,
             None => scale_of(&object),
         };
-        Ok(self.show_scale(served, format, &scale))
+        Ok(self.show_scale(resource, format, &scale))
     }
 
-    fn show_scale(&self, served: &Resource, format: Format, scale: &Value) -> Response<Body> {
+    fn show_scale(&self, resource: &Resource, format: Format, scale: &Value) -> Response<Body> {
         let value = match format.view {
             View::Whole => scale.clone(),
-            View::Metadata(version) => response::metadata_of(served, scale, version),
-            View::MetadataList(_) => return response::failure(&wrong_number(served, false)),
+            View::Metadata(version) => response::metadata_of(resource, scale, version),
+            View::MetadataList(_) => return response::failure(&wrong_number(resource, false)),
             View::Table(version, include) => {
                 let object = match include {
                     Include::Nothing => Value::Null,
-                    Include::Metadata => response::metadata_of(served, scale, version),
+                    Include::Metadata => response::metadata_of(resource, scale, version),
                     Include::Object => scale.clone(),
                 };
                 json!({
@@ -85,7 +86,7 @@ impl Inner {
                     "apiVersion": format!("meta.k8s.io/{version}"),
                     "metadata": {"resourceVersion": scale.at("metadata.resourceVersion")},
                     "columnDefinitions": table::scale_column_definitions(),
-                    "rows": [{"cells": table::cells(SCALE, scale, self.clock.now()), "object": object}],
+                    "rows": [{"cells": table::cells(SCALE, scale, self.reads.clock.now()), "object": object}],
                 })
             }
         };
@@ -95,15 +96,18 @@ impl Inner {
     pub(crate) async fn write_scale(
         &self,
         request: &Request,
-        served: &Resource,
+        resource: &Resource,
         namespace: &str,
         name: &str,
         body: &Bytes,
     ) -> Result<Response<Body>, ApiError> {
         let scale_type = types::find("autoscaling.v1.Scale").ok_or_else(|| ApiError::internal("no Scale"))?;
-        let kind =
-            if request.method == Method::PUT { WriteKind::Update } else { patch::kind_of(request, served)? };
-        let format = negotiate(request, served)?;
+        let kind = if request.method == Method::PUT {
+            WriteKind::Update
+        } else {
+            patch::kind_of(request, resource)?
+        };
+        let format = negotiate(request, resource)?;
         let options = WriteOptions::read(&request.query, kind)?;
         let (wanted, warnings) = match kind {
             WriteKind::Apply => {
@@ -118,7 +122,7 @@ impl Inner {
                     request_body::decode_as(SCALE, scale_type.get(), request_body::media(request)?, body)
                         .map_err(|error| {
                             // Upstream's scheme of custom resources has no Scale.
-                            if served.crd().is_none() { error } else { ApiError::bad_request(NO_SCALE) }
+                            if resource.crd().is_none() { error } else { ApiError::bad_request(NO_SCALE) }
                         })?;
                 let warnings = request_body::strict(&decoded.strict, options.field_validation)?;
                 check_name(&decoded.value, name)?;
@@ -127,7 +131,7 @@ impl Inner {
         };
         let manager = FieldManager::of(request);
         let write = WriteRequest {
-            served,
+            resource,
             namespace,
             name,
             subresource: "scale",
@@ -136,61 +140,61 @@ impl Inner {
             options: &options,
         };
         let strategy = BuiltIn::of_subresource(SCALE, scale_type);
-        let mut change = Change::Scale(Scale { served, ty: scale_type, strategy, wanted });
+        let mut change = Change::Scale(Scale { resource, ty: scale_type, strategy, wanted });
         let mut notes = Notes { warnings, ..Notes::of(request) };
-        let outcome = self.update_object(&write, &mut change, &mut notes).await?;
-        let object = outcome.written.object(served);
-        let scale = match paths(served) {
+        let outcome = self.writes.update_object(&write, &mut change, &mut notes).await?;
+        let object = outcome.written.object(resource);
+        let scale = match paths(resource) {
             Some(paths) => paths.written(&object)?,
             None => scale_of(&object),
         };
-        let mut response = self.show_scale(served, format, &scale);
+        let mut response = self.show_scale(resource, format, &scale);
         response::warn(&mut response, &notes.warnings);
         Ok(response)
     }
+}
 
-    /// The Scale after a request, with its managedFields.
-    fn new_scale(
-        &self,
-        scale_type: TypeRef,
-        manager: &FieldManager,
-        live: &Value,
-        wanted: &Wanted,
-    ) -> Result<Value, ApiError> {
-        let api_version = SCALE.api_version();
-        let write = Write {
-            manager: manager.name(),
-            api_version: &api_version,
-            kind: SCALE.kind,
-            subresource: "scale",
-            time: &time::format_rfc3339(self.clock.now()),
-            versions: &OneVersion { api_version: &api_version, schema: Schema::built_in(scale_type.get()) },
-            reset: &Reset::default(),
-            owners: Owners::Json,
-        };
-        let mut scale = match wanted {
-            Wanted::Scale(scale) => scale.clone(),
-            Wanted::Patch(patch) => {
-                let strategy = BuiltIn::of_subresource(SCALE, scale_type);
-                let patched = patch.apply(&strategy, live)?;
-                patch.decode(&strategy, &patched)?.0
-            }
-            Wanted::Applied(applied) => {
-                let mut scale = apply::apply(Some(live), &applied.object, applied.force, &write)
-                    .map_err(|error| error.to_api_error())?;
-                decode::complete(scale_type.get(), &mut scale)
-                    .map_err(|error| ApiError::internal(error.to_string()))?;
-                return Ok(scale);
-            }
-        };
-        apply::update(Some(live), &mut scale, &write);
-        Ok(scale)
-    }
+/// The Scale after a request, with its managedFields.
+fn new_scale(
+    clock: &dyn Clock,
+    scale_type: TypeRef,
+    manager: &FieldManager,
+    live: &Value,
+    wanted: &Wanted,
+) -> Result<Value, ApiError> {
+    let api_version = SCALE.api_version();
+    let write = Write {
+        manager: manager.name(),
+        api_version: &api_version,
+        kind: SCALE.kind,
+        subresource: "scale",
+        time: &time::format_rfc3339(clock.now()),
+        versions: &OneVersion { api_version: &api_version, schema: Schema::built_in(scale_type.get()) },
+        reset: &Reset::default(),
+        owners: Owners::Json,
+    };
+    let mut scale = match wanted {
+        Wanted::Scale(scale) => scale.clone(),
+        Wanted::Patch(patch) => {
+            let strategy = BuiltIn::of_subresource(SCALE, scale_type);
+            let patched = patch.apply(&strategy, live)?;
+            patch.decode(&strategy, &patched)?.0
+        }
+        Wanted::Applied(applied) => {
+            let mut scale = apply::apply(Some(live), &applied.object, applied.force, &write)
+                .map_err(|error| error.to_api_error())?;
+            decode::complete(scale_type.get(), &mut scale)
+                .map_err(|error| ApiError::internal(error.to_string()))?;
+            return Ok(scale);
+        }
+    };
+    apply::update(Some(live), &mut scale, &write);
+    Ok(scale)
 }
 
 /// A write of a Scale.
 pub(crate) struct Scale<'a> {
-    served: &'a Resource,
+    resource: &'a Resource,
     ty: TypeRef,
     /// The rules of the Scale, for admission.
     pub(crate) strategy: BuiltIn,
@@ -201,18 +205,18 @@ impl Scale<'_> {
     /// The new Scale, and the live one.
     pub(crate) fn resolve(
         &self,
-        server: &Inner,
+        clock: &dyn Clock,
         write: &WriteRequest<'_>,
         live: Option<&Value>,
     ) -> Result<Candidate, ApiError> {
-        let served = self.served;
-        let live = live.ok_or_else(|| ApiError::not_found(served.qualified(), write.name))?;
-        let mut old = match paths(served) {
+        let resource = self.resource;
+        let live = live.ok_or_else(|| ApiError::not_found(resource.qualified(), write.name))?;
+        let mut old = match paths(resource) {
             Some(paths) => paths.get_for_update(live)?,
             None => scale_of(live),
         };
-        apply::to_scale(&owners_of(live)?, &replicas_paths(served)).store(&mut old);
-        let scale = server.new_scale(self.ty, write.manager, &old, &self.wanted)?;
+        apply::to_scale(&owners_of(live)?, &replicas_paths(resource)).store(&mut old);
+        let scale = new_scale(clock, self.ty, write.manager, &old, &self.wanted)?;
         let warnings = match &self.wanted {
             Wanted::Applied(applied) => applied.strict()?,
             Wanted::Scale(_) | Wanted::Patch(_) => Vec::new(),
@@ -228,16 +232,16 @@ impl Scale<'_> {
         live: &Value,
         scale: &Value,
     ) -> Result<Value, ApiError> {
-        let served = self.served;
+        let resource = self.resource;
         let mut new = live.clone();
-        put_replicas(served, &mut new, scale, write.name)?;
+        put_replicas(resource, &mut new, scale, write.name)?;
         if self.replaces() {
             check_uid(write, live, &new)?;
         }
         let scale_owners = ManagedFields::decode(scale.at("metadata.managedFields"))
             .map_err(|error| ApiError::internal(error.to_string()))?;
-        let api_version = served.gvk().api_version();
-        apply::from_scale(&owners_of(live)?, &scale_owners, &api_version, &replicas_paths(served))
+        let api_version = resource.gvk().api_version();
+        apply::from_scale(&owners_of(live)?, &scale_owners, &api_version, &replicas_paths(resource))
             .store_packed(&mut new);
         Ok(new)
     }
@@ -249,7 +253,7 @@ impl Scale<'_> {
 
     /// The Scale of an object.
     pub(crate) fn view(&self, object: &Value) -> Value {
-        match paths(self.served) {
+        match paths(self.resource) {
             Some(paths) => paths.written(object).unwrap_or_default(),
             None => scale_of(object),
         }
@@ -263,14 +267,14 @@ fn owners_of(live: &Value) -> Result<ManagedFields, ApiError> {
 }
 
 /// The paths of a custom resource's scale subresource.
-fn paths(served: &Resource) -> Option<&ScalePaths> {
-    served.crd()?.scale(served.version())
+fn paths(resource: &Resource) -> Option<&ScalePaths> {
+    resource.crd()?.scale(resource.version())
 }
 
 /// The paths of a kind's replicas, by version.
-fn replicas_paths(served: &Resource) -> ReplicasPaths {
+fn replicas_paths(resource: &Resource) -> ReplicasPaths {
     let mut paths = ReplicasPaths::default();
-    match served.crd() {
+    match resource.crd() {
         None => {
             for version in WORKLOAD_VERSIONS {
                 paths.add(version, Some("spec.replicas"));
@@ -287,8 +291,8 @@ fn replicas_paths(served: &Resource) -> ReplicasPaths {
 }
 
 /// Sets the replicas of a Scale on its object.
-fn put_replicas(served: &Resource, object: &mut Value, scale: &Value, name: &str) -> Result<(), ApiError> {
-    if let Some(paths) = paths(served) {
+fn put_replicas(resource: &Resource, object: &mut Value, scale: &Value, name: &str) -> Result<(), ApiError> {
+    if let Some(paths) = paths(resource) {
         return paths.set(object, scale);
     }
     let replicas = scale.int_at("spec.replicas").unwrap_or_default();

@@ -15,7 +15,8 @@ use kubewright_apimachinery::{time, types};
 use kubewright_structured_merge::{self as apply, OneVersion, Owners, Reset, Schema, Write};
 use serde_json::{Value, json};
 
-use crate::admission::{Cluster, Notes, Operation};
+use super::Subresources;
+use crate::admission::{Notes, Operation};
 use crate::authn::tokens::{Claims, Reference};
 use crate::encoding::body::Body;
 use crate::encoding::negotiate::negotiate_without_tables;
@@ -27,7 +28,7 @@ use crate::registry::strategy::BuiltIn;
 use crate::registry::write::{WriteRequest, Written, check_namespace};
 use crate::request::Request;
 use crate::request::options::{WriteKind, WriteOptions};
-use crate::server::{Inner, no_resource};
+use crate::server::no_resource;
 use crate::storage::StoredObject;
 
 const TOKEN_REQUEST: Gvk<'static> =
@@ -49,16 +50,16 @@ struct Bound {
     node: Option<Reference>,
 }
 
-impl Inner {
+impl Subresources {
     pub(super) async fn token(
         &self,
         request: &Request,
-        served: &Resource,
+        resource: &Resource,
         namespace: &str,
         name: &str,
         body: &Bytes,
     ) -> Result<Response<Body>, ApiError> {
-        let format = negotiate_without_tables(request, served, "")?;
+        let format = negotiate_without_tables(request, resource, "")?;
         let options = WriteOptions::read(&request.query, WriteKind::Create)?;
         let ty = types::find("authentication.v1.TokenRequest")
             .ok_or_else(|| ApiError::internal("no TokenRequest"))?;
@@ -66,11 +67,11 @@ impl Inner {
         let warnings = request_body::strict(&decoded.strict, options.field_validation)?;
         let mut asked = decoded.value;
         asked.default_at("spec.expirationSeconds", DEFAULT_SECONDS);
-        check_namespace(served, namespace, &mut asked)?;
+        check_namespace(resource, namespace, &mut asked)?;
         let manager = FieldManager::of(request);
         self.track_token_request(ty, &manager, &mut asked);
         let write = WriteRequest {
-            served,
+            resource,
             namespace,
             name,
             subresource: "token",
@@ -82,7 +83,7 @@ impl Inner {
         match self.grant(&write, ty, asked, &mut notes).await {
             Ok(granted) => {
                 let written = Written::shown(granted);
-                Ok(self.written(served, format, &written, StatusCode::CREATED, &notes.warnings))
+                Ok(self.writes.written(resource, format, &written, StatusCode::CREATED, &notes.warnings))
             }
             Err(error) => {
                 let mut response = response::failure(&error);
@@ -99,7 +100,7 @@ impl Inner {
             api_version: &api_version,
             kind: TOKEN_REQUEST.kind,
             subresource: "token",
-            time: &time::format_rfc3339(self.clock.now()),
+            time: &time::format_rfc3339(self.writes.clock().now()),
             versions: &OneVersion { api_version: &api_version, schema: Schema::built_in(ty.get()) },
             reset: &Reset::default(),
             owners: Owners::Packed,
@@ -115,12 +116,11 @@ impl Inner {
         asked: Value,
         notes: &mut Notes,
     ) -> Result<Value, ApiError> {
-        let WriteRequest { served, namespace, name, .. } = *write;
-        let cluster = Cluster::new(self);
+        let WriteRequest { resource, namespace, name, .. } = *write;
         let strategy = BuiltIn::of_subresource(TOKEN_REQUEST, ty);
         let mut attributes = write.attributes(Operation::Create, name, asked, None);
         (attributes.kind, attributes.strategy) = (TOKEN_REQUEST, &strategy);
-        self.admission.admit(&cluster, &mut attributes, notes).await?;
+        self.writes.admission.admit(&mut attributes, notes).await?;
 
         let asked = &mut attributes.object;
         for (field, kind, expected) in [("name", "name", name), ("namespace", "namespace", namespace)] {
@@ -132,7 +132,7 @@ impl Inner {
                 return Err(ApiError::invalid(TOKEN_REQUEST.qualified_kind(), name, &errors));
             }
         }
-        let account = Reference::to(&*self.find(served, namespace, name)?);
+        let account = Reference::to(&*self.reads.find(resource, namespace, name)?);
         let uid = asked.str_at("metadata.uid");
         if !uid.is_empty() && uid != account.uid {
             let why = format!(
@@ -144,7 +144,7 @@ impl Inner {
         if asked.list_at("spec.audiences").is_empty() {
             asked.set_at("spec.audiences", self.authn.tokens.default_audiences());
         }
-        let now = self.clock.now();
+        let now = self.writes.clock().now();
         asked.set_at("metadata.name", name);
         asked.set_at("metadata.namespace", namespace);
         asked.set_at("metadata.uid", account.uid.as_str());
@@ -154,7 +154,7 @@ impl Inner {
         if !errors.is_empty() {
             return Err(ApiError::invalid(TOKEN_REQUEST.qualified_kind(), "", &errors));
         }
-        self.admission.validate(&cluster, &attributes, notes).await?;
+        self.writes.admission.validate(&attributes, notes).await?;
 
         let mut granted = attributes.object;
         let bound = match granted.at("spec.boundObjectRef") {
@@ -167,7 +167,7 @@ impl Inner {
         let for_server = audiences.iter().all(|audience| api_audiences.iter().any(|known| known == audience));
         let injected = bound.pod.is_some() && seconds == INJECTED_SECONDS && for_server;
         let claims = Claims {
-            id: self.ids.uid(),
+            id: self.writes.objects.ids.uid(),
             namespace,
             account,
             pod: bound.pod,
@@ -244,9 +244,9 @@ impl Inner {
 
     fn bindable(&self, plural: &str, namespace: &str, name: &str) -> Result<Arc<StoredObject>, ApiError> {
         check_path_segment(name)?;
-        let registry = self.registry();
-        let served = registry.find("", "v1", plural).ok_or_else(no_resource)?;
-        self.find(served, namespace, name)
+        let registry = self.writes.objects.registry();
+        let resource = registry.find("", "v1", plural).ok_or_else(no_resource)?;
+        self.reads.find(resource, namespace, name)
     }
 }
 

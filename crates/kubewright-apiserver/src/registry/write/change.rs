@@ -11,12 +11,12 @@ use serde_json::Value;
 use super::metadata::dedup_owners;
 use super::{WriteRequest, check_name, check_namespace};
 use crate::admission::{Attributes, Operation};
+use crate::clock::Clock;
 use crate::encoding::request_body::Media;
 use crate::endpoints::patch::{Apply, PatchObject};
 use crate::registry::resource::Resource;
 use crate::registry::subresources::Bind;
 use crate::registry::subresources::scale::{SCALE, Scale};
-use crate::server::Inner;
 
 /// A change to one object.
 pub(crate) enum Change<'a> {
@@ -53,16 +53,16 @@ impl<'c> Change<'c> {
     /// exist.
     pub(crate) fn resolve(
         &mut self,
-        server: &Inner,
+        clock: &dyn Clock,
         write: &WriteRequest<'_>,
         live: Option<&Value>,
     ) -> Result<Candidate, ApiError> {
         match self {
-            Self::Replace(change) => change.resolve(server, write, live),
-            Self::Patch(change) => change.resolve(server, write, live),
-            Self::Apply(change) => change.resolve(server, write, live),
+            Self::Replace(change) => change.resolve(clock, write, live),
+            Self::Patch(change) => change.resolve(clock, write, live),
+            Self::Apply(change) => change.resolve(clock, write, live),
             Self::Bind(change) => change.resolve(write, live),
-            Self::Scale(change) => change.resolve(server, write, live),
+            Self::Scale(change) => change.resolve(clock, write, live),
         }
     }
 
@@ -154,9 +154,9 @@ impl<'a> Replace<'a> {
         media: Media,
         body: &Bytes,
     ) -> Result<(Value, Vec<String>), ApiError> {
-        let WriteRequest { served, namespace, name, options, .. } = *write;
-        let (mut object, mut warnings) = served.strategy.decode(media, body, options.field_validation)?;
-        check_namespace(served, namespace, &mut object)?;
+        let WriteRequest { resource, namespace, name, options, .. } = *write;
+        let (mut object, mut warnings) = resource.strategy.decode(media, body, options.field_validation)?;
+        check_namespace(resource, namespace, &mut object)?;
         check_name(&object, name)?;
         warnings.extend(dedup_owners(&mut object, "contains duplicate entries"));
         Ok((object, warnings))
@@ -164,7 +164,7 @@ impl<'a> Replace<'a> {
 
     fn resolve(
         &mut self,
-        server: &Inner,
+        clock: &dyn Clock,
         write: &WriteRequest<'_>,
         live: Option<&Value>,
     ) -> Result<Candidate, ApiError> {
@@ -173,7 +173,7 @@ impl<'a> Replace<'a> {
             None => Self::decode(write, self.media, self.body)?,
         };
         check_uid(write, live.unwrap_or(&Value::Null), &object)?;
-        server.track(write.served, write.subresource, write.manager, live, &mut object);
+        write.manager.track(clock, write.resource, write.subresource, live, &mut object);
         Ok(Candidate::new(object, warnings))
     }
 }
@@ -194,17 +194,17 @@ pub(crate) fn precondition_failed(
     given: &str,
     current: &str,
 ) -> ApiError {
-    let key = registry_key(write.served, &write.served.key(write.namespace, write.name));
+    let key = registry_key(write.resource, &write.resource.key(write.namespace, write.name));
     let why = format!(
         "StorageError: invalid object, Code: 4, Key: {key}, ResourceVersion: 0, AdditionalErrorMsg: Precondition \
          failed: {what} in precondition: {given}, {what} in object meta: {current}"
     );
-    ApiError::conflict(write.served.qualified(), write.name, &why)
+    ApiError::conflict(write.resource.qualified(), write.name, &why)
 }
 
 /// kube-apiserver's key in etcd, for error messages.
-fn registry_key(served: &Resource, key: &str) -> String {
-    let resource = match (served.group(), served.plural()) {
+fn registry_key(resource: &Resource, key: &str) -> String {
+    let resource = match (resource.group(), resource.plural()) {
         ("", "services") => "services/specs",
         ("", "endpoints") => "services/endpoints",
         ("", "replicationcontrollers") => "controllers",

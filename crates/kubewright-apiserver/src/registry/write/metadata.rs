@@ -11,11 +11,11 @@ use crate::registry::resource::Resource;
 
 /// Checks that the namespaces of body and path match; a cluster-scoped object has none.
 pub(crate) fn check_namespace(
-    served: &Resource,
+    resource: &Resource,
     namespace: &str,
     object: &mut Value,
 ) -> Result<(), ApiError> {
-    if !served.namespaced() {
+    if !resource.namespaced() {
         object.object_mut("metadata").remove("namespace");
         return Ok(());
     }

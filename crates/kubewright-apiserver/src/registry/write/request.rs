@@ -14,7 +14,7 @@ use crate::request::options::{FieldValidation, WriteOptions};
 /// A request that writes one object.
 #[derive(Clone, Copy)]
 pub(crate) struct WriteRequest<'a> {
-    pub(crate) served: &'a Resource,
+    pub(crate) resource: &'a Resource,
     pub(crate) namespace: &'a str,
     /// The name in the path; empty on a POST to a collection.
     pub(crate) name: &'a str,
@@ -27,7 +27,7 @@ pub(crate) struct WriteRequest<'a> {
 
 impl<'a> WriteRequest<'a> {
     /// A write of a cluster-scoped object by the server itself.
-    pub(crate) fn by_server(served: &'a Resource) -> Self {
+    pub(crate) fn by_server(resource: &'a Resource) -> Self {
         static USER: LazyLock<User> = LazyLock::new(User::admin);
         static MANAGER: LazyLock<FieldManager> = LazyLock::new(|| FieldManager::named("kube-apiserver"));
         static OPTIONS: WriteOptions = WriteOptions {
@@ -37,7 +37,7 @@ impl<'a> WriteRequest<'a> {
             given_validation: String::new(),
         };
         Self {
-            served,
+            resource,
             namespace: "",
             name: "",
             subresource: "",
@@ -49,7 +49,7 @@ impl<'a> WriteRequest<'a> {
 
     /// The write as the check of privilege escalation sees it.
     pub(crate) fn grant(&self, old: Option<&'a Value>, new: &'a Value) -> Grant<'a> {
-        let Self { user, served: resource, namespace, name, .. } = *self;
+        let Self { user, resource, namespace, name, .. } = *self;
         Grant { user, resource, namespace, name, old, new }
     }
 
@@ -58,7 +58,7 @@ impl<'a> WriteRequest<'a> {
     where
         'a: 'b,
     {
-        if self.served.storage.as_ref() == "namespaces" { name } else { self.namespace }
+        if self.resource.storage.as_ref() == "namespaces" { name } else { self.namespace }
     }
 
     /// The admission attributes of this request, for the resource's own kind.
@@ -74,9 +74,9 @@ impl<'a> WriteRequest<'a> {
     {
         Attributes {
             operation,
-            resource: self.served,
-            kind: self.served.gvk(),
-            strategy: &*self.served.strategy,
+            resource: self.resource,
+            kind: self.resource.gvk(),
+            strategy: &*self.resource.strategy,
             subresource: self.subresource,
             namespace: self.namespace_of(name),
             name,

@@ -10,37 +10,37 @@ use serde_json::{Value, json};
 use super::metadata::carry_metadata;
 use super::{MODIFIED, WriteRequest};
 use crate::authn::User;
-use crate::authz::{Action, ActionOn};
+use crate::authz::{Action, ActionOn, Authz};
 use crate::registry::resource::Resource;
 use crate::registry::service_ips::Reserved;
-use crate::server::Inner;
+use crate::registry::store::ObjectStore;
 
-impl Inner {
+impl ObjectStore {
     /// Prepares and validates a new object. Generates a missing name.
-    pub(super) fn prepare_create(
+    pub(crate) fn prepare_create(
         &self,
         write: &WriteRequest<'_>,
         object: &mut Value,
         warnings: &mut Vec<String>,
     ) -> Result<Reserved, ApiError> {
-        let served = write.served;
+        let resource = write.resource;
         self.fill_metadata(write, object);
-        served.strategy.prepare_for_create(object);
-        set_requester(served, write.user, object);
-        self.stamp(served, object, None);
-        let reserved = self.allocate(served, object, None)?;
-        let form = served.strategy.complete(object)?;
-        let verdict = served.strategy.validate(object);
+        resource.strategy.prepare_for_create(object);
+        set_requester(resource, write.user, object);
+        self.stamp(resource, object, None);
+        let reserved = self.service_ips.allocate(resource, object, None)?;
+        let form = resource.strategy.complete(object)?;
+        let verdict = resource.strategy.validate(object);
         warnings.extend(verdict.warnings);
         if !verdict.errors.is_empty() {
             let name = object.str_at("metadata.name");
-            return Err(ApiError::invalid(served.strategy.kind_in_errors(object), name, &verdict.errors));
+            return Err(ApiError::invalid(resource.strategy.kind_in_errors(object), name, &verdict.errors));
         }
         if form == Form::Complete {
-            served.strategy.canonicalize(object)?;
+            resource.strategy.canonicalize(object)?;
         }
-        warnings.extend(served.strategy.warnings(object, None));
-        if served.storage.as_ref() == "namespaces" {
+        warnings.extend(resource.strategy.warnings(object, None));
+        if resource.storage.as_ref() == "namespaces" {
             // Defaulting runs before the name is generated.
             let name = object.at("metadata.name").clone();
             object.object_mut("metadata.labels").insert("kubernetes.io/metadata.name".to_owned(), name);
@@ -56,36 +56,25 @@ impl Inner {
         old: &Value,
         warnings: &mut Vec<String>,
     ) -> Result<Reserved, ApiError> {
-        let WriteRequest { served, name, subresource, .. } = *write;
+        let WriteRequest { resource, name, subresource, .. } = *write;
         carry_metadata(new, old);
-        served.strategy.prepare_for_update(subresource, new, old);
-        self.stamp(served, new, Some(old));
-        let reserved = self.allocate(served, new, Some(old))?;
-        let form = served.strategy.complete(new)?;
-        let verdict = served.strategy.validate_update(subresource, new, old);
+        resource.strategy.prepare_for_update(subresource, new, old);
+        self.stamp(resource, new, Some(old));
+        let reserved = self.service_ips.allocate(resource, new, Some(old))?;
+        let form = resource.strategy.complete(new)?;
+        let verdict = resource.strategy.validate_update(subresource, new, old);
         warnings.extend(verdict.warnings);
         if !verdict.errors.is_empty() {
-            return Err(ApiError::invalid(served.strategy.kind_in_errors(new), name, &verdict.errors));
+            return Err(ApiError::invalid(resource.strategy.kind_in_errors(new), name, &verdict.errors));
         }
         if form == Form::Complete {
-            served.strategy.canonicalize(new)?;
+            resource.strategy.canonicalize(new)?;
         }
         // Upstream's subresource strategies have no warnings.
         if subresource.is_empty() {
-            warnings.extend(served.strategy.warnings(new, Some(old)));
+            warnings.extend(resource.strategy.warnings(new, Some(old)));
         }
         Ok(reserved)
-    }
-
-    /// Checks the permission to create, for an update or patch that creates its object.
-    pub(super) fn check_may_create(&self, write: &WriteRequest<'_>) -> Result<(), ApiError> {
-        let on = ActionOn::Resource {
-            group: write.served.group(),
-            resource: write.served.plural(),
-            namespace: write.namespace_of(write.name),
-            name: write.name,
-        };
-        self.authz.check(write.user, Action { verb: "create", on })
     }
 
     /// Sets the server-owned metadata of a new object.
@@ -95,7 +84,7 @@ impl Inner {
         for absent in ["deletionTimestamp", "deletionGracePeriodSeconds", "selfLink"] {
             object.object_mut("metadata").remove(absent);
         }
-        if write.served.namespaced() {
+        if write.resource.namespaced() {
             object.set_at("metadata.namespace", write.namespace);
         }
         if object.str_at("metadata.name").is_empty() && !object.str_at("metadata.generateName").is_empty() {
@@ -105,9 +94,9 @@ impl Inner {
     }
 
     /// Sets the timestamps that upstream's strategies set: the rules of kinds have no clock.
-    fn stamp(&self, served: &Resource, new: &mut Value, old: Option<&Value>) {
+    fn stamp(&self, resource: &Resource, new: &mut Value, old: Option<&Value>) {
         let now = time::format_rfc3339(self.clock.now());
-        match (served.group(), served.kind()) {
+        match (resource.group(), resource.kind()) {
             ("", "PersistentVolume") => {
                 let phase = |object: &Value| object.str_at("status.phase").to_owned();
                 let time = "status.lastPhaseTransitionTime";
@@ -131,9 +120,20 @@ impl Inner {
     }
 }
 
+/// Checks the permission to create, for an update or patch that creates its object.
+pub(super) fn check_may_create(authz: &Authz, write: &WriteRequest<'_>) -> Result<(), ApiError> {
+    let on = ActionOn::Resource {
+        group: write.resource.group(),
+        resource: write.resource.plural(),
+        namespace: write.namespace_of(write.name),
+        name: write.name,
+    };
+    authz.check(write.user, Action { verb: "create", on })
+}
+
 /// Sets the requesting user of a CertificateSigningRequest.
-fn set_requester(served: &Resource, user: &User, object: &mut Value) {
-    if (served.group(), served.kind()) != ("certificates.k8s.io", "CertificateSigningRequest") {
+fn set_requester(resource: &Resource, user: &User, object: &mut Value) {
+    if (resource.group(), resource.kind()) != ("certificates.k8s.io", "CertificateSigningRequest") {
         return;
     }
     object.set_at("spec.username", user.name.as_str());
@@ -175,16 +175,16 @@ pub(super) fn check_version_of_update(
     old: &Value,
     new: &mut Value,
 ) -> Result<(), ApiError> {
-    let WriteRequest { served, name, .. } = *write;
+    let WriteRequest { resource, name, .. } = *write;
     let given = resource_version(new)?;
     if given == 0 {
-        if replaces && !served.strategy.allows_unconditional_update() {
+        if replaces && !resource.strategy.allows_unconditional_update() {
             let at = Path::new("metadata").child("resourceVersion");
             let error = FieldError::invalid_printed(&at, "0", "must be specified for an update");
-            return Err(ApiError::invalid(served.qualified(), name, &vec![error]));
+            return Err(ApiError::invalid(resource.qualified(), name, &vec![error]));
         }
     } else if Ok(given) != resource_version(old) {
-        return Err(ApiError::conflict(served.qualified(), name, MODIFIED));
+        return Err(ApiError::conflict(resource.qualified(), name, MODIFIED));
     }
     new.set_at("metadata.resourceVersion", old.at("metadata.resourceVersion").clone());
     Ok(())

@@ -10,6 +10,7 @@ use kubewright_sync::ordered_watch;
 
 use super::*;
 use crate::server::Options;
+use crate::server::stages::Parts;
 use crate::storage::{Durability, Limits, Memory, Outcome, Recorded, Revision, Store};
 
 /// A log that is durable up to the given revision.
@@ -88,8 +89,8 @@ async fn a_response_waits_until_what_it_shows_is_durable() {
     const BODY: &str = r#"{"metadata": {"name": "a"}}"#;
     let durable = ordered_watch::Sender::new(Revision::MAX);
     let store = Store::with(Memory::new(Limits::default()), Some(Arc::new(Slow(durable.subscribe()))));
-    let server = ApiServer::on(store, Options::default());
-    server.inner.bootstrap();
+    let server = ApiServer::on(Parts::new(store, Options::default(), None));
+    server.bootstrap();
     assert_eq!(send(&server, "POST", MAPS, BODY).await, StatusCode::CREATED);
     durable.send_replace(server.revision());
 
@@ -132,8 +133,8 @@ async fn a_full_disk_refuses_writes_and_serves_what_is_durable() {
     const MAPS: &str = "/api/v1/namespaces/default/configmaps";
     let full = ordered_watch::Sender::new(None);
     let store = Store::with(Memory::new(Limits::default()), Some(Arc::new(Disk(full.subscribe()))));
-    let server = ApiServer::on(store, Options::default());
-    server.inner.bootstrap();
+    let server = ApiServer::on(Parts::new(store, Options::default(), None));
+    server.bootstrap();
     assert_eq!(send(&server, "POST", MAPS, r#"{"metadata": {"name": "a"}}"#).await, StatusCode::CREATED);
     assert_eq!(send(&server, "GET", "/readyz", "").await, StatusCode::OK);
     let durable = server.revision();
@@ -142,14 +143,15 @@ async fn a_full_disk_refuses_writes_and_serves_what_is_durable() {
     let mut events = server.handle(watch).await.into_body();
 
     // A write in flight when the disk becomes full: committed in memory only.
-    let written = server.inner.store.get("configmaps", "default/a").unwrap();
-    let registry = server.inner.registry();
-    let served = registry.stored("configmaps").unwrap();
+    let written = server.stages.store.get("configmaps", "default/a").unwrap();
+    let registry = server.stages.resources.current();
+    let resource = registry.stored("configmaps").unwrap();
     let mut object = written.object();
     object["data"] = serde_json::json!({"key": "lost"});
     server
-        .inner
-        .commit_object(served, "default/a", crate::storage::Expect::At(written.revision), object)
+        .stages
+        .objects
+        .put_without_steps(resource, "default/a", crate::storage::Expect::At(written.revision), object)
         .unwrap();
     full.send_replace(Some(durable));
 
@@ -186,8 +188,8 @@ async fn read_only_requests_in_flight_are_limited() {
     let durable = ordered_watch::Sender::new(Revision::MAX);
     let store = Store::with(Memory::new(Limits::default()), Some(Arc::new(Slow(durable.subscribe()))));
     let authorization = crate::authz::Authorization::AlwaysAllow;
-    let server = ApiServer::on(store, Options { authorization, ..Options::default() });
-    server.inner.bootstrap();
+    let server = ApiServer::on(Parts::new(store, Options { authorization, ..Options::default() }, None));
+    server.bootstrap();
     durable.send_replace(0);
     let read = |path: &str| {
         let user = crate::authn::User::authenticated("a", []);
@@ -215,8 +217,8 @@ async fn an_early_refusal_over_http_1_closes_the_connection() {
     const MAPS: &str = "/api/v1/namespaces/default/configmaps";
     let full = ordered_watch::Sender::new(None);
     let store = Store::with(Memory::new(Limits::default()), Some(Arc::new(Disk(full.subscribe()))));
-    let server = ApiServer::on(store, Options::default());
-    server.inner.bootstrap();
+    let server = ApiServer::on(Parts::new(store, Options::default(), None));
+    server.bootstrap();
     let refused = async |user: crate::authn::User, version: Version| {
         let chunk = || Ok::<_, io::Error>(http_body::Frame::data(Bytes::from(vec![b' '; 1 << 20])));
         let endless =
