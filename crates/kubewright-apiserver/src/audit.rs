@@ -12,6 +12,7 @@ use kubewright_apimachinery::time;
 use serde_json::{Value, json};
 
 use crate::authn::User;
+use crate::authz::authorize::selected_name;
 use crate::encoding::body::Body;
 use crate::request::{OverSocket, Request, Target};
 
@@ -98,7 +99,8 @@ impl Audited {
                 audited.resource = format!("{}/{}", path.resource, path.subresource);
             }
             audited.namespace.clone_from(&path.namespace);
-            audited.name.clone_from(&path.name);
+            // As for authorization, a list of one object has its name.
+            audited.name = selected_name(request).unwrap_or_else(|| path.name.clone());
         }
         let mut event = json!({
             "kind": "Event",
@@ -127,7 +129,7 @@ impl Audited {
             let fields = [
                 ("resource", &path.resource),
                 ("namespace", &path.namespace),
-                ("name", &path.name),
+                ("name", &audited.name),
                 ("apiGroup", &path.group),
                 ("apiVersion", &path.version),
                 ("subresource", &path.subresource),

@@ -51,6 +51,25 @@ pub struct Declarations {
     /// Conversions that are registered with its manager.
     #[serde(default)]
     pub conversions: Vec<ConversionDeclared>,
+    /// API groups that its manager serves.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub api_services: Vec<ApiServiceDeclared>,
+}
+
+/// A version of an API group that the program serves.
+#[derive(Clone, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+pub struct ApiServiceDeclared {
+    /// API group.
+    pub group: String,
+    /// Version.
+    pub version: String,
+}
+
+impl ApiServiceDeclared {
+    /// The name of the APIService.
+    pub fn name(&self) -> String {
+        format!("{}.{}", self.version, self.group)
+    }
 }
 
 /// A kind whose versions the program converts.
@@ -136,6 +155,7 @@ impl Declarations {
             webhooks: Vec::new(),
             webhook_certificates: false,
             conversions: Vec::new(),
+            api_services: Vec::new(),
         }
     }
 
@@ -169,9 +189,9 @@ impl Declarations {
         self.webhooks.iter().chain(elsewhere)
     }
 
-    /// Whether the manager serves a webhook.
+    /// Whether the manager runs a webhook server.
     pub fn serves_webhooks(&self) -> bool {
-        !self.webhooks.is_empty() || !self.conversions.is_empty()
+        !self.webhooks.is_empty() || !self.conversions.is_empty() || !self.api_services.is_empty()
     }
 
     /// The handlers that have `#[webhook]`, registered or not.

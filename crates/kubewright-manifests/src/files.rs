@@ -25,7 +25,7 @@ pub const METRICS_AUTH: &str = "config/rbac/metrics_auth_role.yaml";
 pub const METRICS_READER: &str = "config/rbac/metrics_reader_role.yaml";
 /// The file of the webhook certificates role.
 pub const WEBHOOK_CERTIFICATES: &str = "config/rbac/webhook_certificates_role.yaml";
-/// The file of webhook configurations.
+/// The file of webhook configurations and APIServices.
 pub const WEBHOOKS: &str = "config/webhook/manifests.yaml";
 /// All files except CRDs.
 pub const FIXED: &[&str] =
@@ -73,7 +73,9 @@ impl Plan {
         ] {
             add(path.to_owned(), role.as_slice());
         }
-        add(WEBHOOKS.to_owned(), &webhook::configurations(declarations.webhooks()));
+        let mut webhooks = webhook::configurations(declarations.webhooks());
+        webhooks.extend(webhook::api_services(&declarations.api_services));
+        add(WEBHOOKS.to_owned(), &webhooks);
         Self { files }
     }
 

@@ -1,4 +1,4 @@
-//! Generates webhook configurations like controller-gen.
+//! Generates webhook configurations like controller-gen, and APIServices.
 //!
 //! Invalid declarations are written as declared. The [linter](crate::lint) applies the API server's
 //! validation and reports the source location.
@@ -8,6 +8,7 @@ use std::collections::BTreeMap;
 use base64::Engine as _;
 use serde_json::{Map, Value, json};
 
+use crate::declarations::ApiServiceDeclared;
 use crate::declare::Webhook;
 use crate::rbac::canonical_group;
 
@@ -38,6 +39,28 @@ pub fn configurations<'a>(webhooks: impl IntoIterator<Item = &'a Webhook>) -> Ve
             })
         })
         .collect()
+}
+
+/// The APIServices, by name. The API server forwards requests for their groups to the operator's webhook server.
+pub fn api_services(declared: &[ApiServiceDeclared]) -> Vec<Value> {
+    let mut declared: Vec<&ApiServiceDeclared> = declared.iter().collect();
+    declared.sort();
+    let api_service = |api: &ApiServiceDeclared| {
+        json!({
+            "apiVersion": "apiregistration.k8s.io/v1",
+            "kind": "APIService",
+            "metadata": { "name": api.name() },
+            "spec": {
+                "group": api.group,
+                // As the API server registers the groups of CRDs.
+                "groupPriorityMinimum": 1000,
+                "service": { "name": SERVICE, "namespace": NAMESPACE },
+                "version": api.version,
+                "versionPriority": 100,
+            },
+        })
+    };
+    declared.into_iter().map(api_service).collect()
 }
 
 /// Where the API server reaches the operator's webhook server.

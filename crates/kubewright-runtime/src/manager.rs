@@ -225,6 +225,7 @@ impl Manager {
             cached: manifest::cached(&self.inner.cache),
             webhooks: state.webhooks.clone(),
             conversions: self.inner.webhooks.conversions().iter().map(Into::into).collect(),
+            api_services: self.inner.webhooks.apis(),
         }
     }
 

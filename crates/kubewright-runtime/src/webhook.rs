@@ -5,11 +5,13 @@
 //!
 //! - [`Defaulter`] and [`Validator`] are webhooks for one kind; [`AdmissionHandler`] is the level below.
 //! - [`Spoke`] and [`Conversion`] convert custom resources between versions.
+//! - [`ApiHandler`] serves an API group behind an APIService, with the same certificate.
 //!
 //! The invariant: one bad request, handler or object fails its own review and nothing else. Bodies are limited, every
 //! request has a deadline, and a panic becomes a 500 response.
 
 mod admission;
+mod api;
 #[doc(hidden)]
 pub mod certificates;
 mod conversion;
@@ -41,6 +43,7 @@ use crate::kind::{Gvk, Kind, Object, Scope};
 use crate::panics::{Panic, contain, contain_future};
 use crate::serve::{Response, not_found, text};
 use admission::{Review, ReviewError, encode_error};
+use api::DynApi;
 use conversion::Answer;
 use metrics::WebhookMetrics;
 use typed::{Defaulting, Validating};
@@ -49,6 +52,7 @@ pub use admission::{
     AdmissionHandler, AdmissionRequest, AdmissionResponse, DecodeError, GroupVersionKind,
     GroupVersionResource, Operation, Rejection, UserInfo,
 };
+pub use api::{ApiHandler, GroupVersion};
 pub use conversion::{BoxError, CONVERSION_DATA, Conversion, ConversionError, Spoke};
 pub use kubewright_apimachinery::field::{ErrorList, FieldError, Path};
 pub use kubewright_apimachinery::webhook::{Declaration, Item, MatchCondition};
@@ -136,8 +140,16 @@ pub struct Webhooks(Arc<Shared>);
 struct Shared {
     admission: RwLock<BTreeMap<String, Arc<dyn DynHandler>>>,
     conversions: RwLock<Vec<Conversion>>,
+    apis: RwLock<Vec<(GroupVersion, Arc<dyn DynApi>)>>,
     metrics: WebhookMetrics,
     journal: OnceLock<Reviews>,
+}
+
+/// The handler of a path.
+enum Route {
+    Admission(Arc<dyn DynHandler>),
+    Conversion(Vec<Conversion>),
+    Api(Arc<dyn DynApi>),
 }
 
 /// A webhook cannot be registered.
@@ -164,6 +176,16 @@ pub enum RegisterError {
         group: String,
         /// Kind.
         kind: String,
+    },
+    /// An API service needs a group and a version.
+    #[error(
+        "invalid group {group:?} or version {version:?} of an API service; use for example metrics.example.com and v1"
+    )]
+    BadGroupVersion {
+        /// API group.
+        group: String,
+        /// Version.
+        version: String,
     },
 }
 
@@ -204,8 +226,9 @@ impl Webhooks {
         if !path.starts_with('/') || path.contains(['?', '#']) {
             return Err(RegisterError::BadPath(path));
         }
+        let is_api = self.apis().iter().any(|api| api.serves(&path));
         let mut routes = self.0.admission.write().unwrap_or_else(PoisonError::into_inner);
-        if path == CONVERT_PATH || routes.contains_key(&path) {
+        if path == CONVERT_PATH || is_api || routes.contains_key(&path) {
             return Err(RegisterError::PathTaken(path));
         }
         routes.insert(path, Arc::new(handler));
@@ -223,15 +246,47 @@ impl Webhooks {
         Ok(())
     }
 
-    /// The paths that are served, in order.
+    /// Serves a version of an API group, at `/apis/GROUP/VERSION` and below.
+    pub fn api(&self, group: &str, version: &str, handler: impl ApiHandler) -> Result<(), RegisterError> {
+        let api = GroupVersion::new(group, version)?;
+        if self.paths().iter().any(|path| api.serves(path)) {
+            return Err(RegisterError::PathTaken(api.path()));
+        }
+        self.0.apis.write().unwrap_or_else(PoisonError::into_inner).push((api, Arc::new(handler)));
+        Ok(())
+    }
+
+    /// The paths that are served, in order. Those of API groups are prefixes.
     pub fn paths(&self) -> Vec<String> {
         let mut paths: Vec<String> =
             self.0.admission.read().unwrap_or_else(PoisonError::into_inner).keys().cloned().collect();
         if !self.conversions().is_empty() {
             paths.push(CONVERT_PATH.to_owned());
-            paths.sort();
         }
+        paths.extend(self.apis().iter().map(GroupVersion::path));
+        paths.sort();
         paths
+    }
+
+    /// The versions of API groups that are served.
+    pub fn apis(&self) -> Vec<GroupVersion> {
+        let apis = self.0.apis.read().unwrap_or_else(PoisonError::into_inner);
+        apis.iter().map(|(api, _)| api.clone()).collect()
+    }
+
+    /// The handler of a path, with the path under which it is registered.
+    fn route(&self, path: &str) -> Option<(String, Route)> {
+        let admission = self.0.admission.read().unwrap_or_else(PoisonError::into_inner).get(path).cloned();
+        if let Some(handler) = admission {
+            return Some((path.to_owned(), Route::Admission(handler)));
+        }
+        let conversions = if path == CONVERT_PATH { self.conversions() } else { Vec::new() };
+        if !conversions.is_empty() {
+            return Some((path.to_owned(), Route::Conversion(conversions)));
+        }
+        let apis = self.0.apis.read().unwrap_or_else(PoisonError::into_inner);
+        let (api, handler) = apis.iter().find(|(api, _)| api.serves(path))?;
+        Some((api.path(), Route::Api(handler.clone())))
     }
 
     /// The conversions that are served.
@@ -262,17 +317,13 @@ impl Webhooks {
         B::Error: Into<BoxError>,
     {
         let (parts, body) = request.into_parts();
-        let path = parts.uri.path().to_owned();
-        let handler = self.0.admission.read().unwrap_or_else(PoisonError::into_inner).get(&path).cloned();
-        let conversions = if path == CONVERT_PATH { self.conversions() } else { Vec::new() };
-        if handler.is_none() && conversions.is_empty() {
-            return not_found();
-        }
-        if parts.method != Method::POST {
+        let Some((path, route)) = self.route(parts.uri.path()) else { return not_found() };
+        if parts.method != Method::POST && !matches!(route, Route::Api(_)) {
             return text(StatusCode::METHOD_NOT_ALLOWED, "webhooks must be called with POST\n");
         }
         let _in_flight = self.0.metrics.started(&path);
         let start = tokio::time::Instant::now();
+        let deadline = deadline(&parts.uri);
         let answering = async {
             let body = match Limited::new(body, MAX_BODY).collect().await {
                 Ok(body) => body.to_bytes(),
@@ -287,12 +338,14 @@ impl Webhooks {
                     );
                 }
             };
-            match &handler {
-                Some(handler) => json(self.review(&path, &**handler, &parts.headers, &body).await),
-                None => json(self.convert(&conversions, &body)),
+            match route {
+                Route::Admission(handler) => json(self.review(&path, &*handler, &parts.headers, &body).await),
+                Route::Conversion(conversions) => json(self.convert(&conversions, &body)),
+                Route::Api(handler) => {
+                    self.forward(&path, &*handler, http::Request::from_parts(parts, body)).await
+                }
             }
         };
-        let deadline = deadline(&parts.uri);
         let response = tokio::time::timeout(deadline, answering).await.unwrap_or_else(|_| {
             tracing::warn!(webhook = path, ?deadline, "Webhook timed out");
             text(StatusCode::GATEWAY_TIMEOUT, format!("webhook timed out after {deadline:?}\n"))
@@ -331,6 +384,18 @@ impl Webhooks {
             recording.answered(request, &response);
         }
         review.encode(&response)
+    }
+
+    async fn forward(&self, path: &str, handler: &dyn DynApi, mut request: http::Request<Bytes>) -> Response {
+        api::without_user(request.headers_mut());
+        match contain_future(async { handler.handle(request).await }).await {
+            Ok(response) => response.map(Full::new),
+            Err(Panic { message, at, times }) => {
+                self.0.metrics.panicked();
+                tracing::error!(api = path, panic = message, at, times, "API handler panicked");
+                text(StatusCode::INTERNAL_SERVER_ERROR, format!("panic: {message} [recovered]\n"))
+            }
+        }
     }
 
     fn convert(&self, conversions: &[Conversion], body: &[u8]) -> Bytes {

@@ -562,11 +562,11 @@ pub mod selector {
 pub mod webhook {
     #[doc(inline)]
     pub use kubewright_runtime::webhook::{
-        AdmissionHandler, AdmissionRequest, AdmissionResponse, BoxError, CONVERSION_DATA, CONVERT_PATH,
-        CertificateMode, Conversion, ConversionError, Declaration, DecodeError, Defaulter, ErrorList,
-        FieldError, GroupVersionKind, GroupVersionResource, Item, MatchCondition, Operation, Path,
-        RegisterError, Rejection, Spoke, UserInfo, Validation, Validator, WebhookOptions, Webhooks,
-        mutate_path, validate_path,
+        AdmissionHandler, AdmissionRequest, AdmissionResponse, ApiHandler, BoxError, CONVERSION_DATA,
+        CONVERT_PATH, CertificateMode, Conversion, ConversionError, Declaration, DecodeError, Defaulter,
+        ErrorList, FieldError, GroupVersion, GroupVersionKind, GroupVersionResource, Item, MatchCondition,
+        Operation, Path, RegisterError, Rejection, Spoke, UserInfo, Validation, Validator, WebhookOptions,
+        Webhooks, mutate_path, validate_path,
     };
 }
 

@@ -3,7 +3,9 @@
 //! Converts the runtime's [`ManagerManifest`] into the [`Declarations`] that are printed. kubewright-manifests turns
 //! them into manifests.
 
-use kubewright_manifests::declarations::{ControllerDeclared, ConversionDeclared, Declarations, Resource};
+use kubewright_manifests::declarations::{
+    ApiServiceDeclared, ControllerDeclared, ConversionDeclared, Declarations, Resource,
+};
 use kubewright_manifests::declare;
 use kubewright_runtime::internal::ManagerManifest;
 use kubewright_runtime::{Kind, Scope};
@@ -24,6 +26,10 @@ pub(crate) fn declarations(manifest: &ManagerManifest) -> Declarations {
         kind: conversion.kind.clone(),
         versions: conversion.versions.clone(),
     });
+    let api_services = manifest
+        .api_services
+        .iter()
+        .map(|api| ApiServiceDeclared { group: api.group.clone(), version: api.version.clone() });
     Declarations {
         // Flags decide at run time whether these are used, so their permissions are always declared.
         leader_election: true,
@@ -36,6 +42,7 @@ pub(crate) fn declarations(manifest: &ManagerManifest) -> Declarations {
         webhooks: manifest.webhooks.clone(),
         webhook_certificates: true,
         conversions: conversions.collect(),
+        api_services: api_services.collect(),
         ..Declarations::new(&manifest.name)
     }
 }

@@ -83,6 +83,10 @@ const WEBHOOK_ADDRESS: &str = "KUBEWRIGHT_WEBHOOK_ADDRESS";
 /// The directory with `tls.crt` and `tls.key` for [`WEBHOOK_ADDRESS`].
 const WEBHOOK_CERTS: &str = "KUBEWRIGHT_WEBHOOK_CERTS";
 
+/// `kubewright dev` sets this variable and keeps the operator's standard input open, so that the operator does not outlive a
+/// `dev` that was killed.
+const EXIT_WITH_STDIN: &str = "KUBEWRIGHT_EXIT_WITH_STDIN";
+
 type Configure = Box<dyn FnOnce(&mut ManagerOptions)>;
 
 impl Operator {
@@ -225,6 +229,9 @@ impl Operator {
         let id = self.leader_election_id.as_deref().unwrap_or(&self.name);
         let mut settings = flags.settle(&self.name, id, Environment::of_process())?;
         serve_webhooks_locally(&mut settings.manager)?;
+        if std::env::var_os(EXIT_WITH_STDIN).is_some() {
+            std::thread::spawn(exit_with_stdin);
+        }
         settings.manager.journal = journal_address(std::env::var_os(journal::VARIABLE))?;
         settings.manager.journal_token = std::env::var(journal::TOKEN_VARIABLE).ok();
         if settings.logs.format == logs::Format::Auto && !std::io::stderr().is_terminal() {
@@ -340,6 +347,13 @@ fn serve_webhooks_locally(options: &mut ManagerOptions) -> Result<(), StartError
     options.webhooks.certificates =
         CertificateMode::Files { certificate: folder.join("tls.crt"), key: folder.join("tls.key") };
     Ok(())
+}
+
+/// Exits when standard input ends. Nothing waits for a graceful end then.
+fn exit_with_stdin() {
+    // A read error is handled like the end.
+    let _ = std::io::copy(&mut std::io::stdin(), &mut std::io::sink());
+    std::process::exit(1);
 }
 
 /// The watched namespaces, for the log.

@@ -95,17 +95,18 @@ pub(crate) fn with_action<T>(request: &Request, tell: impl FnOnce(Action<'_>) ->
         combined = format!("{}/{}", path.resource, path.subresource);
         &combined
     };
-    let selected = match verb {
-        "list" | "watch" if path.name.is_empty() => selected_name(request),
-        _ => None,
-    };
+    let selected = selected_name(request);
     let name = selected.as_deref().unwrap_or(&path.name);
     let on = ActionOn::Resource { group: &path.group, resource, namespace: &path.namespace, name };
     tell(Action { verb, on })
 }
 
 /// The single name that a list or watch selects: permission for that object is sufficient.
-fn selected_name(request: &Request) -> Option<String> {
+pub(crate) fn selected_name(request: &Request) -> Option<String> {
+    let Target::Resource(path) = &request.target else { return None };
+    if !path.name.is_empty() || !matches!(request.verb(), "list" | "watch") {
+        return None;
+    }
     let selector = FieldSelector::parse(request.query.get("fieldSelector")?).ok()?;
     let name = selector.required_value("metadata.name")?;
     let segment = !matches!(name, "." | "..") && !name.contains(['/', '%']);

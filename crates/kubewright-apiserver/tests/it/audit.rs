@@ -63,6 +63,18 @@ async fn an_event_has_the_metadata_of_the_request() {
 }
 
 #[tokio::test]
+async fn a_list_of_one_object_has_its_name() {
+    let (server, recorder) = audited();
+    for (selector, name) in [("metadata.name%3Da", "a"), ("metadata.namespace%3Ddefault", "")] {
+        let path = format!("{CONFIG_MAPS}?fieldSelector={selector}");
+        assert_eq!(send(&server, "GET", &path, &Value::Null).await.0, 200);
+        let last = recorder.last();
+        assert_eq!((last.verb.as_str(), last.name.as_str()), ("list", name));
+        assert_eq!(last.event["objectRef"]["name"].as_str().unwrap_or_default(), name);
+    }
+}
+
+#[tokio::test]
 async fn webhooks_annotate_the_event() {
     let (server, recorder) = audited();
     let hook = Hook::start(|path, request| {

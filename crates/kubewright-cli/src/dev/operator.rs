@@ -16,7 +16,7 @@ use anyhow::{Context as _, Result};
 use kubewright_runtime::eventually;
 use tokio::io::{AsyncBufReadExt as _, AsyncRead, AsyncReadExt as _, AsyncWriteExt as _, BufReader};
 use tokio::net::TcpStream;
-use tokio::process::Command;
+use tokio::process::{ChildStdin, Command};
 use tokio::task::JoinHandle;
 use tokio::time::Instant;
 
@@ -61,6 +61,8 @@ const DEFAULTS: &[(&str, &str, &[&str])] = &[
     ("--log-format", "text", &["--zap-encoder", "--zap-devel"]),
     ("--graceful-shutdown-timeout", "5s", &[]),
 ];
+/// Environment variable that makes the operator exit when its standard input ends: when this process is killed.
+const EXIT_WITH_STDIN: &str = "KUBEWRIGHT_EXIT_WITH_STDIN";
 /// Environment variable with the user to impersonate.
 const IMPERSONATE: &str = "KUBEWRIGHT_IMPERSONATE";
 const HEALTH: &str = "--health-probe-bind-address";
@@ -86,6 +88,8 @@ struct Running {
     health: Option<SocketAddr>,
     tail: Arc<Mutex<VecDeque<String>>>,
     listeners: Vec<JoinHandle<()>>,
+    /// Kept open; see [`EXIT_WITH_STDIN`].
+    _stdin: Option<ChildStdin>,
 }
 
 /// A state change of the operator.
@@ -227,7 +231,8 @@ impl Operator {
         command
             .current_dir(&self.launch.folder)
             .envs(self.launch.variables.iter().map(|(name, value)| (name, value)))
-            .stdin(Stdio::null())
+            .env(EXIT_WITH_STDIN, "1")
+            .stdin(Stdio::piped())
             .stdout(Stdio::piped())
             .stderr(Stdio::piped());
         let given = |flag: &str| self.launch.arguments.iter().any(|argument| is_flag(argument, flag));
@@ -246,7 +251,7 @@ impl Operator {
             .hint("check that the file still exists and that its file system allows execution")?;
         let tail = Arc::default();
         let child = group.child();
-        let (stdout, stderr) = (child.stdout.take(), child.stderr.take());
+        let (stdin, stdout, stderr) = (child.stdin.take(), child.stdout.take(), child.stderr.take());
         let listeners = [
             stdout.map(|stream| {
                 tokio::spawn(listen(stream, Arc::clone(&tail), self.ui.clone(), self.launch.feed.clone()))
@@ -261,6 +266,7 @@ impl Operator {
             health,
             tail,
             listeners: listeners.into_iter().flatten().collect(),
+            _stdin: stdin,
         })
     }
 }

@@ -5,7 +5,7 @@
 
 use kubewright_apimachinery::object::Fields as _;
 
-use crate::declarations::{ControllerDeclared, Declarations, Resource};
+use crate::declarations::{ApiServiceDeclared, ControllerDeclared, Declarations, Resource};
 use crate::declare::Rule;
 use crate::webhook::configuration;
 
@@ -76,10 +76,12 @@ fn of_certificates(declarations: &Declarations) -> Vec<Derived> {
         })?;
         Some(format!("{}.{}", spec.str_at("names.plural"), conversion.group))
     });
+    let api_services = declarations.api_services.iter().map(ApiServiceDeclared::name);
     let targets = [
         (ADMISSION, "mutatingwebhookconfigurations", configurations(true)),
         (ADMISSION, "validatingwebhookconfigurations", configurations(false)),
         ("apiextensions.k8s.io", "customresourcedefinitions", crds.collect()),
+        ("apiregistration.k8s.io", "apiservices", api_services.collect()),
     ];
     let mut all = Vec::new();
     for (group, resource, names) in targets {

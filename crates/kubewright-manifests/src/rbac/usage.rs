@@ -32,6 +32,22 @@ pub struct Call {
     pub code: Option<u16>,
 }
 
+impl Call {
+    /// Whether the request uses a verb, either because it has it or because an equal request on another server would.
+    pub fn uses(&self, verb: &str) -> bool {
+        self.verb == verb
+            || verb == "create" && self.creates()
+            // A list is requested as a watch with `sendInitialEvents`. Servers without WatchList get a list instead, and
+            // there the watch alone is forbidden.
+            || verb == "list" && self.verb == "watch"
+    }
+
+    /// An apply that creates the object, or is rejected, also requires `create`.
+    fn creates(&self) -> bool {
+        self.applies && !self.resource.contains('/') && matches!(self.code, Some(201 | 403))
+    }
+}
+
 /// The permissions of an operator and their use.
 #[derive(Clone, Debug)]
 pub struct Usage {
@@ -78,24 +94,26 @@ impl Usage {
         if call.resource.is_empty() {
             return;
         }
-        let mut verbs = vec![call.verb.as_str()];
-        // An apply that creates the object, or is rejected, also requires `create`.
-        if call.applies && !call.resource.contains('/') && matches!(call.code, Some(201 | 403)) {
-            verbs.push("create");
-        }
-        for verb in verbs {
-            let permission = Permission::new(&*call.group, &*call.resource, verb);
-            let mut is_granted = self.support.iter().any(|rule| covers(rule, call, verb));
-            for grant in self.grants.iter_mut().filter(|grant| covers(&grant.rule, call, verb)) {
-                is_granted = true;
-                grant.used.insert(permission.clone());
-            }
-            if call.code == Some(403) && !is_granted {
-                self.refused.insert(permission);
-                // The server stops at the first missing permission.
-                return;
+        for verb in ["list", "create", call.verb.as_str()] {
+            if call.uses(verb) {
+                let permission = Permission::new(&*call.group, &*call.resource, verb);
+                for grant in self.grants.iter_mut().filter(|grant| covers(&grant.rule, call, verb)) {
+                    grant.used.insert(permission.clone());
+                }
             }
         }
+        if call.code == Some(403) {
+            // The server stops at the first missing permission.
+            let required = [Some(call.verb.as_str()), call.creates().then_some("create")];
+            let missing = required.into_iter().flatten().find(|verb| !self.is_granted(call, verb));
+            self.refused.extend(missing.map(|verb| Permission::new(&*call.group, &*call.resource, verb)));
+        }
+    }
+
+    /// Whether the operator's roles grant a verb of a request.
+    fn is_granted(&self, call: &Call, verb: &str) -> bool {
+        let mut rules = self.grants.iter().map(|grant| &grant.rule).chain(&self.support);
+        rules.any(|rule| covers(rule, call, verb))
     }
 
     /// The missing permissions.
@@ -108,8 +126,8 @@ impl Usage {
         std::mem::take(&mut self.refused).into_iter().collect()
     }
 
-    /// The unused permissions, without those that are only needed at times: for events, and for owner
-    /// references with OwnerReferencesPermissionEnforcement.
+    /// The unused permissions, without those that are only needed at times: for events, for owner references with
+    /// OwnerReferencesPermissionEnforcement, and `list` on servers without streaming lists.
     pub fn unused(&self) -> Vec<Unused> {
         let mut unused = BTreeSet::new();
         for grant in &self.grants {
@@ -271,6 +289,26 @@ mod tests {
         usage.note(&Call { applies: true, ..call("patch", "", "configmaps", 201) });
         assert_eq!(told(&usage), ["delete configmaps: not used; declared by #[rbac] at src/order.rs:7"]);
         assert_eq!(usage.refused(), []);
+    }
+
+    #[test]
+    fn a_watch_uses_the_permission_to_list() {
+        let mut declarations = declarations();
+        declarations.declared = vec![Declared::Rule(Rule {
+            groups: vec![String::new()],
+            resources: vec!["secrets".into()],
+            verbs: ["list", "watch"].map(str::to_owned).into(),
+            ..Rule::default()
+        })];
+        let mut usage = Usage::new(&declarations);
+        assert!(told(&usage).contains(&"list secrets: not used; declared by #[rbac]".to_owned()));
+        usage.note(&call("watch", "", "secrets", 200));
+        assert!(!told(&usage).iter().any(|line| line.contains("secrets")), "{:?}", told(&usage));
+        // A list does not use the permission to watch.
+        assert!(!call("list", "", "secrets", 200).uses("watch"));
+        // The server only requires the verb of the request.
+        usage.note(&call("watch", "", "pods", 403));
+        assert_eq!(usage.refused(), [Permission::new("", "pods", "watch")]);
     }
 
     #[test]

@@ -155,3 +155,38 @@ fn webhooks_are_sorted_by_configuration_and_name() {
     let reversed: Vec<Webhook> = webhooks.iter().rev().cloned().collect();
     assert_eq!(names(&webhooks), names(&reversed));
 }
+
+#[test]
+fn an_api_service_names_the_webhook_service_and_has_no_ca() {
+    let api =
+        |group: &str, version: &str| ApiServiceDeclared { group: group.into(), version: version.into() };
+    let objects = api_services(&[api("prices.example.com", "v1"), api("metrics.example.com", "v1beta1")]);
+    insta::assert_snapshot!(crate::yaml::documents(&objects), @r"
+    ---
+    apiVersion: apiregistration.k8s.io/v1
+    kind: APIService
+    metadata:
+      name: v1beta1.metrics.example.com
+    spec:
+      group: metrics.example.com
+      groupPriorityMinimum: 1000
+      service:
+        name: webhook-service
+        namespace: system
+      version: v1beta1
+      versionPriority: 100
+    ---
+    apiVersion: apiregistration.k8s.io/v1
+    kind: APIService
+    metadata:
+      name: v1.prices.example.com
+    spec:
+      group: prices.example.com
+      groupPriorityMinimum: 1000
+      service:
+        name: webhook-service
+        namespace: system
+      version: v1
+      versionPriority: 100
+    ");
+}

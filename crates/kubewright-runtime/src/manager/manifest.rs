@@ -15,7 +15,7 @@ use kube::client::Body;
 
 use crate::controller::{Controller, Role};
 use crate::reconcile::Error;
-use crate::webhook::{Conversion, Declaration};
+use crate::webhook::{Conversion, Declaration, GroupVersion};
 use crate::{Kind, cache};
 
 /// The registered controllers and webhooks, in registration order.
@@ -34,6 +34,8 @@ pub struct ManagerManifest {
     pub webhooks: Vec<Declaration>,
     /// The kinds whose versions it converts.
     pub conversions: Vec<ConversionManifest>,
+    /// The versions of API groups that it serves.
+    pub api_services: Vec<GroupVersion>,
 }
 
 /// A kind whose versions the operator converts.

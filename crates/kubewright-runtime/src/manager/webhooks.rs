@@ -16,7 +16,8 @@ use crate::journal::{Journal, Reviews};
 use crate::serve::{Handler, Server};
 use crate::webhook::certificates::{ExpectedTargets, Rotator, RotatorMetrics, RotatorOptions};
 use crate::webhook::{
-    self, AdmissionHandler, CertificateMode, Conversion, Declaration, Defaulter, Validator, Webhooks,
+    self, AdmissionHandler, ApiHandler, CertificateMode, Conversion, Declaration, Defaulter, GroupVersion,
+    Validator, Webhooks,
 };
 
 impl Manager {
@@ -70,6 +71,18 @@ impl Manager {
         let (group, kind) = conversion.group_kind();
         self.check_not_started(&format!("conversion of {kind}.{group}"))?;
         Ok(self.inner.webhooks.conversion(conversion)?)
+    }
+
+    /// Registers a version of an API group that the operator serves. The manifests get an APIService, with which the API
+    /// server forwards the requests of clients. It must be registered before the manager runs.
+    pub fn api_service(
+        &self,
+        group: &str,
+        version: &str,
+        handler: impl ApiHandler,
+    ) -> Result<(), RegisterError> {
+        self.check_not_started(&format!("API service {version}.{group}"))?;
+        Ok(self.inner.webhooks.api(group, version, handler)?)
     }
 
     /// The registered webhooks, as a `tower` service.
@@ -158,6 +171,7 @@ impl Manager {
             mutating: paths(true),
             validating: paths(false),
             crds: self.inner.webhooks.conversions().iter().map(Conversion::crd_name).collect(),
+            api_services: self.inner.webhooks.apis().iter().map(GroupVersion::api_service).collect(),
         }
     }
 

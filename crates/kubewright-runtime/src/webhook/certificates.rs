@@ -2,7 +2,7 @@
 //!
 //! Owns [`Material`], the content of the one Secret that all replicas share, and [`next`], the decision about the next
 //! step. Both are pure: the caller passes the time and what the targets trust, and [`Rotator`] carries the step out.
-//! Targets are the webhook configurations and CRDs whose `caBundle` must contain the CA.
+//! Targets are the webhook configurations, CRDs and APIServices whose `caBundle` must contain the CA.
 //!
 //! The invariant: every leaf that a replica may still serve is signed by a CA that every target trusts. A CA is therefore
 //! replaced in three steps, each of them persisted before the next one starts, so that a crash resumes where it was:

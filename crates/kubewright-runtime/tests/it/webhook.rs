@@ -1,6 +1,7 @@
 //! Admission and conversion webhooks, called as the API server calls them.
 
 mod admission;
+mod api_services;
 mod certificates;
 pub(crate) mod conversion;
 mod rotations;

@@ -41,9 +41,7 @@ fn unused_of(rule: &Value, namespace: &str, calls: &BTreeSet<Call>) -> Vec<Strin
             for verb in strings(&rule["verbs"]) {
                 for name in &names {
                     let uses = |call: &Call| {
-                        // An apply that creates the object needs both verbs.
-                        let creates = call.applies && call.code == Some(201) && verb == "create";
-                        (call.verb == verb || creates)
+                        call.uses(verb)
                             && call.group == group
                             && call.resource == resource
                             && name.is_none_or(|name| call.name == name)

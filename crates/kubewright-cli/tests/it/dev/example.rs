@@ -53,6 +53,42 @@ fn the_example_becomes_available_on_both_clusters() {
     let crd = "get crd markdownviews.view.example.com -o jsonpath={.spec.conversion}{.metadata.labels}";
     assert_eq!(kubectl(&kubeconfig, crd), r#"{"strategy":"None"}"#);
     kubectl(&kubeconfig, "get markdownviews.v2.view.example.com");
+    the_next_start_cleans_up_after_a_killed_run(&project, NAME, &kubeconfig, &line);
+}
+
+/// Webhooks of a run that was killed point at a process that does not exist. The next start deletes the configurations,
+/// and restores the conversion that a deployed operator has.
+#[track_caller]
+fn the_next_start_cleans_up_after_a_killed_run(project: &Project, name: &str, kubeconfig: &Path, line: &str) {
+    let folder = project.path("");
+    let conversion = r#"[{"op":"add","path":"/spec/conversion","value":{"strategy":"Webhook","webhook":{"clientConfig":{"service":{"namespace":"view-system","name":"view-webhook-service","path":"/convert"}},"conversionReviewVersions":["v1"]}}}]"#;
+    let crd = "crd markdownviews.view.example.com";
+    kubectl(kubeconfig, &format!("patch {crd} --type=json -p {conversion}"));
+    let deployed = format!("get {crd} -o jsonpath={{.spec.conversion}}{{.metadata.labels}}");
+    let before = kubectl(kubeconfig, &deployed);
+    let configurations = "get mutatingwebhookconfigurations,validatingwebhookconfigurations -o name";
+
+    let mut killed = Dev::start(&folder, name, line);
+    killed.says("sample MarkdownView default/markdownview-v2-sample: Available");
+    let ended = killed.end("KILL");
+    assert_eq!(ended.status, None, "{}{}", ended.stdout, ended.stderr);
+    assert_eq!(kubectl(kubeconfig, configurations).lines().count(), 2);
+    let left = kubectl(kubeconfig, &deployed);
+    assert!(left.contains("https://127.0.0.1:") && left.contains("kubewright.dev/dev"), "{left}");
+    // The operator ends with `dev`, also without a signal.
+    let deadline = Instant::now() + Duration::from_secs(30);
+    while !killed.operators().is_empty() {
+        assert!(Instant::now() < deadline, "{:?}", killed.operators());
+    }
+
+    // Nothing is installed again before the operator is built.
+    project.edit("src/main.rs", "async fn main", "async fn main is broken");
+    let mut next = Dev::start(&folder, name, line);
+    next.says("webhooks 3 objects of an earlier run deleted or restored");
+    next.says("error");
+    assert_eq!(kubectl(kubeconfig, configurations), "");
+    assert_eq!(kubectl(kubeconfig, &deployed), before);
+    assert_eq!(next.end("INT").status, Some(0));
 }
 
 /// Runs the chapter about manifests: the CRD is installed, and no operator runs.

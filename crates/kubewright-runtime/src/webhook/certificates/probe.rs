@@ -2,7 +2,8 @@
 //!
 //! A call trusts only the `caBundle` of one target, verifies the DNS name of the Service and requests the path that the
 //! target names. It needs no other replica, so the first replica does not wait for itself: a Service routes to ready
-//! endpoints only. No handler runs, because the request is a GET.
+//! endpoints only. The request is a GET: the path of a webhook rejects it before a handler runs, and that of an APIService
+//! answers with its resources.
 
 use std::fmt;
 use std::io;
@@ -19,12 +20,15 @@ use tokio::net::TcpStream;
 use tokio_rustls::TlsConnector;
 
 use super::Service;
+use super::targets::ClientConfig as TargetConfig;
 use crate::Clock;
 
 /// The timeout of a call: the default timeout of a webhook.
 const PATIENCE: Duration = Duration::from_secs(5);
-/// The response to a GET of a registered path. Other paths get 404.
-const EXPECTED: &str = "HTTP/1.1 405";
+/// The response to a GET of a webhook's path. Other paths get 404.
+const WEBHOOK: &str = "HTTP/1.1 405";
+/// The response to a GET of an API group's path.
+const API: &str = "HTTP/1.1 2";
 
 /// A webhook server did not answer as the API server needs it.
 #[derive(Debug, thiserror::Error)]
@@ -36,7 +40,9 @@ pub(super) enum ProbeError {
     #[error("no response")]
     Response(#[source] io::Error),
     #[error("unexpected response {0:?}: no webhook is registered at this path")]
-    Status(String),
+    Webhook(String),
+    #[error("unexpected response {0:?}: the API server expects status 200 from an APIService")]
+    Api(String),
     #[error("no response within {PATIENCE:?}")]
     TimedOut,
     #[error("invalid DNS name {0}")]
@@ -54,13 +60,14 @@ impl Probe {
         Self { address, clock }
     }
 
-    /// Calls a path of the Service, trusting only `bundle`.
-    pub(super) async fn call(&self, service: &Service, bundle: &[u8], path: &str) -> Result<(), ProbeError> {
-        let call = self.call_now(service, bundle, path);
+    /// Calls a path of the Service, trusting only the bundle of the target.
+    pub(super) async fn call(&self, service: &Service, target: &TargetConfig) -> Result<(), ProbeError> {
+        let call = self.call_now(service, target);
         tokio::time::timeout(PATIENCE, call).await.unwrap_or(Err(ProbeError::TimedOut))
     }
 
-    async fn call_now(&self, service: &Service, bundle: &[u8], path: &str) -> Result<(), ProbeError> {
+    async fn call_now(&self, service: &Service, target: &TargetConfig) -> Result<(), ProbeError> {
+        let TargetConfig { path, bundle, is_api, .. } = target;
         let host = service.host();
         let name = ServerName::try_from(host.clone()).map_err(|_| ProbeError::Name(host.clone()))?;
         let stream = self.connect().await?;
@@ -68,10 +75,15 @@ impl Probe {
         let mut stream = connector.connect(name, stream).await.map_err(ProbeError::Handshake)?;
         let request = format!("GET {path} HTTP/1.1\r\nHost: {host}\r\nConnection: close\r\n\r\n");
         stream.write_all(request.as_bytes()).await.map_err(ProbeError::Response)?;
-        let mut status = vec![0; EXPECTED.len()];
+        let mut status = vec![0; WEBHOOK.len()];
         stream.read_exact(&mut status).await.map_err(ProbeError::Response)?;
         let status = String::from_utf8_lossy(&status).into_owned();
-        if status == EXPECTED { Ok(()) } else { Err(ProbeError::Status(status)) }
+        match is_api {
+            true if status.starts_with(API) => Ok(()),
+            true => Err(ProbeError::Api(status)),
+            false if status == WEBHOOK => Ok(()),
+            false => Err(ProbeError::Webhook(status)),
+        }
     }
 
     /// A server on all interfaces is called on loopback. A dual-stack socket may lack one of the families.

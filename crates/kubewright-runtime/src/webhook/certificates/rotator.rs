@@ -37,7 +37,7 @@ const RECHECK: Duration = Duration::from_mins(5);
 pub struct RotatorOptions {
     /// The Secret that the replicas share.
     pub secret: Key,
-    /// The Service in front of the replicas. Webhook configurations and CRDs that name it are the targets.
+    /// The Service in front of the replicas. Webhook configurations, CRDs and APIServices that name it are the targets.
     pub service: Service,
     /// What the registered webhooks need.
     pub targets: ExpectedTargets,
@@ -349,8 +349,10 @@ impl Rotator {
         let Some(probe) = self.probe.as_ref().filter(|_| !self.is_probed) else { return Ok(()) };
         for target in found {
             for config in &target.clients {
-                probe.call(&self.options.service, &config.bundle, &config.path).await.map_err(|source| {
-                    RoundError::Probe { path: config.path.clone(), target: target.target.clone(), source }
+                probe.call(&self.options.service, config).await.map_err(|source| RoundError::Probe {
+                    path: config.path.clone(),
+                    target: target.target.clone(),
+                    source,
                 })?;
             }
         }

@@ -1,4 +1,5 @@
-//! The objects whose `caBundle` must contain the CA: webhook configurations and CRDs that name the operator's Service.
+//! The objects whose `caBundle` must contain the CA: webhook configurations, CRDs and APIServices that name the operator's
+//! Service.
 //!
 //! They are found by the Service and not by name, so that name prefixes of kustomize and Helm do not matter. Injection
 //! is a server-side apply that owns `caBundle` only.
@@ -13,6 +14,7 @@ use k8s_openapi::api::admissionregistration::v1::{
     MutatingWebhookConfiguration, ValidatingWebhookConfiguration, WebhookClientConfig,
 };
 use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition;
+use k8s_openapi::kube_aggregator::pkg::apis::apiregistration::v1::APIService;
 use serde_json::{Value, json};
 
 use super::bundle;
@@ -66,10 +68,12 @@ pub(super) struct Found {
 
 /// A client configuration of a target.
 pub(super) struct ClientConfig {
-    /// The name of the webhook; empty for the conversion webhook of a CRD.
+    /// The name of the webhook; empty for the conversion webhook of a CRD and for an APIService.
     name: String,
     /// The path that the API server calls.
     pub(super) path: String,
+    /// Whether the API server calls it with GET, because it belongs to an APIService.
+    pub(super) is_api: bool,
     /// The `caBundle`.
     pub(super) bundle: Vec<u8>,
 }
@@ -90,6 +94,8 @@ pub struct ExpectedTargets {
     pub validating: Vec<String>,
     /// The names of CRDs with a conversion webhook.
     pub crds: Vec<String>,
+    /// The names of APIServices.
+    pub api_services: Vec<String>,
 }
 
 impl ExpectedTargets {
@@ -112,9 +118,14 @@ impl ExpectedTargets {
                 paths.iter().filter(|path| !served(path)).map(|path| format!("a {kind} with path {path}")),
             );
         }
-        let found = of_kind("CustomResourceDefinition");
-        let absent = self.crds.iter().filter(|name| found.iter().all(|found| found.target.name != **name));
-        missing.extend(absent.map(|name| format!("the conversion of CustomResourceDefinition {name}")));
+        for (kind, what, names) in [
+            ("CustomResourceDefinition", "the conversion of CustomResourceDefinition", &self.crds),
+            ("APIService", "APIService", &self.api_services),
+        ] {
+            let found = of_kind(kind);
+            let absent = names.iter().filter(|name| found.iter().all(|found| found.target.name != **name));
+            missing.extend(absent.map(|name| format!("{what} {name}")));
+        }
         missing
     }
 }
@@ -152,6 +163,17 @@ pub(super) async fn find(
         });
         found.extend(target(&*crd, config.into_iter().collect()));
     }
+    let api_services = list::<APIService>(client, &expected.api_services).await;
+    for api_service in api_services.map_err(|error| ("APIServices", error))? {
+        let config = api_service.spec.as_ref().and_then(|spec| {
+            let named = spec.service.as_ref()?;
+            let is_ours = is(named.namespace.as_deref()?, named.name.as_deref()?, service);
+            let path = format!("/apis/{}/{}", spec.group.as_deref()?, spec.version.as_deref()?);
+            let config = client_config("", Some(&path), spec.ca_bundle.as_ref());
+            is_ours.then_some(ClientConfig { is_api: true, ..config })
+        });
+        found.extend(target(&*api_service, config.into_iter().collect()));
+    }
     Ok(found)
 }
 
@@ -163,15 +185,19 @@ pub(super) async fn inject(client: &Client, found: &Found, own: &str, now: Times
         let bundle = bundle::merged(own, &config.bundle, now);
         serde_json::to_value(ByteString(bundle.into_bytes())).expect("bytes are JSON")
     };
-    let mut applied = if kind.name() == "CustomResourceDefinition" {
-        let bundle = found.clients.first().map(wanted);
-        json!({ "spec": { "conversion": { "webhook": { "clientConfig": { "caBundle": bundle } } } } })
-    } else {
-        let hooks = found
-            .clients
-            .iter()
-            .map(|config| json!({ "name": config.name, "clientConfig": { "caBundle": wanted(config) } }));
-        json!({ "webhooks": hooks.collect::<Vec<Value>>() })
+    let mut applied = match kind.name() {
+        "CustomResourceDefinition" => {
+            let bundle = found.clients.first().map(wanted);
+            json!({ "spec": { "conversion": { "webhook": { "clientConfig": { "caBundle": bundle } } } } })
+        }
+        "APIService" => json!({ "spec": { "caBundle": found.clients.first().map(wanted) } }),
+        _ => {
+            let hooks = found
+                .clients
+                .iter()
+                .map(|config| json!({ "name": config.name, "clientConfig": { "caBundle": wanted(config) } }));
+            json!({ "webhooks": hooks.collect::<Vec<Value>>() })
+        }
     };
     applied["apiVersion"] = kind.gvk().api_version().into();
     applied["kind"] = kind.name().into();
@@ -179,7 +205,7 @@ pub(super) async fn inject(client: &Client, found: &Found, own: &str, now: Times
     client.write_patch(kind, &Key::cluster(name), &Patch::apply(applied)?.force(), None).await.map(|_| ())
 }
 
-/// Watches webhook configurations and CRDs.
+/// Watches the kinds of the targets.
 pub(super) fn changes(client: &Client, expected: &ExpectedTargets) -> Vec<BoxStream<'static, ()>> {
     fn watch<K: Object>(client: &Client, expected: &[String]) -> Option<BoxStream<'static, ()>> {
         if expected.is_empty() {
@@ -191,6 +217,7 @@ pub(super) fn changes(client: &Client, expected: &ExpectedTargets) -> Vec<BoxStr
         watch::<MutatingWebhookConfiguration>(client, &expected.mutating),
         watch::<ValidatingWebhookConfiguration>(client, &expected.validating),
         watch::<CustomResourceDefinition>(client, &expected.crds),
+        watch::<APIService>(client, &expected.api_services),
     ];
     watches.into_iter().flatten().collect()
 }
@@ -216,6 +243,7 @@ fn client_config(name: &str, path: Option<&str>, bundle: Option<&ByteString>) ->
     ClientConfig {
         name: name.to_owned(),
         path: path.unwrap_or("/").to_owned(),
+        is_api: false,
         bundle: bundle.map(|bundle| bundle.0.clone()).unwrap_or_default(),
     }
 }

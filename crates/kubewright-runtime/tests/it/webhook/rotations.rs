@@ -12,7 +12,7 @@ mod manager;
 mod trace;
 mod wire;
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 use std::convert::Infallible;
 use std::pin::Pin;
 use std::sync::{Arc, Mutex, MutexGuard};
@@ -27,6 +27,7 @@ use k8s_openapi::api::admissionregistration::v1::{
 };
 use k8s_openapi::api::core::v1::{ConfigMap, Namespace};
 use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition;
+use k8s_openapi::kube_aggregator::pkg::apis::apiregistration::v1::APIService;
 use kube::api::{Api, ApiResource, DynamicObject, GroupVersionKind, PostParams};
 use kubewright_apiserver::{ApiServer, Options, WebhookAddress};
 use kubewright_runtime::webhook::certificates::Lifetimes;
@@ -42,17 +43,20 @@ use trace::Trace;
 
 const START: &str = "2026-01-01T00:00:00Z";
 const MANAGERS: usize = 3;
-/// The targets of the CA: both webhook configurations, and a CRD with a conversion webhook.
-const TARGETS: [&str; 3] = [
+/// The targets of the CA: both webhook configurations, a CRD with a conversion webhook, and an APIService.
+const TARGETS: [&str; 4] = [
     "mutatingwebhookconfigurations/m",
     "validatingwebhookconfigurations/v",
     "customresourcedefinitions/orders.example.com",
+    "apiservices/v1.prices.example.com",
 ];
 /// How late an API server sees a change at most. The rotation allows for 60 s.
 const MAX_LAG: SignedDuration = SignedDuration::from_secs(55);
-/// Short lifetimes, so that a rotation takes five hours of simulated time.
+/// Short lifetimes, so that a rotation takes 80 minutes of simulated time: the managers read the targets every 5 minutes,
+/// and idle reads prove nothing. The previous CA is retired before the next one is announced, and the leaf is renewed in
+/// between, as with the default lifetimes.
 const LIFETIMES: Lifetimes =
-    Lifetimes { ca: SignedDuration::from_hours(8), leaf: SignedDuration::from_hours(3) };
+    Lifetimes { ca: SignedDuration::from_mins(150), leaf: SignedDuration::from_mins(60) };
 /// Longer than every delay of a rotation.
 const LIMIT: SignedDuration = SignedDuration::from_hours(24);
 
@@ -94,6 +98,13 @@ impl State {
     fn bundle(&self, target: &str, at: Timestamp) -> String {
         let written = self.bundles.get(target).into_iter().flatten();
         written.rev().find(|(since, _)| *since <= at).map(|(_, bundle)| bundle.clone()).unwrap_or_default()
+    }
+
+    /// Whether this bundle and this manager's certificate did not shake hands recently.
+    fn is_due(&self, manager: usize, target: &str, now: Timestamp, lag: SignedDuration) -> bool {
+        let bundle = self.bundle(target, now.saturating_sub(lag).expect("a time"));
+        let served = self.managers[manager].as_ref();
+        served.is_some_and(|served| self.handshakes.is_due(&bundle, &served.certificates(), now))
     }
 
     /// Performs a TLS handshake with a manager, with the bundle of an API server that is behind.
@@ -147,6 +158,7 @@ async fn simulate(seed: u64, rotations: u64) -> Report {
     let client = Client::new(kube::Client::new(server.clone(), "default"));
     install(&client).await;
     install_orders(&server).await;
+    install_prices(&client).await;
     let address =
         WebhookAddress::Service { namespace: "system".to_owned(), name: "webhook-service".to_owned() };
     server.add_webhook_handler(address, Webhook(shared.clone()));
@@ -235,14 +247,13 @@ async fn simulate(seed: u64, rotations: u64) -> Report {
     }
 }
 
-/// Every ready manager is trusted by every target, whatever the lag. Equal bundles give equal handshakes.
+/// Every ready manager is trusted by every target, whatever the lag.
 fn all_connect(state: &mut State, now: Timestamp) {
     for manager in state.ready() {
-        let mut seen = BTreeSet::new();
         for (target, lag) in
             TARGETS.iter().flat_map(|target| [(target, SignedDuration::ZERO), (target, MAX_LAG)])
         {
-            if seen.insert(state.bundle(target, now.saturating_sub(lag).expect("a time"))) {
+            if state.is_due(manager, target, now, lag) {
                 let result = state.connect(manager, target, now, lag);
                 assert!(result.is_ok(), "{now}: {}\n{}", result.unwrap_err(), state.trace);
             }
@@ -284,6 +295,19 @@ async fn install_orders(server: &ApiServer) {
     let order = DynamicObject::new("load", &kind);
     let stored: Api<DynamicObject> = Api::namespaced_with(client, "default", &kind);
     stored.create(&PostParams::default(), &order).await.expect("created");
+}
+
+/// Installs an APIService. The API server does not forward requests, so only [`all_connect`] uses its bundle.
+async fn install_prices(client: &Client) {
+    let prices: APIService = serde_json::from_value(json!({
+        "metadata": { "name": "v1.prices.example.com" },
+        "spec": {
+            "group": "prices.example.com", "version": "v1", "groupPriorityMinimum": 1000, "versionPriority": 100,
+            "service": { "namespace": "system", "name": "webhook-service" },
+        },
+    }))
+    .expect("an APIService");
+    client.create(&prices).await.expect("created");
 }
 
 async fn install(client: &Client) {

@@ -1,11 +1,12 @@
 //! TLS handshakes in memory, at the time of the simulation.
 
 use std::collections::HashMap;
+use std::hash::{DefaultHasher, Hash as _, Hasher as _};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
-use jiff::Timestamp;
+use jiff::{SignedDuration, Timestamp};
 use kubewright_runtime::internal::certs::Certificates;
 use rustls::time_provider::TimeProvider;
 use rustls::{ClientConfig, ClientConnection, RootCertStore, ServerConnection};
@@ -18,11 +19,16 @@ const FLIGHTS: usize = 10;
 
 /// The number of bundles whose clients are kept.
 const KEPT: usize = 64;
+/// Whether a bundle trusts a certificate changes only when one of them expires, so handshakes of the same pair need not be
+/// repeated at every check. Expired certificates stay expired and are found by the next handshake.
+const REPEATED_AFTER: SignedDuration = SignedDuration::from_mins(5);
 
 /// The clients of the API servers, by bundle.
 #[derive(Default)]
 pub(super) struct Handshakes {
     pub(super) count: u64,
+    /// The last handshake of each pair of bundle and certificate, by their hash.
+    last: HashMap<u64, Timestamp>,
     clients: HashMap<String, Arc<ClientConfig>>,
     clock: Arc<SimulatedTime>,
 }
@@ -37,6 +43,12 @@ impl TimeProvider for SimulatedTime {
 }
 
 impl Handshakes {
+    /// Whether there was no handshake of this pair recently.
+    pub(super) fn is_due(&self, bundle: &str, served: &Certificates, now: Timestamp) -> bool {
+        let last = self.last.get(&pair(bundle, served));
+        last.is_none_or(|last| now.duration_since(*last) >= REPEATED_AFTER)
+    }
+
     /// A full handshake with a server, by a client that trusts `bundle`.
     pub(super) fn connect(
         &mut self,
@@ -45,6 +57,10 @@ impl Handshakes {
         now: Timestamp,
     ) -> Result<(), String> {
         self.count += 1;
+        if self.last.len() >= KEPT {
+            self.last.retain(|_, last| now.duration_since(*last) < REPEATED_AFTER);
+        }
+        self.last.insert(pair(bundle, served), now);
         self.clock.0.store(u64::try_from(now.as_second()).expect("after 1970"), Ordering::Relaxed);
         let config = self.client(bundle)?;
         let name = ServerName::try_from(NAME).expect("a DNS name");
@@ -100,4 +116,10 @@ impl Handshakes {
         self.clients.insert(bundle.to_owned(), client.clone());
         Ok(client)
     }
+}
+
+fn pair(bundle: &str, served: &Certificates) -> u64 {
+    let mut hasher = DefaultHasher::new();
+    (bundle, served.certificate().as_ref()).hash(&mut hasher);
+    hasher.finish()
 }

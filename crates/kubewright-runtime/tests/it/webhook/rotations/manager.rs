@@ -38,6 +38,7 @@ impl Manager {
             mutating: vec!["/m".to_owned()],
             validating: vec!["/v".to_owned()],
             crds: vec!["orders.example.com".to_owned()],
+            api_services: vec!["v1.prices.example.com".to_owned()],
         };
         let options = RotatorOptions {
             lifetimes: LIFETIMES,

@@ -175,6 +175,7 @@ fn material(secret: &Value) -> Option<Material> {
 
 fn bundle_of(target: &Value) -> String {
     let config = match target["kind"].as_str() {
+        Some("APIService") => &target["spec"],
         Some("CustomResourceDefinition") => &target["spec"]["conversion"]["webhook"]["clientConfig"],
         _ => &target["webhooks"][0]["clientConfig"],
     };
