@@ -120,7 +120,8 @@ impl Changes {
             let (message, help) = match path.as_str() {
                 ROLES => ("the operator declares no RBAC rules", "declare them with `#[rbac]`"),
                 WEBHOOKS => ("the operator declares no webhooks", "declare them with `#[webhook]`"),
-                LEADER_ELECTION | METRICS_AUTH | METRICS_READER | DEBUG_PAGE_READER | WEBHOOK_CERTIFICATES => {
+                LEADER_ELECTION | METRICS_AUTH | METRICS_READER | DEBUG_PAGE_READER
+                | WEBHOOK_CERTIFICATES => {
                     ("the operator does not need these permissions", "keep it if something else needs them")
                 }
                 _ => (

@@ -349,9 +349,8 @@ impl Journal {
         let heard = AtomicBool::new(listener.is_some());
         let records = listener.is_some().then_some(records);
         let journal = Self(Arc::new(Shared { records, heard, page, clock }));
-        let writer = listener.map(|Listener { address, token }| {
-            Writer::new(address, token, journal.clone(), receiver)
-        });
+        let writer = listener
+            .map(|Listener { address, token }| Writer::new(address, token, journal.clone(), receiver));
         (journal, writer)
     }
 

@@ -48,10 +48,7 @@ const EDGES: &[(&str, &[&str])] = &[
             "kubewright-apimachinery",
         ],
     ),
-    (
-        "kubewright",
-        &["kubewright-page", "kubewright-runtime", "kubewright-macros", "kubewright-manifests"],
-    ),
+    ("kubewright", &["kubewright-page", "kubewright-runtime", "kubewright-macros", "kubewright-manifests"]),
     ("kubewright-page", &["kubewright-runtime"]),
     ("kubewright-cluster", &["kubewright-runtime", "kubewright-apimachinery", "kubewright-apis"]),
     ("kubewright-runtime", &["kubewright-apimachinery", "kubewright-structured-merge", "kubewright-sync"]),

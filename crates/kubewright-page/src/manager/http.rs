@@ -72,7 +72,9 @@ impl Page {
         }
         match path {
             "/updates" => self.updates(query(&request, "after")).await,
-            "/object" => json(query(&request, "id").and_then(|id| self.shared.read(|state| state.detail(id)))),
+            "/object" => {
+                json(query(&request, "id").and_then(|id| self.shared.read(|state| state.detail(id))))
+            }
             "/why" => {
                 // Colons of IDs are escaped by some clients.
                 let id = query(&request, "id").map(|id| id.replace("%3A", ":"));

@@ -98,7 +98,8 @@ impl State {
 
     /// The manager started.
     pub(super) fn started(&mut self, operator: String, controllers: Vec<String>, at: u64) {
-        let at = i64::try_from(at).ok().and_then(|at| Timestamp::from_millisecond(at).ok()).unwrap_or_default();
+        let at =
+            i64::try_from(at).ok().and_then(|at| Timestamp::from_millisecond(at).ok()).unwrap_or_default();
         let hello = Hello {
             at: format!("{at:.6}"),
             operator,

@@ -361,7 +361,10 @@ mod tests {
         for number in 0..Limits::DEV.reconciles + 5 {
             write(&mut work, &mut board, 1, &started(&number.to_string()));
         }
-        assert_eq!((work.reconciles.len(), entries(&board, "reconcile").len()), (Limits::DEV.reconciles, Limits::DEV.reconciles));
+        assert_eq!(
+            (work.reconciles.len(), entries(&board, "reconcile").len()),
+            (Limits::DEV.reconciles, Limits::DEV.reconciles)
+        );
         let last = (Limits::DEV.reconciles + 4).to_string();
         for number in 0..Limits::DEV.calls + 3 {
             let call = json!({ "type": "request", "at": "", "id": last, "method": "GET", "path": format!("/{number}"), "ms": 0.1 });

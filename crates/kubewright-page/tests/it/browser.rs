@@ -74,11 +74,15 @@ async fn a_secured_page_asks_for_a_token() -> Result<()> {
         sign_in("may-read").await;
         browser.until(&format!("{NAMES}.includes('good')")).await;
         assert_eq!(browser.eval("document.querySelector('#signin').open").await, false);
-        let stored = "JSON.stringify([document.cookie, location.href, {...localStorage}, {...sessionStorage}])";
+        let stored =
+            "JSON.stringify([document.cookie, location.href, {...localStorage}, {...sessionStorage}])";
         assert_eq!(browser.eval(&format!("{stored}.includes('may-read')")).await, false);
         // Chromium logs the rejected requests.
         let complaints = browser.console().await;
-        assert!(complaints.iter().all(|line| line.contains("401") || line.contains("403")), "{complaints:#?}");
+        assert!(
+            complaints.iter().all(|line| line.contains("401") || line.contains("403")),
+            "{complaints:#?}"
+        );
     })
     .await;
     world.end().await

@@ -50,7 +50,9 @@ async fn the_chain_of_causes_ends_at_the_field_manager_that_wrote_first() -> Res
     let edit = Patch::Merge(json!({ "data": { "text": "two" } }));
     let by = PatchParams { field_manager: Some("kubectl-edit".to_owned()), ..PatchParams::default() };
     maps.patch("page", &by, &edit).await?;
-    let edited = |it: &&Value| it["causes"][0]["changed"].as_array().is_some_and(|it| it.contains(&json!("data.text")));
+    let edited = |it: &&Value| {
+        it["causes"][0]["changed"].as_array().is_some_and(|it| it.contains(&json!("data.text")))
+    };
     let entries = world.entries(|entries| entries.ended("page").find(edited).is_some()).await?;
     let reconcile = entries.ended("page").find(edited).context("a reconcile")?;
     let http = Http::plain(world.address().await?);
@@ -98,7 +100,11 @@ async fn neither_secrets_nor_other_content_of_objects_are_shown() -> Result<()> 
     let secrets: Api<Secret> = Api::default_namespaced(world.client.clone());
     let secret: Secret = secrets.create(&PostParams::default(), &serde_json::from_value(secret)?).await?;
     secrets
-        .patch("login", &PatchParams::default(), &Patch::Merge(json!({ "stringData": { "password": "hunter5" } })))
+        .patch(
+            "login",
+            &PatchParams::default(),
+            &Patch::Merge(json!({ "stringData": { "password": "hunter5" } })),
+        )
         .await?;
     let map = world.config_map("settings", &json!({ "key": "confidential" })).await?;
     let review = json!({

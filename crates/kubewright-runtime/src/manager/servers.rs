@@ -166,9 +166,8 @@ impl Manager {
     /// The journal, if something receives it, and its receivers: the writer, and the records for the debug page.
     pub(super) fn journal(&self) -> (Option<Journal>, Option<Writer>, Option<mpsc::Receiver<Record>>) {
         let options = &self.inner.options;
-        let listener = options
-            .journal
-            .map(|address| Listener { address, token: options.journal_token.clone() });
+        let listener =
+            options.journal.map(|address| Listener { address, token: options.journal_token.clone() });
         let shows_page = !options.debug_page_bind_address.is_off() && self.inner.debug_page.get().is_some();
         let (page, records) = shows_page.then(Journal::for_page).unzip();
         if listener.is_none() && page.is_none() {
@@ -188,8 +187,12 @@ impl Manager {
     ) {
         let Inner { options, cache, debug_page, .. } = &*self.inner;
         let Some(page) = debug_page.get() else { return };
-        let following =
-            page.follow(Observed { operator: options.name.clone(), controllers, records, cache: cache.clone() });
+        let following = page.follow(Observed {
+            operator: options.name.clone(),
+            controllers,
+            records,
+            cache: cache.clone(),
+        });
         let stop = groups.servers.stop.clone();
         groups.servers.spawn("debug page state", async move {
             stop.run_until_cancelled(following).await;
