@@ -3,7 +3,7 @@
 //! The files contain no data and are the same for every operator. The page loads nothing from other hosts, and the
 //! headers enforce that.
 
-use std::borrow::Cow;
+use bytes::Bytes;
 
 /// Which server the page belongs to.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -69,20 +69,20 @@ const FILES: &[(&str, &str, &str)] = &[
 ];
 
 /// A static file: its content type and content. The page is at `/`, and its links are relative.
-pub fn file(path: &str, mode: Mode) -> Option<(&'static str, Cow<'static, str>)> {
+pub fn file(path: &str, mode: Mode) -> Option<(&'static str, Bytes)> {
     if path == "/" {
         return Some((HTML, index(mode)));
     }
     let (_, sort, text) = FILES.iter().find(|(name, _, _)| *name == path)?;
-    Some((sort, Cow::Borrowed(text)))
+    Some((sort, Bytes::from_static(text.as_bytes())))
 }
 
-fn index(mode: Mode) -> Cow<'static, str> {
+fn index(mode: Mode) -> Bytes {
     match mode {
-        Mode::Dev => Cow::Borrowed(INDEX),
+        Mode::Dev => Bytes::from_static(INDEX.as_bytes()),
         Mode::Manager => {
             let replace = |html: String, (from, to): &(&str, &str)| html.replace(from, to);
-            Cow::Owned(OF_MANAGER.iter().fold(INDEX.to_owned(), replace))
+            OF_MANAGER.iter().fold(INDEX.to_owned(), replace).into()
         }
     }
 }
@@ -118,7 +118,10 @@ mod tests {
 
     #[test]
     fn the_page_of_a_manager_differs_in_its_mode_and_names() {
-        let html = |mode| file("/", mode).expect("the page").1;
+        let html = |mode| {
+            let (_, html) = file("/", mode).expect("the page");
+            String::from_utf8(html.to_vec()).expect("it is text")
+        };
         for (from, to) in OF_MANAGER {
             assert_eq!(INDEX.matches(from).count(), 1, "{from}");
             assert!(html(Mode::Dev).contains(from) && html(Mode::Manager).contains(to), "{to}");

@@ -65,7 +65,7 @@ impl Page {
                 (Ok(()), _) => {}
                 // The page asks for a token.
                 (Err(refusal), Some((sort, html))) if refusal.status() == StatusCode::UNAUTHORIZED => {
-                    return typed(refusal.status(), sort, html.into_owned());
+                    return typed(refusal.status(), sort, html);
                 }
                 (Err(refusal), _) => return refusal,
             }
@@ -81,7 +81,7 @@ impl Page {
                 json(id.and_then(|id| self.shared.read(|state| state.why(&id))))
             }
             path => match assets::file(path, Mode::Manager) {
-                Some((sort, content)) => typed(StatusCode::OK, sort, content.into_owned()),
+                Some((sort, content)) => typed(StatusCode::OK, sort, content),
                 None => not_found(),
             },
         }
