@@ -81,7 +81,7 @@ pub enum Step {
     Doctest,
     /// All other tests
     Test,
-    /// The tests of the features `otlp` and `profiling`; only with --nightly
+    /// The tests of the features `otlp`, `profiling` and `debug-page`; only with --nightly
     Features,
 }
 
@@ -294,14 +294,17 @@ impl Step {
                 "test",
                 "--package",
                 "kubewright-runtime",
+                "--package",
+                "kubewright",
                 "--features",
-                "otlp,profiling",
+                "kubewright-runtime/otlp,kubewright-runtime/profiling,kubewright/debug-page",
                 "--test",
                 "it",
                 "--no-fail-fast",
                 "--",
                 "traces::",
                 "profiling::",
+                "debug_page::",
             ],
         };
         let mut command = crate::cargo();

@@ -23,13 +23,22 @@ pub const LEADER_ELECTION: &str = "config/rbac/leader_election_role.yaml";
 pub const METRICS_AUTH: &str = "config/rbac/metrics_auth_role.yaml";
 /// The file of the metrics reader role.
 pub const METRICS_READER: &str = "config/rbac/metrics_reader_role.yaml";
+/// The file of the debug page reader role.
+pub const DEBUG_PAGE_READER: &str = "config/rbac/debug_page_reader_role.yaml";
 /// The file of the webhook certificates role.
 pub const WEBHOOK_CERTIFICATES: &str = "config/rbac/webhook_certificates_role.yaml";
 /// The file of webhook configurations and APIServices.
 pub const WEBHOOKS: &str = "config/webhook/manifests.yaml";
 /// All files except CRDs.
-pub const FIXED: &[&str] =
-    &[ROLES, LEADER_ELECTION, METRICS_AUTH, METRICS_READER, WEBHOOK_CERTIFICATES, WEBHOOKS];
+pub const FIXED: &[&str] = &[
+    ROLES,
+    LEADER_ELECTION,
+    METRICS_AUTH,
+    METRICS_READER,
+    DEBUG_PAGE_READER,
+    WEBHOOK_CERTIFICATES,
+    WEBHOOKS,
+];
 
 /// File contents by path relative to the project root, with `/`.
 pub type Files = BTreeMap<String, String>;
@@ -69,6 +78,7 @@ impl Plan {
             (LEADER_ELECTION, rbac::leader_election_role(declarations)),
             (METRICS_AUTH, rbac::metrics_auth_role(declarations)),
             (METRICS_READER, rbac::metrics_reader_role(declarations)),
+            (DEBUG_PAGE_READER, rbac::debug_page_reader_role(declarations)),
             (WEBHOOK_CERTIFICATES, rbac::webhook_certificates_role(declarations)),
         ] {
             add(path.to_owned(), role.as_slice());
@@ -112,7 +122,8 @@ impl Changes {
             let (message, help) = match path.as_str() {
                 ROLES => ("the operator declares no RBAC rules", "declare them with `#[rbac]`"),
                 WEBHOOKS => ("the operator declares no webhooks", "declare them with `#[webhook]`"),
-                LEADER_ELECTION | METRICS_AUTH | METRICS_READER | WEBHOOK_CERTIFICATES => {
+                LEADER_ELECTION | METRICS_AUTH | METRICS_READER | DEBUG_PAGE_READER
+                | WEBHOOK_CERTIFICATES => {
                     ("the operator does not need these permissions", "keep it if something else needs them")
                 }
                 _ => (

@@ -20,8 +20,9 @@ use crate::declare::Rule;
 pub use bindings::{Account, bound};
 pub use implied::implied_rules;
 pub use support::{
-    LEADER_ELECTION_ROLE, METRICS_AUTH_ROLE, METRICS_READER, WEBHOOK_CERTIFICATES_ROLE, leader_election_role,
-    metrics_auth_role, metrics_reader_role, webhook_certificates_role,
+    DEBUG_PAGE_READER, LEADER_ELECTION_ROLE, METRICS_AUTH_ROLE, METRICS_READER, WEBHOOK_CERTIFICATES_ROLE,
+    debug_page_reader_role, leader_election_role, metrics_auth_role, metrics_reader_role,
+    webhook_certificates_role,
 };
 pub use usage::{Call, Unused, Usage};
 

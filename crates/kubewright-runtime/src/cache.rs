@@ -43,7 +43,7 @@ use self::health::Failure;
 pub use self::health::WATCH_FAILURE;
 pub use self::index::Index;
 use self::informer::Common;
-pub use self::informer::Informer;
+pub use self::informer::{Informer, Observer};
 use self::metrics::Watches;
 pub use self::options::{
     CacheOptions, CacheOptionsError, DECODED_BUDGET, KindOptions, NamespaceOptions, RESYNC,
@@ -169,8 +169,17 @@ impl Cache {
         self.inner.common.hot.bytes()
     }
 
+    /// Calls a function with every object as the server sent it, and its key and version. The first call counts. It
+    /// delays the watch, so it must be fast.
+    #[doc(hidden)]
+    pub fn observe(&self, observer: Observer) {
+        // The first call counts.
+        let _ = self.inner.common.observer.set(observer);
+    }
+
     /// All informers, ordered by kind.
-    pub(crate) fn all(&self) -> Vec<Arc<Informer>> {
+    #[doc(hidden)]
+    pub fn all(&self) -> Vec<Arc<Informer>> {
         self.informers().values().map(|running| running.informer.clone()).collect()
     }
 

@@ -17,6 +17,12 @@ pub mod certs {
     pub use crate::certs::*;
 }
 
+/// The debug page of a manager.
+pub mod debug_page {
+    pub use crate::debug_page::*;
+    pub use crate::logs::output::copy_lines;
+}
+
 /// Decoders that debug builds share.
 pub mod decode {
     pub use crate::decode::COMMON;

@@ -12,6 +12,8 @@
 //! - [`Record::Ended`] and [`Record::Request`] follow a [`Record::Started`] on the same connection, unless the buffer
 //!   was full.
 //!
+//! The debug page of a manager receives the same records in the process ([`DebugPage`](crate::debug_page::DebugPage)).
+//!
 //! It is for observation only; operators must not depend on it.
 
 mod reconciles;
@@ -317,32 +319,67 @@ pub struct Conversion {
 pub(crate) struct Journal(Arc<Shared>);
 
 struct Shared {
-    records: mpsc::Sender<Record>,
-    /// Whether there is, or may be, a listener.
+    /// To the writer of the connection, if there is an address.
+    records: Option<mpsc::Sender<Record>>,
+    /// Whether there is, or may be, a listener at that address.
     heard: AtomicBool,
+    /// To the debug page of this process.
+    page: Option<mpsc::Sender<Record>>,
     clock: Arc<dyn Clock>,
 }
 
+/// The listener of a journal.
+pub(crate) struct Listener {
+    /// Its address.
+    pub(crate) address: SocketAddr,
+    /// The token that it expects.
+    pub(crate) token: Option<String>,
+}
+
 impl Journal {
-    /// Creates a journal for the listener at an address, and its writer. The writer sends the token first.
-    pub(crate) fn new(address: SocketAddr, token: Option<String>, clock: Arc<dyn Clock>) -> (Self, Writer) {
+    /// Creates a journal for a listener at an address, for the debug page, or for both. The writer sends the records and,
+    /// first, the token to the address.
+    pub(crate) fn new(
+        listener: Option<Listener>,
+        page: Option<mpsc::Sender<Record>>,
+        clock: Arc<dyn Clock>,
+    ) -> (Self, Option<Writer>) {
         let (records, receiver) = mpsc::channel(BUFFERED);
         // Assume a listener until connecting fails, so that the first records are not lost.
-        let journal = Self(Arc::new(Shared { records, heard: AtomicBool::new(true), clock }));
-        (journal.clone(), Writer::new(address, token, journal, receiver))
+        let heard = AtomicBool::new(listener.is_some());
+        let records = listener.is_some().then_some(records);
+        let journal = Self(Arc::new(Shared { records, heard, page, clock }));
+        let writer = listener
+            .map(|Listener { address, token }| Writer::new(address, token, journal.clone(), receiver));
+        (journal, writer)
+    }
+
+    /// A channel for the debug page.
+    pub(crate) fn for_page() -> (mpsc::Sender<Record>, mpsc::Receiver<Record>) {
+        mpsc::channel(BUFFERED)
     }
 
     /// Whether records should be created.
     pub(crate) fn is_heard(&self) -> bool {
-        self.0.heard.load(Ordering::Relaxed)
+        self.0.page.is_some() || self.0.heard.load(Ordering::Relaxed)
     }
 
     /// Writes a record if there is a listener. Never blocks.
     fn write(&self, record: impl FnOnce(Timestamp) -> Record) {
-        if self.is_heard() {
-            // The buffer is full because the listener is slow; drop the record.
-            let _ = self.0.records.try_send(record(self.0.clock.now()));
+        if !self.is_heard() {
+            return;
         }
+        let record = record(self.0.clock.now());
+        let listener = self.0.records.as_ref().filter(|_| self.0.heard.load(Ordering::Relaxed));
+        // A full buffer means that the reader is slow; drop the record.
+        let _ = match (listener, &self.0.page) {
+            (Some(listener), Some(page)) => {
+                let _ = page.try_send(record.clone());
+                listener.try_send(record)
+            }
+            (Some(only), None) | (None, Some(only)) => only.try_send(record),
+            (None, None) => Ok(()),
+        };
     }
 
     fn set_heard(&self, heard: bool) {

@@ -77,6 +77,7 @@ mod clock;
 pub mod condition;
 pub mod connect;
 pub mod controller;
+mod debug_page;
 mod decode;
 mod election;
 mod error;

@@ -28,6 +28,7 @@ mod directives;
 mod fields;
 mod json;
 mod lines;
+pub(crate) mod output;
 mod text;
 
 use std::io::IsTerminal;
@@ -172,7 +173,7 @@ where
         no_color: std::env::var_os("NO_COLOR").is_some_and(|value| !value.is_empty()),
     };
     let (encoding, directives) = resolve(options, &environment)?;
-    let lines = Lines::new(encoding, std::io::stderr, Arc::new(SystemClock));
+    let lines = Lines::new(encoding, output::Stderr::new, Arc::new(SystemClock));
     Ok(lines.with_filter(directives))
 }
 

@@ -46,6 +46,7 @@ use crate::Key;
 use crate::cache::{Cache, Informer};
 use crate::client::Client;
 use crate::controller::{Controller, ControllerDeps, ControllerMetrics, KindSource, Role};
+use crate::debug_page::DebugPage;
 use crate::election::{Election, ElectionMetrics};
 use crate::events::{Broadcaster, Recorder};
 use crate::fence::Fence;
@@ -104,6 +105,7 @@ struct Inner {
     controller_metrics: ControllerMetrics,
     webhooks: Webhooks,
     heap_profiles: OnceLock<HeapProfile>,
+    debug_page: OnceLock<Arc<dyn DebugPage>>,
     options: ManagerOptions,
     state: Mutex<State>,
 }
@@ -176,6 +178,7 @@ impl Manager {
                 controller_metrics,
                 webhooks: Webhooks::new(),
                 heap_profiles: OnceLock::new(),
+                debug_page: OnceLock::new(),
                 state: Mutex::new(State {
                     rng,
                     names: BTreeSet::new(),
@@ -444,15 +447,7 @@ impl Manager {
     async fn start(&self) -> Result<Started, ManagerError> {
         let inner = &self.inner;
         // It runs with the servers, which stop last, so that it records reconciles until the end.
-        let (journal, writer) = match inner.options.journal {
-            Some(address) => {
-                let (token, clock) = (inner.options.journal_token.clone(), inner.options.clock.clone());
-                let (journal, writer) = Journal::new(address, token, clock);
-                self.record_webhooks(&journal);
-                (Some(journal), Some(writer))
-            }
-            None => (None, None),
-        };
+        let (journal, writer, records) = self.journal();
         let (commands, mut parts) = Parts::new();
         let (controllers, tasks, clusters, broadcaster, election, mut rng) = {
             let mut state = self.state();
@@ -482,10 +477,13 @@ impl Manager {
         for source in optional {
             inner.watch(source);
         }
+        let names: Vec<String> = controllers.iter().map(|(it, _)| it.name.to_string()).collect();
         self.serve(&mut groups).await?;
+        if let Some(records) = records {
+            self.follow_for_page(records, names.clone(), &mut groups);
+        }
         let (kube, stop) = (self.events_client(election.is_some()), groups.events.stop.clone());
         if let Some(writer) = writer {
-            let names = controllers.iter().map(|(controller, _)| controller.name.to_string()).collect();
             let written = writer.run(inner.options.name.clone(), names, groups.servers.stop.clone());
             groups.servers.spawn("journal", written.map(Ok));
         }

@@ -116,6 +116,10 @@ struct Typed {
     #[arg(long, value_name = "ADDRESS", default_value = "0", help_heading = SERVERS)]
     pprof_bind_address: BindAddress,
 
+    /// Address of the debug page, such as :8444; 0 disables it. It is read-only, and secured like the metrics
+    #[arg(long, value_name = "ADDRESS", default_value = "0", help_heading = SERVERS)]
+    debug_page_bind_address: BindAddress,
+
     /// Address of the webhook server, such as :9443; 0 disables it
     #[arg(long, value_name = "ADDRESS", default_value = ":9443", help_heading = WEBHOOKS)]
     webhook_bind_address: BindAddress,
@@ -294,6 +298,7 @@ impl Flags {
             metrics_cert_key: typed.metrics_cert_key,
             health_probe_bind_address: typed.health_probe_bind_address,
             pprof_bind_address: typed.pprof_bind_address,
+            debug_page_bind_address: typed.debug_page_bind_address,
             webhooks,
             leader_election: typed.leader_elect.then_some(election),
             graceful_shutdown_timeout: typed.graceful_shutdown_timeout.0,

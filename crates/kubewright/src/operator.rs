@@ -309,13 +309,31 @@ impl Operator {
             ..connect::Options::default()
         };
         let client = connect::client(config, options)?;
-        Manager::new(client, manager).map_err(|error| match error {
+        #[cfg(feature = "debug-page")]
+        let shows_page = !manager.debug_page_bind_address.is_off();
+        let manager = Manager::new(client, manager).map_err(|error| match error {
             ManagerError::Election(LeaderElectionOptionsError::Namespace(source)) => {
                 StartError::LeaseNamespace(source).into()
             }
-            error => error.into(),
-        })
+            error => Error::from(error),
+        })?;
+        #[cfg(feature = "debug-page")]
+        if shows_page {
+            show_debug_page(&manager);
+        }
+        Ok(manager)
     }
+}
+
+/// Sets the debug page of a manager. It shows the log lines from now on.
+#[cfg(feature = "debug-page")]
+fn show_debug_page(manager: &Manager) {
+    use kubewright_runtime::internal::debug_page;
+
+    let page = kubewright_page::ManagerPage::new();
+    let lines = page.clone();
+    debug_page::copy_lines(move |line| lines.log(line));
+    manager.set_debug_page(std::sync::Arc::new(page));
 }
 
 /// Converts the result into an exit code.

@@ -31,6 +31,7 @@ const EDGES: &[(&str, &[&str])] = &[
             "kubewright-manifests",
             "kubewright-apiserver",
             "kubewright-cluster",
+            "kubewright-page",
             "kubewright-runtime",
             "kubewright-apimachinery",
             "kubewright-apis",
@@ -47,7 +48,8 @@ const EDGES: &[(&str, &[&str])] = &[
             "kubewright-apimachinery",
         ],
     ),
-    ("kubewright", &["kubewright-runtime", "kubewright-macros", "kubewright-manifests"]),
+    ("kubewright", &["kubewright-page", "kubewright-runtime", "kubewright-macros", "kubewright-manifests"]),
+    ("kubewright-page", &["kubewright-runtime"]),
     ("kubewright-cluster", &["kubewright-runtime", "kubewright-apimachinery", "kubewright-apis"]),
     ("kubewright-runtime", &["kubewright-apimachinery", "kubewright-structured-merge", "kubewright-sync"]),
     (

@@ -3,32 +3,20 @@
 //! A [`Page`] watches the cluster, reads the operator's [`journal`], and serves both to local browsers. It is
 //! read-only, and no failure here ends the development loop. Errors are shown on the page and retried.
 //!
-//! - [`watch`], [`journal`] and [`feed`] collect data, [`state`], [`work`], [`reviews`], [`logs`], [`build`] and
-//!   [`history`] keep a bounded amount of it and publish it on the [`board`], and [`stream`] and [`http`] serve it;
-//! - [`readiness`], [`references`], [`system_objects`], [`redact`] and [`detail`] decide how an object is displayed;
-//! - [`why`] explains a reconcile;
-//! - `assets/` is the page itself: plain HTML, CSS and modules, without a build step.
+//! - [`watch`], [`journal`] and [`feed`] collect data, [`state`] and [`build`] keep a bounded amount of it, and [`stream`]
+//!   and [`http`] serve it; [`detail`] shows one object;
+//! - [`kubewright_page`] has what the page of a manager shares: the model, and the page itself.
 
-mod board;
 mod build;
 mod detail;
 mod feed;
-mod history;
 mod http;
 mod journal;
-mod logs;
-mod readiness;
-mod redact;
-mod references;
-mod reviews;
 mod state;
 mod stream;
-mod system_objects;
 #[cfg(test)]
 mod tests;
 mod watch;
-mod why;
-mod work;
 
 use std::net::{Ipv4Addr, SocketAddr};
 use std::sync::Arc;
@@ -65,7 +53,7 @@ impl Page {
         let address = page.local_addr().context("cannot read the address of the web UI")?;
         let journal = records.local_addr().context("cannot read the address of the journal")?;
         let token: Arc<str> = token()?.into();
-        let shared = Arc::new(Shared::new());
+        let shared = Arc::new(state::shared());
         let mut tasks = JoinSet::new();
         tasks.spawn(watch::follow(client, shared.clone()));
         tasks.spawn(journal::listen(records, token.clone(), shared.clone()));

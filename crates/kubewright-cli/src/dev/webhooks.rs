@@ -33,7 +33,7 @@ use crate::error::Hint as _;
 use crate::secret_file;
 
 /// Label of what the loop applies so that the operator can run. Webhook configurations of a crashed run are found by it.
-pub(crate) const LABEL: &str = "kubewright.dev/dev";
+pub(crate) use kubewright_page::model::system_objects::LABEL;
 const PREFIX: &str = "kubewright-dev-";
 
 /// The webhook endpoint of an operator on this machine.

@@ -402,6 +402,7 @@ impl Output {
             ("leader_election_role", rbac::leader_election_role(&declarations)),
             ("metrics_auth_role", rbac::metrics_auth_role(&declarations)),
             ("metrics_reader_role", rbac::metrics_reader_role(&declarations)),
+            ("debug_page_reader_role", rbac::debug_page_reader_role(&declarations)),
         ] {
             let path = format!("config/rbac/{file}.yaml");
             let text = yaml::documents(&role);

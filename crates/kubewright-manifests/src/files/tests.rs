@@ -132,9 +132,12 @@ fn leader_election_and_secure_metrics_have_separate_role_files() {
     declarations.leader_election = true;
     declarations.secure_metrics = true;
     let plan = Plan::new(&declarations, &definitions, "");
-    for (path, right) in
-        [(LEADER_ELECTION, "leases"), (METRICS_AUTH, "tokenreviews"), (METRICS_READER, "/metrics")]
-    {
+    for (path, right) in [
+        (LEADER_ELECTION, "leases"),
+        (METRICS_AUTH, "tokenreviews"),
+        (METRICS_READER, "/metrics"),
+        (DEBUG_PAGE_READER, "/debug/page"),
+    ] {
         assert!(plan.files()[path].contains(right), "{path}: {:?}", plan.files());
     }
 }

@@ -1,7 +1,7 @@
-//! Roles for leader election and metrics.
+//! Roles for leader election, metrics and the debug page.
 //!
 //! As in kubebuilder's `config/rbac`, they are separate files with separate bindings: leader election is only
-//! granted in the operator's namespace, and other clients read metrics. `kubewright init` writes them once.
+//! granted in the operator's namespace, and other clients read metrics and the debug page. `kubewright init` writes them once.
 
 use serde_json::{Value, json};
 
@@ -14,6 +14,8 @@ pub const LEADER_ELECTION_ROLE: &str = "leader-election-role";
 pub const METRICS_AUTH_ROLE: &str = "metrics-auth-role";
 /// The ClusterRole in `metrics_reader_role.yaml`.
 pub const METRICS_READER: &str = "metrics-reader";
+/// The ClusterRole in `debug_page_reader_role.yaml`.
+pub const DEBUG_PAGE_READER: &str = "debug-page-reader";
 
 /// The Role in `webhook_certificates_role.yaml`.
 pub const WEBHOOK_CERTIFICATES_ROLE: &str = "webhook-certificates-role";
@@ -80,6 +82,12 @@ pub fn metrics_auth_role(declarations: &Declarations) -> Option<Value> {
 pub fn metrics_reader_role(declarations: &Declarations) -> Option<Value> {
     let rules = json!([{ "nonResourceURLs": ["/metrics"], "verbs": ["get"] }]);
     declarations.secure_metrics.then(|| cluster_role(METRICS_READER, &rules))
+}
+
+/// The ClusterRole for users who read the debug page, which is secured like the metrics.
+pub fn debug_page_reader_role(declarations: &Declarations) -> Option<Value> {
+    let rules = json!([{ "nonResourceURLs": ["/debug/page"], "verbs": ["get"] }]);
+    declarations.secure_metrics.then(|| cluster_role(DEBUG_PAGE_READER, &rules))
 }
 
 fn cluster_role(name: &str, rules: &Value) -> Value {

@@ -307,9 +307,10 @@ fn a_role_has_the_form_of_the_api() {
 #[test]
 fn support_roles_exist_if_needed() {
     let mut declarations = guestbook();
-    let support =
-        |of: &Declarations| [leader_election_role(of), metrics_auth_role(of), metrics_reader_role(of)];
-    assert_eq!(support(&declarations), [None, None, None]);
+    let support = |of: &Declarations| {
+        [leader_election_role(of), metrics_auth_role(of), metrics_reader_role(of), debug_page_reader_role(of)]
+    };
+    assert_eq!(support(&declarations), [None, None, None, None]);
     declarations.leader_election = true;
     declarations.secure_metrics = true;
     let names: Vec<String> = support(&declarations)
@@ -321,6 +322,7 @@ fn support_roles_exist_if_needed() {
     "Role" "leader-election-role"
     "ClusterRole" "metrics-auth-role"
     "ClusterRole" "metrics-reader"
+    "ClusterRole" "debug-page-reader"
     "#);
 }
 

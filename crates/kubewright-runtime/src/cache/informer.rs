@@ -9,7 +9,7 @@ mod functions;
 use std::any::{Any, TypeId};
 use std::fmt;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Mutex, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard, Weak};
+use std::sync::{Arc, Mutex, OnceLock, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard, Weak};
 use std::time::Duration;
 
 use kube::api::DynamicObject;
@@ -31,12 +31,16 @@ use crate::client::{Error, Writable};
 use crate::list::ListOptions;
 use crate::{Key, Kind};
 
+/// Receives objects before they are stored: the kind, the entry, and the JSON as the server sent it.
+pub type Observer = Arc<dyn Fn(&Kind, &Entry, &str) + Send + Sync>;
+
 /// State shared by all informers of a cache.
 pub(crate) struct Common {
     /// Whether the cache has been started.
     pub(crate) started: ordered_watch::Sender<bool>,
     pub(crate) metrics: CacheMetrics,
     pub(crate) hot: Hot,
+    pub(crate) observer: OnceLock<Observer>,
 }
 
 impl Common {
@@ -45,6 +49,7 @@ impl Common {
             started: ordered_watch::Sender::default(),
             metrics: CacheMetrics::default(),
             hot: Hot::new(decoded_budget),
+            observer: OnceLock::new(),
         }
     }
 }

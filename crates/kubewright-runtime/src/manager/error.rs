@@ -1,5 +1,6 @@
 //! Errors of a manager.
 
+use std::net::SocketAddr;
 use std::time::Duration;
 
 use crate::cache::CacheOptionsError;
@@ -54,6 +55,18 @@ pub enum ManagerError {
     /// The certificate of the metrics server cannot be used.
     #[error("failed to load the certificate of the metrics server")]
     Certificate(#[from] CertificateError),
+    /// The debug page is not part of the program.
+    #[error(
+        "--debug-page-bind-address: the debug page is not compiled in; enable the cargo feature `debug-page` of kubewright, \
+         and run the manager with #[kubewright::main] or kubewright::operator!()"
+    )]
+    NoDebugPage,
+    /// The debug page would be served to the network without authentication.
+    #[error(
+        "--debug-page-bind-address: {0} is not a loopback address, and --metrics-secure=false disables authentication; use \
+         127.0.0.1:PORT, or remove --metrics-secure=false"
+    )]
+    OpenDebugPage(SocketAddr),
     /// The certificate of the webhook server cannot be used.
     #[error("failed to load the certificate of the webhook server")]
     WebhookCertificate(#[source] CertificateError),

@@ -44,6 +44,10 @@ pub struct ManagerOptions {
     pub health_probe_bind_address: BindAddress,
     /// The address of the pprof endpoints, without authentication; off by default. Needs the feature `profiling`.
     pub pprof_bind_address: BindAddress,
+    /// The address of the debug page; off by default. It uses TLS, authentication and authorization as metrics do, with
+    /// [`ManagerOptions::metrics_secure`] and the certificate of the metrics server. Without `metrics_secure`, it must be a
+    /// loopback address. Needs the feature `debug-page` of `kubewright`.
+    pub debug_page_bind_address: BindAddress,
     /// Options of the webhook server. By default, webhooks are registered but not served.
     pub webhooks: WebhookOptions,
     /// The default options of all controllers.
@@ -80,6 +84,7 @@ impl ManagerOptions {
             metrics_cert_key: "tls.key".to_owned(),
             health_probe_bind_address: BindAddress::OFF,
             pprof_bind_address: BindAddress::OFF,
+            debug_page_bind_address: BindAddress::OFF,
             webhooks: WebhookOptions::default(),
             controllers: ControllerOptions::default(),
             leader_election: None,

@@ -1,7 +1,7 @@
-//! Authentication and authorization of metrics requests by the API server.
+//! Authentication and authorization of requests for metrics and the debug page by the API server.
 //!
 //! A bearer token is checked with a TokenReview, and access to the path with a SubjectAccessReview. The operator needs
-//! the ClusterRole `system:auth-delegator`, the scraper a ClusterRole with the `nonResourceURLs` of the path. Results
+//! the ClusterRole `system:auth-delegator`, the client a ClusterRole with the `nonResourceURLs` of the path. Results
 //! are cached as long as in kube-apiserver's delegated authentication, so that frequent scrapes cost no requests.
 //! Failed reviews are not cached and deny the request.
 //!
@@ -59,7 +59,7 @@ impl Guard {
             Ok(None) => return Err(unauthorized()),
             Err(error) => {
                 let error: &dyn std::error::Error = &error;
-                tracing::error!(error, "Authentication of metrics request failed");
+                tracing::error!(error, path, "Authentication of request failed");
                 return Err(text(StatusCode::INTERNAL_SERVER_ERROR, "Authentication failed\n"));
             }
         };
@@ -69,7 +69,7 @@ impl Guard {
             Ok(false) => Err(text(StatusCode::FORBIDDEN, format!("Authorization denied for user {name}\n"))),
             Err(error) => {
                 let error: &dyn std::error::Error = &error;
-                tracing::error!(error, user = name, "Authorization of metrics request failed");
+                tracing::error!(error, user = name, path, "Authorization of request failed");
                 let body = format!("Authorization for user {name} failed\n");
                 Err(text(StatusCode::INTERNAL_SERVER_ERROR, body))
             }

@@ -34,6 +34,7 @@ fn the_defaults_are_those_of_kubebuilder() {
     assert_eq!(manager.health_probe_bind_address.to_string(), ":8081");
     assert!(manager.metrics_bind_address.is_off());
     assert!(manager.pprof_bind_address.is_off());
+    assert!(manager.debug_page_bind_address.is_off());
     assert!(manager.metrics_secure);
     assert!(manager.metrics_cert_path.is_none());
     assert_eq!((&*manager.metrics_cert_name, &*manager.metrics_cert_key), ("tls.crt", "tls.key"));
@@ -47,7 +48,7 @@ fn the_defaults_are_those_of_kubebuilder() {
 #[test]
 fn every_flag_sets_its_option() {
     let arguments = "--kubeconfig k --context c --namespace a,b --graceful-shutdown-timeout -1s \
-                     --health-probe-bind-address=127.0.0.1:0 --metrics-bind-address=:8443 --metrics-secure=false --pprof-bind-address=127.0.0.1:6060 \
+                     --health-probe-bind-address=127.0.0.1:0 --metrics-bind-address=:8443 --metrics-secure=false --pprof-bind-address=127.0.0.1:6060 --debug-page-bind-address=127.0.0.1:8444 \
                      --metrics-cert-path certs --metrics-cert-name cert.pem --metrics-cert-key key.pem --log-level info,kube=warn --log-format text";
     let Settings { logs, source, manager } = settle(&arguments.split_whitespace().collect::<Vec<_>>(), None);
     assert_eq!(source, connect::Source { kubeconfig: Some("k".into()), context: Some("c".into()) });
@@ -56,6 +57,7 @@ fn every_flag_sets_its_option() {
     assert_eq!(manager.health_probe_bind_address.to_string(), "127.0.0.1:0");
     assert_eq!(manager.metrics_bind_address.to_string(), ":8443");
     assert_eq!(manager.pprof_bind_address.to_string(), "127.0.0.1:6060");
+    assert_eq!(manager.debug_page_bind_address.to_string(), "127.0.0.1:8444");
     assert!(!manager.metrics_secure);
     assert_eq!(manager.metrics_cert_path, Some("certs".into()));
     assert_eq!((&*manager.metrics_cert_name, &*manager.metrics_cert_key), ("cert.pem", "key.pem"));

@@ -1,6 +1,7 @@
 //! Tests of the facade.
 
 mod apply;
+mod debug_page;
 mod declare;
 mod documentation;
 mod flags;

@@ -3,6 +3,7 @@
 
 use std::collections::BTreeSet;
 
+use kubewright_manifests::rbac;
 use serde_json::{Value, json};
 
 use super::deployment::{Ports, SECRET};
@@ -119,7 +120,8 @@ impl Objects<'_> {
     fn role_condition(&self, object: &Object, suffix: &str) -> String {
         let also = match suffix {
             _ if suffix.starts_with("leader-election-") => when::LEADER_ELECTION,
-            _ if suffix.starts_with("metrics-") => when::METRICS,
+            // The debug page needs the permissions to authorize requests that the metrics have.
+            _ if suffix.starts_with("metrics-") || suffix == rbac::DEBUG_PAGE_READER => when::METRICS,
             // The permissions for certificates of the manager itself.
             _ if self.features.cert_manager == Some(when::CERTIFICATES)
                 && suffix.starts_with("webhook-certificates-") =>

@@ -2,9 +2,8 @@
 //!
 //! Pure: turns steps into one board entry.
 
+use kubewright_page::model::board::{Board, Topic};
 use serde::Serialize;
-
-use super::board::{Board, Topic};
 
 /// Maximum length of an error text.
 const TEXT: usize = 16_000;

@@ -4,11 +4,10 @@
 //! `managedFields` are never marked, because they change with every write.
 
 use kubewright_manifests::yaml;
+use kubewright_page::model::history::Write;
 use serde::Serialize;
 use serde_json::{Map, Value};
 use similar::{Algorithm, ChangeTag, TextDiff};
-
-use super::history::Write;
 
 /// An object for the pane.
 #[derive(Debug, Serialize)]

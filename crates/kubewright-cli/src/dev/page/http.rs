@@ -16,6 +16,7 @@ use hyper::body::Incoming;
 use hyper::server::conn::http1;
 use hyper::service::service_fn;
 use hyper_util::rt::{TokioIo, TokioTimer};
+use kubewright_page::assets::{self, Mode};
 use serde::Serialize;
 use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::Semaphore;
@@ -30,39 +31,6 @@ const CONNECTIONS: usize = 128;
 const STREAMS: usize = 32;
 /// Timeout for reading a request.
 const PATIENCE: Duration = Duration::from_secs(10);
-
-/// Content security policy: nothing inline, nothing from other hosts.
-const POLICY: &str = "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self'; connect-src 'self'; \
-                      base-uri 'none'; form-action 'none'; frame-ancestors 'none'; require-trusted-types-for 'script'";
-
-const HTML: &str = "text/html; charset=utf-8";
-const CSS: &str = "text/css; charset=utf-8";
-const SCRIPT: &str = "text/javascript; charset=utf-8";
-
-/// The static files: path, content type, content.
-const FILES: &[(&str, &str, &str)] = &[
-    ("/", HTML, include_str!("assets/index.html")),
-    ("/page.css", CSS, include_str!("assets/page.css")),
-    ("/theme.js", SCRIPT, include_str!("assets/theme.js")),
-    ("/page.js", SCRIPT, include_str!("assets/page.js")),
-    ("/model.js", SCRIPT, include_str!("assets/model.js")),
-    ("/view.js", SCRIPT, include_str!("assets/view.js")),
-    ("/tree.js", SCRIPT, include_str!("assets/tree.js")),
-    ("/newest.js", SCRIPT, include_str!("assets/newest.js")),
-    ("/reconciles.js", SCRIPT, include_str!("assets/reconciles.js")),
-    ("/events.js", SCRIPT, include_str!("assets/events.js")),
-    ("/object.js", SCRIPT, include_str!("assets/object.js")),
-    ("/overview.js", SCRIPT, include_str!("assets/overview.js")),
-    ("/reviews.js", SCRIPT, include_str!("assets/reviews.js")),
-    ("/logs.js", SCRIPT, include_str!("assets/logs.js")),
-    ("/why.js", SCRIPT, include_str!("assets/why.js")),
-    ("/graph.js", SCRIPT, include_str!("assets/graph.js")),
-    ("/lanes.js", SCRIPT, include_str!("assets/lanes.js")),
-    ("/failures.js", SCRIPT, include_str!("assets/failures.js")),
-    ("/build.js", SCRIPT, include_str!("assets/build.js")),
-    ("/names.js", SCRIPT, include_str!("assets/names.js")),
-    ("/icon.svg", "image/svg+xml", include_str!("assets/icon.svg")),
-];
 
 type Body = UnsyncBoxBody<Bytes, Infallible>;
 
@@ -103,7 +71,7 @@ fn answer(
     streams: &Arc<Semaphore>,
 ) -> Response<Body> {
     let host = request.headers().get(header::HOST).and_then(|host| host.to_str().ok()).unwrap_or_default();
-    if !is_local(host) {
+    if !assets::is_local(host) {
         let text = "this page is local only: open it as http://127.0.0.1:PORT or http://localhost:PORT\n";
         return plain(StatusCode::FORBIDDEN, text);
     }
@@ -137,18 +105,11 @@ fn answer(
             let id = query("id").map(|id| id.replace("%3A", ":"));
             json(id.and_then(|id| shared.read(|state| state.why(&id))))
         }
-        path => match FILES.iter().find(|(name, _, _)| *name == path) {
-            Some((_, sort, text)) => typed(StatusCode::OK, sort, full(*text)),
+        path => match assets::file(path, Mode::Dev) {
+            Some((sort, text)) => typed(StatusCode::OK, sort, full(text)),
             None => plain(StatusCode::NOT_FOUND, "not found\n"),
         },
     }
-}
-
-/// Whether the Host header is local. Any port is allowed, since it may be forwarded.
-fn is_local(host: &str) -> bool {
-    let name = host.rsplit_once(':').filter(|(_, port)| port.bytes().all(|byte| byte.is_ascii_digit()));
-    let name = name.map_or(host, |(name, _)| name);
-    name == "127.0.0.1" || name.eq_ignore_ascii_case("localhost")
 }
 
 fn json(value: Option<impl Serialize>) -> Response<Body> {
@@ -170,40 +131,9 @@ fn plain(status: StatusCode, text: &str) -> Response<Body> {
 fn typed(status: StatusCode, sort: &'static str, body: Body) -> Response<Body> {
     let mut response = Response::new(body);
     *response.status_mut() = status;
-    for (name, value) in [
-        (header::CONTENT_TYPE, sort),
-        (header::CONTENT_SECURITY_POLICY, POLICY),
-        (header::X_CONTENT_TYPE_OPTIONS, "nosniff"),
-        (header::REFERRER_POLICY, "no-referrer"),
-        // A new binary has other content under the same paths.
-        (header::CACHE_CONTROL, "no-store"),
-        (header::HeaderName::from_static("cross-origin-resource-policy"), "same-origin"),
-        (header::HeaderName::from_static("cross-origin-opener-policy"), "same-origin"),
-    ] {
-        response.headers_mut().insert(name, HeaderValue::from_static(value));
+    response.headers_mut().insert(header::CONTENT_TYPE, HeaderValue::from_static(sort));
+    for (name, value) in assets::HEADERS {
+        response.headers_mut().insert(*name, HeaderValue::from_static(value));
     }
     response
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn only_local_host_names_are_accepted() {
-        for host in ["127.0.0.1", "127.0.0.1:8080", "localhost:1", "LOCALHOST"] {
-            assert!(is_local(host), "{host}");
-        }
-        for host in [
-            "",
-            "evil.example",
-            "evil.example:8080",
-            "127.0.0.1.evil.example",
-            "localhost.evil.example:80",
-            "[::1]:80",
-            "localhost:evil",
-        ] {
-            assert!(!is_local(host), "{host}");
-        }
-    }
 }

@@ -3,74 +3,46 @@
 //! Displayed data is published on the [`Board`]. The state keeps what only the server needs: the last two
 //! versions of each object, and the objects of each kind. All of it is bounded.
 
-use std::collections::{BTreeMap, BTreeSet, HashMap};
-use std::sync::{Mutex, PoisonError};
+use std::collections::{BTreeSet, HashMap};
 use std::time::{SystemTime, UNIX_EPOCH};
 
 use k8s_openapi::jiff::Timestamp;
+use kubewright_page::model::Limits;
+use kubewright_page::model::board::{Board, Topic};
+use kubewright_page::model::history::History;
+use kubewright_page::model::logs::Logs;
+use kubewright_page::model::objects::{KindName, object_entry};
+use kubewright_page::model::records::Record;
+use kubewright_page::model::redact;
+use kubewright_page::model::reviews::{Review, Reviews};
+use kubewright_page::model::status::Status;
+use kubewright_page::model::why::{self, Why};
+use kubewright_page::model::work::Work;
+use kubewright_page::shared::Published;
 use serde::Serialize;
 use serde_json::Value;
-use tokio::sync::watch;
 
-use super::board::{Board, Topic};
 use super::build::Build;
 use super::detail::{self, Detail};
-use super::history::History;
-use super::journal::Record;
-use super::logs::Logs;
-use super::readiness::{self, Readiness};
-use super::redact;
-use super::references::{self, Reference};
-use super::reviews::{Review, Reviews};
-use super::system_objects;
-use super::why::{self, Why};
-use super::work::Work;
 
-/// Maximum number of objects; the page reports when it is reached.
-const OBJECTS: usize = 20_000;
 /// Number of events to keep.
 const EVENTS: usize = 2_000;
 /// Number of writes in the detail of an object.
 const WRITES: usize = 20;
 
 /// The state with change notifications.
-pub(super) struct Shared {
-    state: Mutex<State>,
-    changed: watch::Sender<u64>,
-    /// Identifies this run, since positions of other runs are not comparable.
-    epoch: String,
+pub(super) type Shared = kubewright_page::shared::Shared<State>;
+
+/// An empty state.
+pub(super) fn shared() -> Shared {
+    let shared = Shared::new(State::default(), format!("{:x}", now()));
+    shared.update(State::tell_status);
+    shared
 }
 
-impl Shared {
-    pub(super) fn new() -> Self {
-        let state = State::default();
-        let (changed, _) = watch::channel(0);
-        let shared = Self { state: Mutex::new(state), changed, epoch: format!("{:x}", now()) };
-        shared.update(State::tell_status);
-        shared
-    }
-
-    /// Changes the state, and notifies readers if something was published.
-    pub(super) fn update<R>(&self, change: impl FnOnce(&mut State) -> R) -> R {
-        let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
-        let result = change(&mut state);
-        let position = state.board.position();
-        drop(state);
-        self.changed.send_if_modified(|last| std::mem::replace(last, position) != position);
-        result
-    }
-
-    /// Reads the state.
-    pub(super) fn read<R>(&self, look: impl FnOnce(&State) -> R) -> R {
-        look(&self.state.lock().unwrap_or_else(PoisonError::into_inner))
-    }
-
-    pub(super) fn changes(&self) -> watch::Receiver<u64> {
-        self.changed.subscribe()
-    }
-
-    pub(super) fn epoch(&self) -> &str {
-        &self.epoch
+impl Published for State {
+    fn board(&self) -> &Board {
+        &self.board
     }
 }
 
@@ -78,16 +50,6 @@ impl Shared {
 pub(super) fn now() -> u64 {
     let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
     u64::try_from(since.as_millis()).unwrap_or(u64::MAX)
-}
-
-/// A watched kind.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) struct KindName {
-    /// `deployments.apps`
-    pub(super) key: String,
-    pub(super) group: String,
-    pub(super) version: String,
-    pub(super) kind: String,
 }
 
 #[derive(Default)]
@@ -120,61 +82,6 @@ struct Tracked {
     current: Box<str>,
     /// The version before the last visible change, without `managedFields`.
     previous: Option<Box<str>>,
-    changed: u64,
-}
-
-/// The connection status, and what cannot be shown.
-#[derive(Debug, Default, Serialize)]
-pub(super) struct Status {
-    /// Connection errors by source.
-    #[serde(serialize_with = "first_value")]
-    pub(super) lost: BTreeMap<String, String>,
-    /// Whether discovery succeeded.
-    pub(super) discovered: bool,
-    /// Number of watched kinds.
-    pub(super) kinds: usize,
-    /// Kinds whose objects are being listed.
-    #[serde(serialize_with = "count")]
-    pub(super) listing: BTreeSet<String>,
-    /// Kinds that are forbidden.
-    pub(super) forbidden: BTreeSet<String>,
-    /// Kinds that cannot be listed, with the reason.
-    pub(super) unreadable: BTreeMap<String, String>,
-    /// Whether the maximum number of objects is reached.
-    pub(super) full: bool,
-    /// The start of kubectl command lines.
-    pub(super) kubectl: String,
-    /// Names of operators without the token of the journal.
-    pub(super) rejected: BTreeSet<String>,
-}
-
-fn first_value<S: serde::Serializer>(
-    map: &BTreeMap<String, String>,
-    serializer: S,
-) -> Result<S::Ok, S::Error> {
-    map.values().next().serialize(serializer)
-}
-
-fn count<S: serde::Serializer>(set: &BTreeSet<String>, serializer: S) -> Result<S::Ok, S::Error> {
-    set.len().serialize(serializer)
-}
-
-/// An object in the tree.
-#[derive(Serialize)]
-struct ObjectEntry<'a> {
-    id: &'a str,
-    group: &'a str,
-    version: &'a str,
-    kind: &'a str,
-    namespace: &'a str,
-    name: &'a str,
-    created: &'a str,
-    owners: Vec<&'a str>,
-    references: BTreeSet<Reference>,
-    readiness: Readiness,
-    conditions: Vec<[&'a str; 3]>,
-    custom: bool,
-    plumbing: bool,
     changed: u64,
 }
 
@@ -226,7 +133,7 @@ impl State {
         let Some(id) = text(&object, "/metadata/uid").map(str::to_owned) else { return };
         redact::redact(&kind.group, &kind.kind, &mut object);
         let old = self.objects.remove(&id);
-        if old.is_none() && self.objects.len() >= OBJECTS {
+        if old.is_none() && self.objects.len() >= Limits::DEV.objects {
             self.status.full = true;
             self.tell_status();
             return;
@@ -336,31 +243,6 @@ impl State {
 fn created(object: &Value) -> u64 {
     let created = text(object, "/metadata/creationTimestamp").and_then(|at| at.parse::<Timestamp>().ok());
     created.and_then(|at| u64::try_from(at.as_millisecond()).ok()).unwrap_or_default()
-}
-
-fn object_entry<'a>(kind: &'a KindName, id: &'a str, object: &'a Value, changed: u64) -> ObjectEntry<'a> {
-    let list = |path: &str| object.pointer(path).and_then(Value::as_array).into_iter().flatten();
-    let field = |value: &'a Value, name: &str| value.get(name).and_then(Value::as_str).unwrap_or_default();
-    ObjectEntry {
-        id,
-        group: &kind.group,
-        version: &kind.version,
-        kind: &kind.kind,
-        namespace: text(object, "/metadata/namespace").unwrap_or_default(),
-        name: text(object, "/metadata/name").unwrap_or_default(),
-        created: text(object, "/metadata/creationTimestamp").unwrap_or_default(),
-        owners: list("/metadata/ownerReferences").filter_map(|owner| owner.get("uid")?.as_str()).collect(),
-        references: references::references(object),
-        readiness: readiness::readiness(&kind.group, &kind.kind, object),
-        conditions: list("/status/conditions")
-            .map(|condition| {
-                [field(condition, "type"), field(condition, "status"), field(condition, "reason")]
-            })
-            .collect(),
-        custom: system_objects::is_custom(&kind.group),
-        plumbing: system_objects::is_system_object(&kind.group, &kind.kind, object),
-        changed,
-    }
 }
 
 fn event_entry<'a>(id: &'a str, event: &'a Value) -> EventEntry<'a> {
@@ -493,10 +375,10 @@ mod tests {
     fn the_object_limit_is_reported() {
         let mut state = State::default();
         let map = kind("", "ConfigMap");
-        for id in 0..=OBJECTS {
+        for id in 0..=Limits::DEV.objects {
             state.see(&map, json!({ "metadata": { "uid": id.to_string(), "name": "m" } }), 1, Seen::Watched);
         }
-        assert_eq!(state.objects.len(), OBJECTS);
+        assert_eq!(state.objects.len(), Limits::DEV.objects);
         assert_eq!(entries(&state, "status")[0]["full"], json!(true));
     }
 }

@@ -38,19 +38,13 @@ pub(super) fn body(
     last: Option<&str>,
     place: OwnedSemaphorePermit,
 ) -> impl hyper::body::Body<Data = Bytes, Error = Infallible> + Send + 'static {
-    let position = last.and_then(|id| position(&shared, id)).unwrap_or(0);
+    let position = last.and_then(|id| shared.position(id)).unwrap_or(0);
     let reader =
         Reader { changes: shared.changes(), shared, position, not_before: Instant::now(), _place: place };
     StreamBody::new(stream::unfold(reader, |mut reader| async {
         let message = reader.next().await;
         Some((Ok(Frame::data(Bytes::from(message))), reader))
     }))
-}
-
-/// The position of an event `id` of this run.
-fn position(shared: &Shared, id: &str) -> Option<u64> {
-    let (epoch, position) = id.split_once('-')?;
-    (epoch == shared.epoch()).then(|| position.parse().ok())?
 }
 
 impl Reader {

@@ -13,13 +13,14 @@ use kube::Client;
 use kube::api::{DynamicObject, ListParams, WatchParams};
 use kube::core::{ApiResource, Request, WatchEvent};
 use kube::discovery::{Discovery, verbs};
+use kubewright_page::model::objects::KindName;
 use serde::Deserialize;
 use serde_json::Value;
 use tokio::sync::{Notify, Semaphore};
 use tokio::task::{AbortHandle, JoinSet};
 use tokio::time::{Instant, sleep};
 
-use super::state::{KindName, Seen, Shared, State, now};
+use super::state::{Seen, Shared, State, now};
 
 /// Maximum number of concurrent lists.
 const LISTS: usize = 8;

@@ -5,13 +5,22 @@ use std::net::TcpListener;
 use std::path::Path;
 
 use insta::assert_snapshot;
+use tempfile::TempDir;
 
 use super::running::line;
 use crate::run::{Run, run};
 
 /// The error output in a directory with these files; its path is replaced by FOLDER.
 fn refused(files: &[(&str, &str)], arguments: &str, variables: &[(&str, &str)]) -> String {
-    let folder = tempfile::tempdir().expect("a folder");
+    refused_in(&tempfile::tempdir().expect("a folder"), files, arguments, variables)
+}
+
+fn refused_in(
+    folder: &TempDir,
+    files: &[(&str, &str)],
+    arguments: &str,
+    variables: &[(&str, &str)],
+) -> String {
     for (path, text) in files {
         let path = folder.path().join(path);
         fs::create_dir_all(path.parent().expect("a folder")).expect("a folder");
@@ -112,6 +121,17 @@ fn a_taken_port_is_reported() {
       cause: Address already in use (os error 98)
       hint: choose another --port, or use --port 0 for a free one
     ");
+}
+
+#[test]
+fn fresh_with_a_taken_port_keeps_the_cluster_of_the_last_run() {
+    let taken = TcpListener::bind("127.0.0.1:0").expect("a port is free");
+    let port = taken.local_addr().expect("it has an address").port();
+    let folder = tempfile::tempdir().expect("a folder");
+    let state = ("target/kubewright/dev/shop/objects/log", "the last run");
+    let said = refused_in(&folder, &[PACKAGE, MAIN, state], &format!("--fresh --port {port}"), &[]);
+    assert!(said.starts_with("error: failed to start the API server"), "{said}");
+    assert_eq!(fs::read_to_string(folder.path().join(state.0)).expect("it is kept"), state.1);
 }
 
 #[test]

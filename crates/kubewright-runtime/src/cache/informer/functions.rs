@@ -92,6 +92,9 @@ impl Informer {
         let transform = part.scope.transform.as_ref();
         let transformed = transform.and_then(|transform| self.transformed(transform, object));
         let entry = Entry::read(transformed.as_deref().unwrap_or(object), keep)?;
+        if let Some(observe) = self.common.observer.get() {
+            observe(&self.kind, &entry, object);
+        }
         Ok(self.known(entry.key(), entry.version()).unwrap_or_else(|| Arc::new(entry)))
     }
 

@@ -78,6 +78,8 @@ impl Browser {
         let mut browser = Self { driver, address, session: String::new(), _folder: folder };
         let wanted = json!({
             "browserName": "chrome",
+            // The debug page of a manager has a self-signed certificate.
+            "acceptInsecureCerts": true,
             "goog:chromeOptions": { "args": FLAGS },
             "goog:loggingPrefs": { "browser": "ALL" },
             "timeouts": { "script": PATIENCE, "pageLoad": PATIENCE },

@@ -1,15 +1,15 @@
 //! The observed writes of objects: which field manager changed which fields, and when.
 //!
 //! Pure. A write is derived from two versions of an object: the changed fields, and the `managedFields` entry that
-//! changed with them. The newest [`WRITES`] are kept.
+//! changed with them. The newest [`Limits::writes`] are kept.
 
 use std::collections::VecDeque;
 
 use serde::Serialize;
 use serde_json::Value;
 
-/// Number of writes to keep.
-const WRITES: usize = 10_000;
+use super::Limits;
+
 /// Number of changed fields to keep per write.
 const FIELDS: usize = 8;
 /// Depth of the paths of changed fields.
@@ -18,7 +18,7 @@ const DEPTH: usize = 3;
 /// What a write did.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "lowercase")]
-pub(super) enum Verb {
+pub enum Verb {
     Created,
     Modified,
     Deleted,
@@ -26,39 +26,45 @@ pub(super) enum Verb {
 
 /// An observed write.
 #[derive(Debug, Clone, Serialize)]
-pub(super) struct Write {
-    pub(super) number: u64,
+pub struct Write {
+    pub number: u64,
     /// UID of the object.
-    pub(super) object: String,
-    pub(super) kind: String,
-    pub(super) namespace: String,
-    pub(super) name: String,
+    pub object: String,
+    pub kind: String,
+    pub namespace: String,
+    pub name: String,
     #[serde(skip)]
-    pub(super) owners: Vec<String>,
-    pub(super) verb: Verb,
+    pub owners: Vec<String>,
+    pub verb: Verb,
     /// When it was observed, in milliseconds since 1970.
-    pub(super) at: u64,
+    pub at: u64,
     /// The resource version after the write; 0 if it was not observed.
-    pub(super) version: u64,
+    pub version: u64,
     /// The field manager; empty if unknown.
-    pub(super) manager: String,
-    pub(super) operation: String,
-    pub(super) subresource: String,
-    pub(super) changed: Vec<String>,
+    pub manager: String,
+    pub operation: String,
+    pub subresource: String,
+    pub changed: Vec<String>,
     /// Number of changed fields not kept.
-    pub(super) more: usize,
+    pub more: usize,
 }
 
 /// The writes, oldest first.
 #[derive(Debug, Default)]
-pub(super) struct History {
+pub struct History {
+    limits: Limits,
     writes: VecDeque<Write>,
     last: u64,
 }
 
 impl History {
+    /// Empty, with limits.
+    pub fn new(limits: Limits) -> Self {
+        Self { limits, ..Self::default() }
+    }
+
     /// Adds the write between two versions of an object. Versions without visible changes are skipped.
-    pub(super) fn wrote(&mut self, old: Option<&Value>, new: &Value, at: u64) {
+    pub fn wrote(&mut self, old: Option<&Value>, new: &Value, at: u64) {
         let mut changed = Vec::new();
         if let Some(old) = old {
             compare("", old, new, 0, &mut changed);
@@ -73,19 +79,19 @@ impl History {
     }
 
     /// Adds the creation of an object that was found by a list.
-    pub(super) fn found(&mut self, object: &Value, created: u64) {
+    pub fn found(&mut self, object: &Value, created: u64) {
         let first = entries(object).min_by(|a, b| text(a, "/time").cmp(text(b, "/time")));
         let writer = first.map(Writer::of).unwrap_or_default();
         self.add(Verb::Created, object, created, 0, &writer, Vec::new());
     }
 
     /// Adds the deletion of an object.
-    pub(super) fn deleted(&mut self, object: &Value, at: u64) {
+    pub fn deleted(&mut self, object: &Value, at: u64) {
         self.add(Verb::Deleted, object, at, 0, &Writer::default(), Vec::new());
     }
 
     /// The writes, newest first.
-    pub(super) fn newest(&self) -> impl Iterator<Item = &Write> {
+    pub fn newest(&self) -> impl Iterator<Item = &Write> {
         self.writes.iter().rev()
     }
 
@@ -118,7 +124,7 @@ impl History {
             changed,
             more,
         });
-        if self.writes.len() > WRITES {
+        if self.writes.len() > self.limits.writes {
             self.writes.pop_front();
         }
     }
@@ -170,7 +176,7 @@ fn owns(entry: &Value, path: &str) -> bool {
 }
 
 /// The field names of a path; `metadata.labels[app]` has three.
-pub(super) fn segments(path: &str) -> impl Iterator<Item = &str> {
+pub fn segments(path: &str) -> impl Iterator<Item = &str> {
     path.split(['.', '[', ']']).filter(|name| !name.is_empty())
 }
 
@@ -279,10 +285,10 @@ mod tests {
         let mut history = History::default();
         history.wrote(Some(&object(1, 2, 0, &[])), &object(2, 2, 0, &[]), 10);
         assert_eq!(history.newest().count(), 0);
-        for number in 0..WRITES + 3 {
+        for number in 0..Limits::DEV.writes + 3 {
             history.deleted(&object(1, 2, 0, &[]), number as u64);
         }
-        assert_eq!(history.newest().count(), WRITES);
+        assert_eq!(history.newest().count(), Limits::DEV.writes);
         assert_eq!(history.newest().last().map(|write| write.at), Some(3));
     }
 

@@ -15,7 +15,7 @@ const REMOVALS: usize = 4_000;
 
 /// Types of entries.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub(super) enum Topic {
+pub enum Topic {
     Status,
     Operator,
     Object,
@@ -47,7 +47,7 @@ type Key = (Topic, Arc<str>);
 
 /// The entries.
 #[derive(Debug, Default)]
-pub(super) struct Board {
+pub struct Board {
     last: u64,
     entries: HashMap<Key, Entry>,
     order: BTreeMap<u64, Key>,
@@ -65,23 +65,23 @@ struct Entry {
 
 /// The entries after a position.
 #[derive(Debug, PartialEq, Eq)]
-pub(super) struct Batch {
+pub struct Batch {
     /// As JSON: `{"reset": bool, "more": bool, "put": [[topic, entry]], "gone": [[topic, id]]}`.
-    pub(super) text: String,
+    pub text: String,
     /// The reader's next position.
-    pub(super) position: u64,
+    pub position: u64,
     /// Whether there are more entries.
-    pub(super) more: bool,
+    pub more: bool,
 }
 
 impl Board {
     /// The number of the last write.
-    pub(super) fn position(&self) -> u64 {
+    pub fn position(&self) -> u64 {
         self.last
     }
 
     /// Writes an entry, unless it is unchanged.
-    pub(super) fn put(&mut self, topic: Topic, id: &str, entry: &impl Serialize) {
+    pub fn put(&mut self, topic: Topic, id: &str, entry: &impl Serialize) {
         // A struct of strings and numbers always serializes.
         let Ok(text) = serde_json::to_string(entry) else { return };
         let key = (topic, Arc::from(id));
@@ -99,7 +99,7 @@ impl Board {
     }
 
     /// Removes an entry, if it exists.
-    pub(super) fn remove(&mut self, topic: Topic, id: &str) {
+    pub fn remove(&mut self, topic: Topic, id: &str) {
         let key = (topic, Arc::from(id));
         let Some(old) = self.entries.remove(&key) else { return };
         self.order.remove(&old.number);
@@ -113,7 +113,7 @@ impl Board {
 
     /// The entries after a position, at most `limit`; `None` if the reader is up to date. A new reader
     /// (position 0), or one from before the kept removals, is reset.
-    pub(super) fn after(&self, position: u64, limit: usize) -> Option<Batch> {
+    pub fn after(&self, position: u64, limit: usize) -> Option<Batch> {
         let reset = position == 0 || position < self.forgotten || position > self.last;
         let from = if reset { 0 } else { position };
         if from == self.last {

@@ -8,7 +8,7 @@ use serde_json::Value;
 const LAST_APPLIED: &str = "kubectl.kubernetes.io/last-applied-configuration";
 
 /// Redacts a core Secret; other objects are unchanged.
-pub(super) fn redact(group: &str, kind: &str, object: &mut Value) {
+pub fn redact(group: &str, kind: &str, object: &mut Value) {
     if !group.is_empty() || kind != "Secret" {
         return;
     }

@@ -1,7 +1,7 @@
 //! The output of the operator, line by line, with the reconcile and the object that a line belongs to.
 //!
 //! Pure: lines in, board entries out. The fields are those of the operator's log, as text or JSON. Other lines, such
-//! as panics, belong to no reconcile. The newest [`LINES`] are kept.
+//! as panics, belong to no reconcile. The newest [`Limits::lines`] are kept.
 
 use std::collections::VecDeque;
 use std::fmt::Write as _;
@@ -9,15 +9,15 @@ use std::fmt::Write as _;
 use serde::Serialize;
 use serde_json::Value;
 
+use super::Limits;
 use super::board::{Board, Topic};
 
-/// Number of lines to keep.
-const LINES: usize = 2_000;
 /// Maximum length of a line.
 const TEXT: usize = 4_000;
 
 #[derive(Default)]
-pub(super) struct Logs {
+pub struct Logs {
+    limits: Limits,
     last: u64,
     kept: VecDeque<String>,
 }
@@ -41,8 +41,13 @@ struct Line {
 }
 
 impl Logs {
+    /// Empty, with limits.
+    pub fn new(limits: Limits) -> Self {
+        Self { limits, ..Self::default() }
+    }
+
     /// Publishes a line.
-    pub(super) fn add(&mut self, line: &str, at: u64, board: &mut Board) {
+    pub fn add(&mut self, line: &str, at: u64, board: &mut Board) {
         let line = without_escapes(line);
         if line.trim().is_empty() {
             return;
@@ -52,7 +57,7 @@ impl Logs {
         let entry = Line { id: id.clone(), number: self.last, at, ..read(&line) };
         board.put(Topic::Log, &id, &entry);
         self.kept.push_back(id);
-        if self.kept.len() > LINES
+        if self.kept.len() > self.limits.lines
             && let Some(oldest) = self.kept.pop_front()
         {
             board.remove(Topic::Log, &oldest);
@@ -219,9 +224,9 @@ mod tests {
     fn empty_lines_are_skipped_and_old_ones_dropped() {
         let (mut logs, mut board) = (Logs::default(), Board::default());
         logs.add("  ", 1, &mut board);
-        for number in 0..LINES + 5 {
+        for number in 0..Limits::DEV.lines + 5 {
             logs.add(&format!("line {number}"), 1, &mut board);
         }
-        assert_eq!((logs.kept.len(), logs.last), (LINES, LINES as u64 + 5));
+        assert_eq!((logs.kept.len(), logs.last), (Limits::DEV.lines, Limits::DEV.lines as u64 + 5));
     }
 }

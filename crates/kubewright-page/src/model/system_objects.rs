@@ -4,7 +4,8 @@
 
 use serde_json::Value;
 
-use crate::dev::webhooks::LABEL;
+/// The label of objects that `kubewright dev` applies so that the operator can run.
+pub const LABEL: &str = "kubewright.dev/dev";
 
 const NAMESPACES: &[&str] = &["kube-system", "kube-public", "kube-node-lease"];
 
@@ -37,12 +38,12 @@ const BUILT_IN: &[&str] = &[
 ];
 
 /// Whether objects of this group are custom resources.
-pub(super) fn is_custom(group: &str) -> bool {
+pub fn is_custom(group: &str) -> bool {
     !BUILT_IN.contains(&group)
 }
 
 /// Whether this is a system object.
-pub(super) fn is_system_object(group: &str, kind: &str, object: &Value) -> bool {
+pub fn is_system_object(group: &str, kind: &str, object: &Value) -> bool {
     let metadata = &object["metadata"];
     let name = metadata["name"].as_str().unwrap_or_default();
     let namespace = metadata["namespace"].as_str().unwrap_or_default();

@@ -1,5 +1,6 @@
 // Why a reconcile ran: the writes and reconciles before it, back to the first cause.
 
+import { request } from "./connection.js";
 import { model } from "./model.js";
 import { clock, el, fullName } from "./view.js";
 
@@ -9,7 +10,7 @@ const roles = { operator: "operator", user: "user", controller: "controller", un
 /** Fetches the chains of a reconcile into an element. */
 export async function explain(reconcile, holder, { onObject, onReconcile }) {
   try {
-    const answer = await fetch(`why?id=${encodeURIComponent(reconcile.id)}`);
+    const answer = await request(`why?id=${encodeURIComponent(reconcile.id)}`);
     if (!answer.ok) return;
     const { chains } = await answer.json();
     holder.replaceChildren(...chains.map((chain, at) => chainOf(chain, reconcile.causes[at], { onObject, onReconcile })).filter(Boolean));

@@ -7,7 +7,7 @@
 use serde::Serialize;
 
 use super::history::{History, Verb, Write, segments};
-use super::journal::{Call, Cause};
+use super::records::{Call, Cause};
 use super::work::{Reconcile, Work};
 
 /// Maximum number of steps of a chain.
@@ -17,7 +17,7 @@ const LAG: u64 = 1_000;
 
 /// The chains of a reconcile, one per cause, each from the cause back to the first cause.
 #[derive(Debug, Serialize)]
-pub(super) struct Why {
+pub struct Why {
     id: String,
     chains: Vec<Vec<Step>>,
 }
@@ -25,7 +25,7 @@ pub(super) struct Why {
 /// One link in the chain of causes, from the reconcile backwards.
 #[derive(Debug, Serialize)]
 #[serde(tag = "step", rename_all = "lowercase")]
-pub(super) enum Step {
+pub enum Step {
     /// A write of an object.
     Write {
         #[serde(flatten)]
@@ -43,7 +43,7 @@ pub(super) enum Step {
 /// What kind of client a field manager is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "lowercase")]
-pub(super) enum Role {
+pub enum Role {
     Operator,
     User,
     Controller,
@@ -56,7 +56,7 @@ const CONTROLLERS: &[&str] = &["controller", "kube-", "kubelet", "scheduler", "o
 const USERS: &[&str] = &["kubectl", "kubewright-dev", "helm", "k9s", "argocd", "flux", "kustomize"];
 
 /// Explains a reconcile; `None` if it is unknown.
-pub(super) fn why(id: &str, work: &Work, history: &History) -> Option<Why> {
+pub fn why(id: &str, work: &Work, history: &History) -> Option<Why> {
     let reconcile = work.reconcile(id)?;
     let search = Search { work, history };
     let chains = reconcile.causes.iter().map(|cause| search.chain(reconcile, cause)).collect();
@@ -272,7 +272,7 @@ fn overlap(a: &[String], b: &[String]) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::dev::page::board::Board;
+    use crate::model::board::Board;
     use serde_json::{Value, json};
 
     struct Story {

@@ -1,5 +1,7 @@
 // The client-side model: entries by topic and ID. Views subscribe and are called once per frame with the changes.
-// A lost stream resumes at its position; the server sends a reset if that is not possible.
+// A lost connection resumes at its position; the server sends a reset if that is not possible.
+
+import { listen } from "./connection.js";
 
 const topics = ["status", "operator", "object", "event", "reconcile", "queue", "review", "log", "build"];
 const empty = () => Object.fromEntries(topics.map((topic) => [topic, new Map()]));
@@ -77,9 +79,8 @@ function flush() {
 let beginning = null;
 let last = "";
 
-function receive(message) {
-  last = message.lastEventId;
-  const batch = JSON.parse(message.data);
+function receive(id, batch) {
+  last = id;
   if (batch.reset) beginning = empty();
   const target = beginning ?? model;
   for (const [topic, entry] of batch.put) {
@@ -104,20 +105,13 @@ function receive(message) {
   schedule();
 }
 
-/** Opens the stream, and reopens it when it is closed. */
+/** Receives changes from now on. */
 export function connect() {
-  const source = new EventSource(last ? `events?after=${encodeURIComponent(last)}` : "events");
   const tell = (connected) => {
     if (model.connected === connected) return;
     model.connected = connected;
     changed.status.add("");
     schedule();
   };
-  source.onopen = () => tell(true);
-  source.onmessage = receive;
-  source.onerror = () => {
-    tell(false);
-    // The browser reconnects by itself, unless the request was rejected.
-    if (source.readyState === EventSource.CLOSED) setTimeout(connect, 1000);
-  };
+  listen(() => last, receive, tell);
 }

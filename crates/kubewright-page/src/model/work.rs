@@ -1,20 +1,17 @@
 //! The operator's work from its journal: reconciles with causes and calls, and queue depths.
 //!
-//! Pure: records in, board entries out. The newest [`RECONCILES`] are kept. When an operator stops, its
+//! Pure: records in, board entries out. The newest [`Limits::reconciles`] are kept. When an operator stops, its
 //! running reconciles and queues are closed.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap, VecDeque};
 
-use k8s_openapi::jiff::Timestamp;
+use jiff::Timestamp;
 use serde::Serialize;
 
+use super::Limits;
 use super::board::{Board, Topic};
-use super::journal::{Call, Cause, Ended, Hello, Queue, Record, Started};
+use super::records::{Call, Cause, Ended, Hello, Queue, Record, Started};
 
-/// Number of reconciles to keep.
-const RECONCILES: usize = 2_000;
-/// Number of calls to keep per reconcile; others are counted.
-const CALLS: usize = 100;
 /// Number of queue depths to keep, for the chart.
 const DEPTHS: usize = 60;
 /// Maximum number of queues.
@@ -23,7 +20,8 @@ const QUEUES: usize = 200;
 const TEXT: usize = 4_000;
 
 #[derive(Default)]
-pub(super) struct Work {
+pub struct Work {
+    limits: Limits,
     reconciles: HashMap<String, Reconcile>,
     order: VecDeque<String>,
     /// Running reconciles by connection, controller, namespace and name.
@@ -36,26 +34,26 @@ pub(super) struct Work {
 }
 
 #[derive(Debug, Serialize)]
-pub(super) struct Reconcile {
-    pub(super) id: String,
+pub struct Reconcile {
+    pub id: String,
     /// Orders reconciles that started at the same time.
     number: u64,
     #[serde(skip)]
     connection: u64,
-    pub(super) controller: String,
-    pub(super) kind: String,
-    pub(super) namespace: String,
-    pub(super) name: String,
+    pub controller: String,
+    pub kind: String,
+    pub namespace: String,
+    pub name: String,
     attempt: u32,
     waited: f64,
-    pub(super) at: String,
+    pub at: String,
     /// Its start in milliseconds since 1970.
     #[serde(skip)]
-    pub(super) millis: u64,
-    pub(super) causes: Vec<Cause>,
+    pub millis: u64,
+    pub causes: Vec<Cause>,
     /// Number of causes not kept.
     more_causes: u64,
-    pub(super) calls: Vec<Call>,
+    pub calls: Vec<Call>,
     /// Number of calls not kept.
     more: usize,
     /// `None` while it runs.
@@ -91,15 +89,20 @@ struct Operator {
 }
 
 impl Work {
+    /// Empty, with limits.
+    pub fn new(limits: Limits) -> Self {
+        Self { limits, ..Self::default() }
+    }
+
     /// Handles a journal record.
-    pub(super) fn record(&mut self, connection: u64, record: Record, board: &mut Board) {
+    pub fn record(&mut self, connection: u64, record: Record, board: &mut Board) {
         match record {
             Record::Hello(hello) => self.hello(connection, hello, board),
             Record::Started(started) => self.started(connection, started, board),
             Record::Request(call) => {
                 let id = format!("{connection}:{}", call.id);
                 let Some(reconcile) = self.reconciles.get_mut(&id) else { return };
-                if reconcile.calls.len() < CALLS {
+                if reconcile.calls.len() < self.limits.calls {
                     reconcile.calls.push(Call {
                         error: call.error.map(shorten),
                         path: shorten(call.path),
@@ -117,33 +120,33 @@ impl Work {
     }
 
     /// A reconcile by its ID.
-    pub(super) fn reconcile(&self, id: &str) -> Option<&Reconcile> {
+    pub fn reconcile(&self, id: &str) -> Option<&Reconcile> {
         self.reconciles.get(id)
     }
 
     /// The reconciles, oldest first.
-    pub(super) fn oldest(&self) -> impl Iterator<Item = &Reconcile> {
+    pub fn oldest(&self) -> impl Iterator<Item = &Reconcile> {
         self.order.iter().filter_map(|id| self.reconciles.get(id))
     }
 
     /// The reconciles, newest first.
-    pub(super) fn newest(&self) -> impl Iterator<Item = &Reconcile> {
+    pub fn newest(&self) -> impl Iterator<Item = &Reconcile> {
         self.order.iter().rev().filter_map(|id| self.reconciles.get(id))
     }
 
     /// The reconcile of the same key before this one.
-    pub(super) fn before(&self, reconcile: &Reconcile) -> Option<&Reconcile> {
+    pub fn before(&self, reconcile: &Reconcile) -> Option<&Reconcile> {
         let about = reconcile.about();
         self.newest().find(|other| other.number < reconcile.number && other.about() == about)
     }
 
     /// Whether a field manager is an operator that was connected.
-    pub(super) fn is_operator(&self, manager: &str) -> bool {
+    pub fn is_operator(&self, manager: &str) -> bool {
         self.names.contains(manager)
     }
 
     /// Handles a closed journal.
-    pub(super) fn closed(&mut self, connection: u64, board: &mut Board) {
+    pub fn closed(&mut self, connection: u64, board: &mut Board) {
         for reconcile in self.reconciles.values_mut() {
             if reconcile.connection == connection && reconcile.outcome.is_none() {
                 reconcile.outcome = Some("interrupted".to_owned());
@@ -205,7 +208,7 @@ impl Work {
         if self.reconciles.insert(id.clone(), reconcile).is_none() {
             self.order.push_back(id);
         }
-        while self.order.len() > RECONCILES {
+        while self.order.len() > self.limits.reconciles {
             let Some(oldest) = self.order.pop_front() else { break };
             if let Some(reconcile) = self.reconciles.remove(&oldest) {
                 let about = reconcile.about();
@@ -355,12 +358,15 @@ mod tests {
     #[test]
     fn reconciles_calls_and_depths_are_bounded() {
         let (mut work, mut board) = (Work::default(), Board::default());
-        for number in 0..RECONCILES + 5 {
+        for number in 0..Limits::DEV.reconciles + 5 {
             write(&mut work, &mut board, 1, &started(&number.to_string()));
         }
-        assert_eq!((work.reconciles.len(), entries(&board, "reconcile").len()), (RECONCILES, RECONCILES));
-        let last = (RECONCILES + 4).to_string();
-        for number in 0..CALLS + 3 {
+        assert_eq!(
+            (work.reconciles.len(), entries(&board, "reconcile").len()),
+            (Limits::DEV.reconciles, Limits::DEV.reconciles)
+        );
+        let last = (Limits::DEV.reconciles + 4).to_string();
+        for number in 0..Limits::DEV.calls + 3 {
             let call = json!({ "type": "request", "at": "", "id": last, "method": "GET", "path": format!("/{number}"), "ms": 0.1 });
             write(&mut work, &mut board, 1, &call);
             let queue =
@@ -368,7 +374,7 @@ mod tests {
             write(&mut work, &mut board, 1, &queue);
         }
         let reconcile = &work.reconciles[&format!("1:{last}")];
-        assert_eq!((reconcile.calls.len(), reconcile.more), (CALLS, 3));
+        assert_eq!((reconcile.calls.len(), reconcile.more), (Limits::DEV.calls, 3));
         assert_eq!(work.queues["view"].history.len(), DEPTHS);
     }
 }

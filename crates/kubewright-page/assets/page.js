@@ -1,6 +1,7 @@
 // Connects the model to the views, and keys and buttons to actions.
 
 import * as build from "./build.js";
+import { isManager } from "./connection.js";
 import { EventList, eventFilter } from "./events.js";
 import * as failures from "./failures.js";
 import { drawLanes } from "./lanes.js";
@@ -37,7 +38,8 @@ function showList(name, list, filter, all, nothing) {
   say(note, all.size ? "Nothing matches the filter." : nothing);
 }
 
-const showEvents = () => showList("events", events, eventFilter, model.event, "No events yet.");
+const noEvents = isManager ? "A manager does not cache Events. Use kubectl get events." : "No events yet.";
+const showEvents = () => showList("events", events, eventFilter, model.event, noEvents);
 
 const showReviews = () =>
   showList("reviews", reviews, reviewFilter, model.review, "No reviews yet. Calls of the operator's webhooks appear here.");
@@ -69,13 +71,14 @@ function showStatus() {
   if (!model.connected && !model.ready) {
     setState(cluster, "waiting", "Connecting");
   } else if (!model.connected) {
-    setState(cluster, "bad", "kubewright dev stopped", "Connection to kubewright dev lost. Showing the last known state; reconnecting.");
+    const server = isManager ? "Manager" : "kubewright dev";
+    setState(cluster, "bad", `${server} stopped`, `Connection to ${isManager ? "the manager" : server} lost. Showing the last known state; reconnecting.`);
   } else if (lost) {
     setState(cluster, "bad", "Disconnected", lost);
   } else if (!discovered || listing) {
     setState(cluster, "waiting", discovered ? `Listing, ${listing} kinds left` : "Connecting");
   } else {
-    setState(cluster, "good", "Connected", `watching ${kinds} kinds`);
+    setState(cluster, "good", "Connected", isManager ? `the manager caches ${kinds} kinds` : `watching ${kinds} kinds`);
   }
   const notes = [
     lost && model.connected ? lost : "",
@@ -280,7 +283,7 @@ $("operator").addEventListener("click", () => {
 const lists = { reconciles: "reconcile-list", events: "event-list", reviews: "review-list", logs: "log-list" };
 
 addEventListener("keydown", (event) => {
-  if (event.ctrlKey || event.metaKey || event.altKey || $("keys").open) return;
+  if (event.ctrlKey || event.metaKey || event.altKey || $("keys").open || $("signin").open) return;
   const field = $("filter");
   if (event.key === "Escape") {
     if (event.target === field || (field.value && pane.shown() === null)) {

@@ -1,19 +1,18 @@
 //! The reviews of the operator's webhooks, from its journal.
 //!
-//! Pure: records in, board entries out. The newest [`REVIEWS`] are kept.
+//! Pure: records in, board entries out. The newest [`Limits::reviews`] are kept.
 
 use std::collections::VecDeque;
 
 use serde::Serialize;
 
+use super::Limits;
 use super::board::{Board, Topic};
-use super::journal::{Admission, Conversion};
-
-/// Number of reviews to keep.
-const REVIEWS: usize = 1_000;
+use super::records::{Admission, Conversion};
 
 #[derive(Default)]
-pub(super) struct Reviews {
+pub struct Reviews {
+    limits: Limits,
     last: u64,
     kept: VecDeque<String>,
 }
@@ -31,19 +30,24 @@ struct Entry<'a> {
 /// A review.
 #[derive(Debug, Serialize)]
 #[serde(tag = "type", rename_all = "lowercase")]
-pub(super) enum Review {
+pub enum Review {
     Admission(Admission),
     Conversion(Conversion),
 }
 
 impl Reviews {
+    /// Empty, with limits.
+    pub fn new(limits: Limits) -> Self {
+        Self { limits, ..Self::default() }
+    }
+
     /// Publishes a review.
-    pub(super) fn add(&mut self, review: &Review, board: &mut Board) {
+    pub fn add(&mut self, review: &Review, board: &mut Board) {
         self.last += 1;
         let id = self.last.to_string();
         board.put(Topic::Review, &id, &Entry { id: &id, number: self.last, review });
         self.kept.push_back(id);
-        if self.kept.len() > REVIEWS
+        if self.kept.len() > self.limits.reviews
             && let Some(oldest) = self.kept.pop_front()
         {
             board.remove(Topic::Review, &oldest);
@@ -54,7 +58,7 @@ impl Reviews {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::dev::page::journal::Record;
+    use crate::model::records::Record;
     use serde_json::{Value, json};
 
     fn entries(board: &Board) -> Vec<Value> {
@@ -104,10 +108,10 @@ mod tests {
         let one = review(
             json!({ "type": "conversion", "at": "", "kind": "View", "from": [], "to": "", "objects": 0, "ms": 0.0 }),
         );
-        for _ in 0..REVIEWS + 2 {
+        for _ in 0..Limits::DEV.reviews + 2 {
             reviews.add(&one, &mut board);
         }
         let all = entries(&board);
-        assert_eq!((all.len(), &all[0]["id"]), (REVIEWS, &json!("3")));
+        assert_eq!((all.len(), &all[0]["id"]), (Limits::DEV.reviews, &json!("3")));
     }
 }

@@ -1,5 +1,6 @@
 // The overview of an object: kubectl lines, the last change, conditions, writes, and the newest of everything.
 
+import { isManager } from "./connection.js";
 import { model } from "./model.js";
 import { $, ageOf, conditionMark, copyButton, el } from "./view.js";
 
@@ -16,10 +17,10 @@ export function kubectlLines(object) {
   const lines = [
     `${kubectl} get ${kind} ${object.name}${namespace} -o yaml`,
     `${kubectl} describe ${kind} ${object.name}${namespace}`,
-    `${kubectl} edit ${kind} ${object.name}${namespace}`,
   ];
+  if (!isManager) lines.push(`${kubectl} edit ${kind} ${object.name}${namespace}`);
   if (object.kind === "Pod") lines.push(`${kubectl} logs ${object.name}${namespace}`);
-  lines.push(`${kubectl} delete ${kind} ${object.name}${namespace}`);
+  if (!isManager) lines.push(`${kubectl} delete ${kind} ${object.name}${namespace}`);
   return lines;
 }
 

@@ -1,5 +1,6 @@
 // The object pane: overview, YAML with the last change, reconciles, events, admission reviews, logs and graph.
 
+import { isManager, request } from "./connection.js";
 import { EventList, eventsOf } from "./events.js";
 import * as failures from "./failures.js";
 import { drawGraph } from "./graph.js";
@@ -14,7 +15,8 @@ import { $, age, ageOf, badge, el, say, setState } from "./view.js";
 const LINES = 2000;
 
 const pane = $("object");
-const parts = ["overview", "yaml", "reconciles", "events", "reviews", "logs", "graph"];
+/** A manager shows no content of objects. */
+const parts = ["overview", "yaml", "reconciles", "events", "reviews", "logs", "graph"].filter((name) => name !== "yaml" || !isManager);
 /** Entries of each list in the overview. */
 const NEWEST = 5;
 
@@ -31,6 +33,7 @@ const filters = { events: eventsOf, reconciles: reconcilesOf, reviews: reviewsOf
 
 export function setUp(open, close) {
   onOpen = open;
+  if (isManager) for (const name of ["part-yaml", "overview-change-title", "overview-change"]) $(name).hidden = true;
   const list = (name) => $(name).querySelector("ul");
   const toReconcile = (reconcile) => {
     choose("reconciles");
@@ -176,7 +179,7 @@ async function ask() {
   asking = true;
   const wanted = id;
   try {
-    const answer = await fetch(`object?id=${encodeURIComponent(wanted)}`);
+    const answer = await request(`object?id=${encodeURIComponent(wanted)}`);
     if (answer.ok && wanted === id) {
       detail = await answer.json();
       draw();
@@ -273,6 +276,7 @@ export function showGraph() {
 
 /** Scrolls to the next changed line. */
 export function nextChange(first = false) {
+  if (isManager) return;
   choose(part === "overview" && $("object-yaml").checkVisibility() ? part : "yaml");
   const yaml = $("object-yaml");
   const marked = [...yaml.querySelectorAll("[data-mark]")];

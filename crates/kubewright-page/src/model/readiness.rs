@@ -9,7 +9,7 @@ use serde_json::Value;
 /// The severity. The word beside it has the same meaning.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "lowercase")]
-pub(super) enum Level {
+pub enum Level {
     /// As desired.
     Good,
     /// In progress.
@@ -22,9 +22,9 @@ pub(super) enum Level {
 
 /// The displayed status.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
-pub(super) struct Readiness {
-    pub(super) level: Level,
-    pub(super) word: String,
+pub struct Readiness {
+    pub level: Level,
+    pub word: String,
 }
 
 impl Readiness {
@@ -42,7 +42,7 @@ const BAD: &[&str] = &["Degraded", "Failed", "Stalled", "Error", "ReplicaFailure
 const STUCK: &[&str] = &["BackOff", "Err", "Invalid", "Error"];
 
 /// The status of an object.
-pub(super) fn readiness(group: &str, kind: &str, object: &Value) -> Readiness {
+pub fn readiness(group: &str, kind: &str, object: &Value) -> Readiness {
     if object.pointer("/metadata/deletionTimestamp").is_some() {
         return Readiness::new(Level::Waiting, "Terminating");
     }

@@ -42,10 +42,10 @@ const OBJECTS: &[(&str, &str)] = &[
 const KINDS: &[&str] = &["targetRef", "scaleTargetRef", "roleRef", "subjects"];
 
 /// A reference: kind, namespace, name.
-pub(super) type Reference = (String, String, String);
+pub type Reference = (String, String, String);
 
 /// The references of an object, sorted.
-pub(super) fn references(object: &Value) -> BTreeSet<Reference> {
+pub fn references(object: &Value) -> BTreeSet<Reference> {
     let namespace = object.pointer("/metadata/namespace").and_then(Value::as_str).unwrap_or_default();
     let mut found = BTreeSet::new();
     // Its schema has the fields of other objects.
