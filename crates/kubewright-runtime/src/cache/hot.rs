@@ -99,6 +99,15 @@ mod tests {
     }
 
     #[test]
+    fn a_new_object_is_kept_from_its_first_read() {
+        let (entry, hot) = (entry(), Hot::new(10_000));
+        let first: Arc<ConfigMap> = entry.decode(Keep::New(&hot)).unwrap();
+        assert!(Arc::ptr_eq(&first, &entry.decode(Keep::New(&hot)).unwrap()));
+        assert!(Arc::ptr_eq(&first, &entry.decode(Keep::Hot(&hot)).unwrap()));
+        assert_eq!(hot.bytes(), entry.len());
+    }
+
+    #[test]
     fn a_scan_over_more_objects_than_fit_keeps_none() {
         let hot = Hot::new(5_000);
         let entries: Vec<Entry> = (0..100).map(|_| entry()).collect();
