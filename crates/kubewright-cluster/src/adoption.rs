@@ -9,6 +9,7 @@ use std::sync::Arc;
 
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::LabelSelector as Selector;
 use kubewright_runtime::client::{self, ignore_not_found};
+use kubewright_runtime::controller::{Predicate, Watch};
 use kubewright_runtime::owner::{controller_of, remove_owner_reference, set_controller_reference};
 use kubewright_runtime::{
     Cache, Client, Key, LabelSelector, ListOptions, Manager, Object, Patch, RegisterError, Result,
@@ -54,6 +55,14 @@ pub(crate) fn selecting<K: Object>(
     let all = cache.list::<K>(&ListOptions::namespace(namespace)).unwrap_or_default();
     let selects = |other: &&Arc<K>| selector(other).is_some_and(|selector| selector.matches(&labels));
     all.iter().filter(selects).map(|other| Key::of(&**other)).collect()
+}
+
+/// Watches objects without a controller: only they can be adopted. Other events are dropped without decoding objects.
+pub(crate) fn orphans<K: Object>() -> Watch<K> {
+    Watch::new().filter(Predicate::new(|event| {
+        let mut entries = [event.old_entry(), event.new_entry()].into_iter().flatten();
+        entries.any(|entry| !entry.owners().iter().any(|owner| owner.controller == Some(true)))
+    }))
 }
 
 /// The objects that would adopt `object`; none if it has a controller.

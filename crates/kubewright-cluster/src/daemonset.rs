@@ -43,7 +43,9 @@ pub fn register(manager: &Manager) -> Result<(), RegisterError> {
         .controller(DaemonSets)
         .owns::<Pod>()
         .owns::<ControllerRevision>()
-        .watches::<Pod>(|pod, cache| adoption::adopters::<DaemonSet>(pod, cache, selector))
+        .watches_with(adoption::orphans(), |pod: &Pod, cache| {
+            adoption::adopters::<DaemonSet>(pod, cache, selector)
+        })
         .watches_with::<Node>(Watch::new().filter(moved), |_, cache| {
             let sets = cache.list::<DaemonSet>(&ListOptions::all()).unwrap_or_default();
             sets.iter().map(|set| Key::of(&**set)).collect()
@@ -127,9 +129,7 @@ async fn carry_out(
 }
 
 async fn write(set: &DaemonSet, status: DaemonSetStatus, cx: &Context) -> Result<()> {
-    let mut wanted = set.clone();
-    wanted.status = Some(status);
-    ignore_not_found(cx.client().status().patch_between(set, &wanted).await)?;
+    ignore_not_found(crate::status::write(cx.client(), set, set.status.as_ref(), &status).await)?;
     Ok(())
 }
 

@@ -39,7 +39,7 @@ pub fn register(manager: &Manager) -> Result<(), RegisterError> {
     manager
         .controller(Deployments)
         .owns::<ReplicaSet>()
-        .watches::<ReplicaSet>(|set, cache| {
+        .watches_with(adoption::orphans(), |set: &ReplicaSet, cache| {
             adoption::adopters::<Deployment>(set, cache, |deployment| {
                 adoption::selector(&deployment.spec.as_ref()?.selector)
             })

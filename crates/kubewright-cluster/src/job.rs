@@ -31,7 +31,7 @@ pub fn register(manager: &Manager) -> Result<(), RegisterError> {
     manager
         .controller(Jobs)
         .owns::<Pod>()
-        .watches::<Pod>(|pod, cache| {
+        .watches_with(adoption::orphans(), |pod: &Pod, cache| {
             adoption::adopters::<Job>(pod, cache, |job| {
                 adoption::selector(job.spec.as_ref()?.selector.as_ref()?)
             })
@@ -129,9 +129,7 @@ async fn expire(job: &Job, end: &JobCondition, cx: &Context) -> Result<Outcome> 
 }
 
 async fn write(job: &Job, status: JobStatus, cx: &Context) -> Result<()> {
-    let mut wanted = job.clone();
-    wanted.status = Some(status);
-    let patch = Patch::between(job, &wanted)?;
+    let patch = crate::status::patch(job.status.as_ref(), &status)?;
     if !patch.is_empty() {
         // Counts must be based on the current status: use optimistic locking.
         let version = job.metadata.resource_version.as_deref().unwrap_or_default();

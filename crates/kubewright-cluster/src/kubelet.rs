@@ -14,7 +14,7 @@ use k8s_openapi::api::core::v1::{Node, Pod};
 use kubewright_runtime::client::ignore_not_found;
 use kubewright_runtime::controller::{Predicate, Watch};
 use kubewright_runtime::{
-    Context, Delete, Key, ListOptions, Manager, Outcome, Patch, Reconciler, RegisterError, Result,
+    Context, Delete, Key, ListOptions, Manager, Outcome, Reconciler, RegisterError, Result,
 };
 
 use self::behaviour::Behaviour;
@@ -37,8 +37,8 @@ pub(crate) fn node_name(pod: &Pod) -> Option<&str> {
 }
 
 /// Whether [`annotation::DOWN`] powers the node off.
-pub(crate) fn is_down(node: &Node) -> bool {
-    node.metadata.annotations.as_ref().and_then(|it| it.get(annotation::DOWN)).is_some_and(|it| it == "true")
+pub(crate) fn is_down(annotations: Option<&BTreeMap<String, String>>) -> bool {
+    annotations.and_then(|it| it.get(annotation::DOWN)).is_some_and(|it| it == "true")
 }
 
 /// Registers the simulated kubelet.
@@ -73,8 +73,9 @@ impl Reconciler for Kubelet {
 
     async fn reconcile(&self, pod: &Pod, cx: &Context) -> Result<Outcome> {
         let Some(name) = node_name(pod) else { return Ok(Outcome::done()) };
-        let node = cx.client().get_opt::<Node>(&Key::cluster(name)).await?;
-        if node.is_none_or(|node| is_down(&node)) {
+        // Nodes are many and only their annotations matter, so do not decode the node.
+        let node = cx.client().cache().and_then(|cache| cache.informer::<Node>().entry(&Key::cluster(name)));
+        if node.is_none_or(|node| is_down(Some(&node.marks().annotations))) {
             return Ok(Outcome::done());
         }
         let (behaviour, mistakes) = Behaviour::of(pod);
@@ -83,10 +84,8 @@ impl Reconciler for Kubelet {
         }
         let place = Place { host_ip: node::address(name), pod_ip: self.address(pod, cx) };
         let next = status::next(pod, &behaviour, &place, cx.now());
-        if let Some(status) = next.status {
-            let mut wanted = pod.clone();
-            wanted.status = Some(status);
-            let patch = Patch::between(pod, &wanted)?;
+        if let Some(status) = &next.status {
+            let patch = crate::status::patch(pod.status.as_ref(), status)?;
             if ignore_not_found(cx.client().status().patch(pod, &patch).await)?.is_none() {
                 return Ok(Outcome::done());
             }

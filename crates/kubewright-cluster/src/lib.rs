@@ -17,7 +17,7 @@
 //! - [`node`] and [`kubelet`] simulate nodes, [`eviction`] evicts pods from tainted nodes, [`podgc`] deletes
 //!   orphaned and finished pods, [`protection`] removes the finalizers of unused volume claims;
 //! - `adoption` adopts and releases dependents, `pod` evaluates pod conditions, `scale` reads scale
-//!   subresources, `history` manages ControllerRevisions.
+//!   subresources, `status` writes statuses, `history` manages ControllerRevisions.
 //!
 //! Decisions are pure functions of the observed state; reconcilers read and write.
 //!
@@ -48,6 +48,7 @@ pub mod replicationcontroller;
 mod scale;
 pub mod scheduler;
 pub mod statefulset;
+mod status;
 
 use std::sync::Arc;
 

@@ -116,7 +116,7 @@ impl Reconciler for Machines {
         let silent = {
             let mut memory = self.memory();
             memory.registered.insert(name.to_owned());
-            if kubelet::is_down(node) {
+            if kubelet::is_down(node.metadata.annotations.as_ref()) {
                 Some(*memory.silent.entry(name.to_owned()).or_insert(now))
             } else {
                 memory.silent.remove(name);
@@ -131,9 +131,8 @@ impl Reconciler for Machines {
                 None => Health::Unknown,
             },
         };
-        let mut wanted = node.clone();
-        wanted.status = Some(status(node, &self.nodes, health, now));
-        let written = cx.client().status().patch_between(node, &wanted).await?;
+        let next = status(node, &self.nodes, health, now);
+        let written = crate::status::write(cx.client(), node, node.status.as_ref(), &next).await?;
         let node = written.as_ref().unwrap_or(node);
         if let Some(taints) = taints(node, health, now) {
             let version = node.metadata.resource_version.as_deref().unwrap_or_default();
@@ -310,7 +309,7 @@ async fn mark_pods_not_ready(node: &str, cx: &Context) -> Result<()> {
     Ok(())
 }
 
-/// Renews the lease of a node.
+/// Renews the lease of a node, and creates it the first time.
 async fn renew(node: &Node, cx: &Context) -> Result<()> {
     let name = node.metadata.name.clone().unwrap_or_default();
     let mut lease = Lease {
@@ -326,8 +325,11 @@ async fn renew(node: &Node, cx: &Context) -> Result<()> {
             ..LeaseSpec::default()
         }),
     };
-    set_owner_reference(node, &mut lease, OwnerOptions::default())?;
-    cx.client().apply(&lease).await?;
+    let renewal = Patch::merge(json!({ "spec": lease.spec }));
+    if ignore_not_found(cx.client().patch(&lease, &renewal).await)?.is_none() {
+        set_owner_reference(node, &mut lease, OwnerOptions::default())?;
+        cx.client().create(&lease).await?;
+    }
     Ok(())
 }
 

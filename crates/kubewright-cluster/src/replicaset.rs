@@ -10,6 +10,7 @@ use k8s_openapi::api::apps::v1::ReplicaSet;
 use k8s_openapi::api::core::v1::{Pod, PodTemplateSpec};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 use kubewright_runtime::client::{self, ignore_not_found};
+use kubewright_runtime::controller::{Predicate, Watch};
 use kubewright_runtime::owner::{controller_of, set_controller_reference};
 use kubewright_runtime::{Context, Delete, Manager, Object, Outcome, Reconciler, RegisterError, Result};
 
@@ -25,14 +26,32 @@ pub fn register(manager: &Manager) -> Result<(), RegisterError> {
     adoption::index::<ReplicaSet>(manager)?;
     manager
         .controller(ReplicaSets)
-        .owns::<Pod>()
-        .watches::<Pod>(|pod, cache| {
+        .owns_with(pods())
+        .watches_with(adoption::orphans(), |pod: &Pod, cache| {
             adoption::adopters::<ReplicaSet>(pod, cache, |set| {
                 adoption::selector(&set.spec.as_ref()?.selector)
             })
         })
         .concurrency(4)
         .register()
+}
+
+/// Watches the events of pods that can change the number of pods to create or delete, or a status.
+///
+/// Without it, each pod would cause two more syncs of its ReplicaSet: when it is bound, and when its containers are
+/// being created.
+pub(crate) fn pods() -> Watch<Pod> {
+    Watch::new().filter(Predicate::new(|event| match (event.old(), event.new_object()) {
+        (Some(old), Some(new)) => {
+            let ready = |pod: &Pod| pod::condition(pod, "Ready").filter(|it| it.status == "True").cloned();
+            pod::is_terminal(&old) != pod::is_terminal(&new)
+                || pod::is_terminating(&old) != pod::is_terminating(&new)
+                || ready(&old) != ready(&new)
+                || old.metadata.labels != new.metadata.labels
+                || old.metadata.owner_references != new.metadata.owner_references
+        }
+        _ => true,
+    }))
 }
 
 struct ReplicaSets;
@@ -53,9 +72,7 @@ impl Reconciler for ReplicaSets {
         let terminating =
             others.iter().filter(|pod| pod::is_terminating(pod) && !pod::is_terminal(pod)).count();
         let next = status::next(set, &active, terminating, failure.as_ref(), cx.now());
-        let mut wanted = set.clone();
-        wanted.status = Some(next.status);
-        ignore_not_found(cx.client().status().patch_between(set, &wanted).await)?;
+        ignore_not_found(crate::status::write(cx.client(), set, set.status.as_ref(), &next.status).await)?;
         match managed {
             // Nothing can be created in a terminating namespace.
             Err((_, error)) if !error.is_namespace_terminating() => Err(error.into()),

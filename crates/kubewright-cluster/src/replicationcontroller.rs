@@ -12,15 +12,17 @@ use kubewright_runtime::client::ignore_not_found;
 use kubewright_runtime::{Context, LabelSelector, Manager, Outcome, Reconciler, RegisterError, Result};
 
 use crate::replicaset::{manage, status};
-use crate::{adoption, pod};
+use crate::{adoption, pod, replicaset};
 
 /// Registers the ReplicationController controller.
 pub fn register(manager: &Manager) -> Result<(), RegisterError> {
     adoption::index::<Pod>(manager)?;
     manager
         .controller(ReplicationControllers)
-        .owns::<Pod>()
-        .watches::<Pod>(|pod, cache| adoption::adopters::<ReplicationController>(pod, cache, selector))
+        .owns_with(replicaset::pods())
+        .watches_with(adoption::orphans(), |pod: &Pod, cache| {
+            adoption::adopters::<ReplicationController>(pod, cache, selector)
+        })
         .concurrency(4)
         .register()
 }
@@ -46,9 +48,8 @@ impl Reconciler for ReplicationControllers {
         };
         let failure = managed.as_ref().err().map(|(failure, error)| (*failure, error.to_string()));
         let next = status::next(&set, &active, 0, failure.as_ref(), cx.now());
-        let mut wanted = controller.clone();
-        wanted.status = Some(to_status(next.status));
-        ignore_not_found(cx.client().status().patch_between(controller, &wanted).await)?;
+        let (old, new) = (controller.status.as_ref(), to_status(next.status));
+        ignore_not_found(crate::status::write(cx.client(), controller, old, &new).await)?;
         match managed {
             Err((_, error)) if !error.is_namespace_terminating() => Err(error.into()),
             _ => Ok(next.wake.map_or(Outcome::done(), Outcome::requeue_after)),

@@ -8,6 +8,7 @@
 
 mod affinity;
 mod filter;
+mod nodes;
 mod preempt;
 mod requests;
 mod score;

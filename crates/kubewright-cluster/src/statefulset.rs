@@ -41,7 +41,9 @@ pub fn register(manager: &Manager) -> Result<(), RegisterError> {
         .controller(StatefulSets)
         .owns::<Pod>()
         .owns::<ControllerRevision>()
-        .watches::<Pod>(|pod, cache| adoption::adopters::<StatefulSet>(pod, cache, selector))
+        .watches_with(adoption::orphans(), |pod: &Pod, cache| {
+            adoption::adopters::<StatefulSet>(pod, cache, selector)
+        })
         .watches_with::<PersistentVolumeClaim>(claim_gone, |claim, cache| {
             adoption::selecting::<StatefulSet>(claim, cache, selector)
         })
@@ -88,9 +90,7 @@ fn is_namespace_terminating(error: &kubewright_runtime::ReconcileError) -> bool 
 }
 
 async fn write(set: &StatefulSet, status: StatefulSetStatus, cx: &Context) -> Result<()> {
-    let mut wanted = set.clone();
-    wanted.status = Some(status);
-    ignore_not_found(cx.client().status().patch_between(set, &wanted).await)?;
+    ignore_not_found(crate::status::write(cx.client(), set, set.status.as_ref(), &status).await)?;
     Ok(())
 }
 

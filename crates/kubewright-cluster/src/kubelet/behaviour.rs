@@ -26,9 +26,9 @@ impl Behaviour {
     /// Parses the annotations. Also returns messages about invalid ones.
     pub(super) fn of(pod: &Pod) -> (Self, Vec<String>) {
         let mut problems = Vec::new();
-        let annotations = pod.metadata.annotations.clone().unwrap_or_default();
+        let annotation = |name: &str| pod.metadata.annotations.as_ref()?.get(name);
         let mut duration = |name: &str| -> Option<Duration> {
-            let text = annotations.get(name)?;
+            let text = annotation(name)?;
             let parsed = text.parse::<SignedDuration>().ok().and_then(|it| Duration::try_from(it).ok());
             if parsed.is_none() {
                 problems
@@ -40,7 +40,7 @@ impl Behaviour {
         let ready_delay = duration(READY_DELAY).unwrap_or_default();
         let run_time = duration(RUN_TIME);
         let stop_delay = duration(STOP_DELAY).unwrap_or_default();
-        let exit_code = annotations.get(EXIT_CODE).and_then(|text| {
+        let exit_code = annotation(EXIT_CODE).and_then(|text| {
             let parsed = text.parse::<u8>().ok();
             if parsed.is_none() {
                 problems.push(format!("annotation {EXIT_CODE}: {text:?} is not a number from 0 to 255"));
@@ -50,7 +50,7 @@ impl Behaviour {
         let runs_for_ever =
             pod.spec.as_ref().and_then(|spec| spec.restart_policy.as_deref()) == Some("Always");
         let ends = exit_code.is_some() || !runs_for_ever;
-        let bad_images = annotations.get(BAD_IMAGES).map(String::as_str).unwrap_or_default();
+        let bad_images = annotation(BAD_IMAGES).map(String::as_str).unwrap_or_default();
         let behaviour = Self {
             start_delay,
             ready_delay,

@@ -70,17 +70,17 @@ pub(super) fn next(pod: &Pod, behaviour: &Behaviour, place: &Place, now: Timesta
         return Next::default();
     }
     let mut run = Run { pod, behaviour, now, wake: None, events: Vec::new() };
-    let old = pod.status.clone().unwrap_or_default();
-    let mut status = old.clone();
+    let mut status = pod.status.clone().unwrap_or_default();
+    let old = pod.status.as_ref();
     status.host_ip = Some(place.host_ip.clone());
     status.host_ips = Some(vec![HostIP { ip: place.host_ip.clone() }]);
     let begun = status.start_time.get_or_insert_with(|| whole(now)).0;
-    let is_new = old.start_time.is_none();
-    let spec = pod.spec.clone().unwrap_or_default();
-    let init = spec.init_containers.unwrap_or_default();
-    let before = old.container_statuses.unwrap_or_default();
-    let mut containers: Vec<ContainerStatus> = Vec::with_capacity(spec.containers.len());
-    for container in &spec.containers {
+    let is_new = old.is_none_or(|old| old.start_time.is_none());
+    let spec = pod.spec.as_ref();
+    let init = spec.and_then(|spec| spec.init_containers.as_deref()).unwrap_or_default();
+    let before = old.and_then(|old| old.container_statuses.as_deref()).unwrap_or_default();
+    let mut containers = Vec::<ContainerStatus>::new();
+    for container in spec.into_iter().flat_map(|spec| &spec.containers) {
         let old = before.iter().find(|status| status.name == container.name);
         let waits = if init.is_empty() { CREATING } else { INITIALIZING };
         containers.push(match old {
@@ -88,7 +88,8 @@ pub(super) fn next(pod: &Pod, behaviour: &Behaviour, place: &Place, now: Timesta
             _ => waiting(container, waits, None),
         });
     }
-    if let Some(deadline) = spec.active_deadline_seconds.and_then(|seconds| u64::try_from(seconds).ok()) {
+    let deadline = spec.and_then(|spec| spec.active_deadline_seconds);
+    if let Some(deadline) = deadline.and_then(|seconds| u64::try_from(seconds).ok()) {
         if let Some(left) = until(begun, Duration::from_secs(deadline), now) {
             run.wakes(left);
         } else {
@@ -102,7 +103,7 @@ pub(super) fn next(pod: &Pod, behaviour: &Behaviour, place: &Place, now: Timesta
     let phase = if status.reason.as_deref() == Some("DeadlineExceeded") {
         "Failed"
     } else {
-        phase(&containers, spec.restart_policy.as_deref().unwrap_or("Always"))
+        phase(&containers, spec.and_then(|spec| spec.restart_policy.as_deref()).unwrap_or("Always"))
     };
     let started = phase != "Pending";
     if started || containers.iter().any(|container| reason(container) != Some(CREATING)) {
@@ -110,7 +111,7 @@ pub(super) fn next(pod: &Pod, behaviour: &Behaviour, place: &Place, now: Timesta
         status.pod_ips = Some(vec![PodIP { ip: place.pod_ip.clone() }]);
     }
     if !init.is_empty() {
-        let before = old.init_container_statuses.unwrap_or_default();
+        let before = old.and_then(|old| old.init_container_statuses.as_deref()).unwrap_or_default();
         let statuses = init.iter().map(|container| {
             let old = before.iter().find(|status| status.name == container.name);
             init_container(container, old, started, matches!(phase, "Succeeded" | "Failed"), now)

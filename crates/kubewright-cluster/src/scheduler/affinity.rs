@@ -6,7 +6,7 @@ use k8s_openapi::api::core::v1::{Node, Pod, PodAffinityTerm};
 use kubewright_runtime::LabelSelector;
 
 use super::filter::Unfit;
-use super::state::{NodeInfo, PodInfo};
+use super::nodes::{Nodes, PodInfo};
 
 /// A compiled affinity term.
 pub(super) struct Term {
@@ -63,7 +63,7 @@ pub(super) struct Neighbours {
 }
 
 impl Neighbours {
-    pub(super) fn new(pod: &Pod, info: &PodInfo, nodes: &BTreeMap<String, NodeInfo>) -> Self {
+    pub(super) fn new(pod: &Pod, info: &PodInfo, nodes: &Nodes) -> Self {
         let affinity = pod.spec.as_ref().and_then(|spec| spec.affinity.as_ref()?.pod_affinity.as_ref());
         let terms: &[PodAffinityTerm] = affinity
             .and_then(|it| it.required_during_scheduling_ignored_during_execution.as_deref())
@@ -72,7 +72,9 @@ impl Neighbours {
         let mut wanted: Vec<(String, BTreeSet<String>)> =
             terms.iter().map(|term| (term.topology.clone(), BTreeSet::new())).collect();
         let (mut unwanted, mut avoided) = (BTreeSet::new(), BTreeSet::new());
-        for node_info in nodes.values() {
+        // Most pods have no affinity, and then the pods of all nodes need not be read.
+        let reads_pods = !terms.is_empty() || !info.avoids.is_empty() || nodes.has_avoiding_pods();
+        for node_info in nodes.values().filter(|_| reads_pods) {
             let value = |topology: &str| {
                 node_info.node.metadata.labels.as_ref().and_then(|it| it.get(topology).cloned())
             };

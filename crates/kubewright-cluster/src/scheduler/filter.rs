@@ -1,6 +1,5 @@
 //! Filters: why a pod does not fit on a node. The first failing filter decides; the texts are upstream's.
 
-use std::collections::BTreeMap;
 use std::fmt;
 
 use k8s_openapi::api::core::v1::{
@@ -8,8 +7,8 @@ use k8s_openapi::api::core::v1::{
 };
 
 use super::affinity::Neighbours;
+use super::nodes::{NodeInfo, PodInfo};
 use super::spread::Spread;
-use super::state::{NodeInfo, PodInfo};
 
 const UNSCHEDULABLE: &str = "node.kubernetes.io/unschedulable";
 
@@ -85,7 +84,7 @@ pub(super) fn check(
     if !selects(pod, node) {
         return one(Unfit::NodeAffinity);
     }
-    if node_info.pods.values().any(|other| !other.ports.is_disjoint(&info.ports)) {
+    if !info.ports.is_empty() && node_info.pods.values().any(|other| !other.ports.is_disjoint(&info.ports)) {
         return one(Unfit::Ports);
     }
     let missing = missing(info, node_info);
@@ -101,20 +100,22 @@ fn missing(info: &PodInfo, node_info: &NodeInfo) -> Vec<Unfit> {
     if i64::try_from(node_info.pods.len()).unwrap_or(i64::MAX) >= places {
         missing.push(Unfit::TooManyPods);
     }
-    for (resource, amount) in &info.requests {
+    for (resource, amount) in info.requests.iter() {
         let (has, used) = (node_info.has.get(resource), node_info.used.get(resource));
         let free = has.copied().unwrap_or_default() - used.copied().unwrap_or_default();
-        if *amount > 0 && *amount > free {
-            missing.push(Unfit::Insufficient(resource.clone()));
+        if amount > 0 && amount > free {
+            missing.push(Unfit::Insufficient(resource.to_owned()));
         }
     }
     missing
 }
 
 fn is_unschedulable(pod: &Pod, node: &Node) -> bool {
+    if node.spec.as_ref().is_none_or(|spec| spec.unschedulable != Some(true)) {
+        return false;
+    }
     let taint = Taint { key: UNSCHEDULABLE.to_owned(), effect: "NoSchedule".to_owned(), ..Taint::default() };
-    let closed = node.spec.as_ref().is_some_and(|spec| spec.unschedulable == Some(true));
-    closed && !tolerations(pod).iter().any(|toleration| tolerates(toleration, &taint))
+    !tolerations(pod).iter().any(|toleration| tolerates(toleration, &taint))
 }
 
 /// The first taint with one of these effects that the pod does not tolerate.
@@ -165,16 +166,16 @@ pub(crate) fn selects(pod: &Pod, node: &Node) -> bool {
 pub(super) fn term_selects(term: &NodeSelectorTerm, node: &Node) -> bool {
     let (labels, fields) = (term.match_expressions.as_deref(), term.match_fields.as_deref());
     let (labels, fields) = (labels.unwrap_or_default(), fields.unwrap_or_default());
-    let own = node.metadata.labels.clone().unwrap_or_default();
-    let name = BTreeMap::from([("metadata.name".to_owned(), node.metadata.name.clone().unwrap_or_default())]);
+    let label = |name: &String| node.metadata.labels.as_ref()?.get(name);
+    let field = |name: &String| node.metadata.name.as_ref().filter(|_| name == "metadata.name");
     !(labels.is_empty() && fields.is_empty())
-        && labels.iter().all(|wanted| requirement(wanted, &own))
-        && fields.iter().all(|wanted| requirement(wanted, &name))
+        && labels.iter().all(|wanted| requirement(wanted, label(&wanted.key)))
+        && fields.iter().all(|wanted| requirement(wanted, field(&wanted.key)))
 }
 
-fn requirement(wanted: &NodeSelectorRequirement, labels: &BTreeMap<String, String>) -> bool {
+/// Whether the value of a label or field, if there is one, meets a requirement.
+fn requirement(wanted: &NodeSelectorRequirement, own: Option<&String>) -> bool {
     let values = wanted.values.as_deref().unwrap_or_default();
-    let own = labels.get(&wanted.key);
     let compare = |by: fn(&i64, &i64) -> bool| {
         let own = own.and_then(|own| own.parse::<i64>().ok());
         let than = values.first().and_then(|value| value.parse::<i64>().ok());

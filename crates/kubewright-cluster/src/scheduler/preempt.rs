@@ -3,7 +3,6 @@
 //! Pure. Invariant: every victim has a lower priority, and without any one of them the pod would not fit.
 
 use std::cmp::Reverse;
-use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use jiff::Timestamp;
@@ -12,8 +11,8 @@ use kubewright_runtime::Key;
 
 use super::affinity::Neighbours;
 use super::filter::{self, Unfit};
+use super::nodes::{NodeInfo, Nodes, PodInfo};
 use super::spread::Spread;
-use super::state::{NodeInfo, PodInfo};
 
 /// Compares one tenth of the nodes as candidates, and at least 100.
 const PART: usize = 10;
@@ -36,11 +35,11 @@ pub(super) fn is_allowed(pod: &Pod) -> bool {
 pub(super) fn find(
     pod: &Pod,
     info: &PodInfo,
-    nodes: &mut BTreeMap<String, NodeInfo>,
+    nodes: &mut Nodes,
     is_nominated: impl Fn(&Key) -> bool,
 ) -> Option<Preemption> {
     let rules = (Neighbours::new(pod, info, nodes), Spread::new(pod, info, nodes));
-    let names: Vec<String> = nodes.keys().cloned().collect();
+    let names: Vec<String> = nodes.names().cloned().collect();
     let enough = (names.len() / PART).max(FEW);
     let mut candidates = Vec::new();
     for name in names {
@@ -85,7 +84,7 @@ struct Trial<'a> {
     pod: &'a Pod,
     info: &'a PodInfo,
     name: &'a str,
-    nodes: &'a mut BTreeMap<String, NodeInfo>,
+    nodes: &'a mut Nodes,
     rules: Option<&'a (Neighbours, Spread)>,
 }
 
@@ -134,16 +133,13 @@ impl Trial<'_> {
     }
 
     fn remove_pod(&mut self, key: &Key) {
-        if let Some(node_info) = self.nodes.get_mut(self.name) {
-            node_info.remove_pod(key);
-        }
+        self.nodes.remove_pod(self.name, key);
     }
 
     fn add_pod(&mut self, key: &Key, info: &Arc<PodInfo>) {
-        if let Some(node_info) = self.nodes.get_mut(self.name)
-            && !node_info.pods.contains_key(key)
-        {
-            node_info.add_pod(key.clone(), info.clone());
+        if self.nodes.get(self.name).is_some_and(|node_info| !node_info.pods.contains_key(key)) {
+            // Cannot fail: the node is known.
+            let _ = self.nodes.add_pod(self.name, key.clone(), info.clone());
         }
     }
 }

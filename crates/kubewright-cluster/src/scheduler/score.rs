@@ -3,7 +3,7 @@
 use k8s_openapi::api::core::v1::Pod;
 
 use super::filter;
-use super::state::{NodeInfo, PodInfo};
+use super::nodes::{NodeInfo, PodInfo};
 
 /// Assumed request of a container without requests, so that such pods are spread too.
 const SOME_CPU: i64 = 100;
@@ -13,7 +13,7 @@ const TAINTS_WEIGHT: i64 = 3;
 const AFFINITY_WEIGHT: i64 = 2;
 
 /// The best node: fewest pods of the same controller, then the highest score, then the fewest pods, then by name.
-pub(super) fn best<'a>(pod: &Pod, info: &PodInfo, nodes: &[(&'a String, &NodeInfo)]) -> Option<&'a String> {
+pub(super) fn best<'a>(pod: &Pod, info: &PodInfo, nodes: &[(&'a str, &NodeInfo)]) -> Option<&'a str> {
     let taints = scale(nodes.iter().map(|(_, node_info)| soft_taints(pod, node_info)).collect());
     let affinity = scale(nodes.iter().map(|(_, node_info)| preference(pod, node_info)).collect());
     let scored =

@@ -6,7 +6,7 @@ use k8s_openapi::api::core::v1::{Node, Pod, TopologySpreadConstraint};
 use kubewright_runtime::LabelSelector;
 
 use super::filter::{self, Unfit};
-use super::state::{NodeInfo, PodInfo};
+use super::nodes::{NodeInfo, Nodes, PodInfo};
 
 /// The hard constraints of a pod, with the number of matching pods per domain.
 pub(super) struct Spread(Vec<Constraint>);
@@ -21,7 +21,7 @@ struct Constraint {
 }
 
 impl Spread {
-    pub(super) fn new(pod: &Pod, info: &PodInfo, nodes: &BTreeMap<String, NodeInfo>) -> Self {
+    pub(super) fn new(pod: &Pod, info: &PodInfo, nodes: &Nodes) -> Self {
         let constraints = pod.spec.as_ref().and_then(|spec| spec.topology_spread_constraints.as_deref());
         let hard: Vec<&TopologySpreadConstraint> = constraints
             .unwrap_or_default()

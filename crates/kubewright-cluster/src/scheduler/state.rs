@@ -5,15 +5,13 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
-use jiff::Timestamp;
-use k8s_openapi::api::core::v1::{Node, Pod, PodAffinityTerm};
+use k8s_openapi::api::core::v1::{Node, Pod};
 use kubewright_runtime::Key;
-use kubewright_runtime::owner::controller_of;
 
-use super::affinity::{self, Term};
+use super::affinity;
 use super::filter::{self, Unfit};
+use super::nodes::{NodeInfo, Nodes, PodInfo};
 use super::preempt::{self, Preemption};
-use super::requests::{self, Amounts};
 use super::score;
 use super::spread::Spread;
 use crate::{kubelet, pod};
@@ -35,33 +33,10 @@ pub(super) enum Decision {
     Preempt { why: String, preemption: Preemption },
 }
 
-/// A node and its pods.
-pub(super) struct NodeInfo {
-    pub(super) node: Node,
-    pub(super) has: Amounts,
-    pub(super) used: Amounts,
-    pub(super) pods: BTreeMap<Key, Arc<PodInfo>>,
-}
-
-/// The scheduling properties of a placed pod.
-pub(super) struct PodInfo {
-    pub(super) uid: String,
-    pub(super) namespace: String,
-    pub(super) labels: BTreeMap<String, String>,
-    pub(super) controller: Option<String>,
-    pub(super) terminating: bool,
-    pub(super) priority: i32,
-    pub(super) started: Timestamp,
-    pub(super) requests: Amounts,
-    pub(super) ports: BTreeSet<(String, i32)>,
-    /// Its required anti-affinity terms.
-    pub(super) avoids: Vec<Term>,
-}
-
 #[derive(Default)]
 pub(super) struct State {
     loaded: bool,
-    nodes: BTreeMap<String, NodeInfo>,
+    nodes: Nodes,
     /// The node of each pod.
     places: BTreeMap<Key, String>,
     /// Pods on unknown nodes, which count once the node is added.
@@ -71,41 +46,8 @@ pub(super) struct State {
     nominated: BTreeMap<Key, Preemption>,
     /// The number of pods per priority.
     priorities: BTreeMap<i32, usize>,
-    /// The node index at which the next search starts.
-    turn: usize,
-}
-
-impl PodInfo {
-    pub(super) fn of(pod: &Pod) -> Self {
-        let spec = pod.spec.as_ref();
-        let namespace = pod.metadata.namespace.clone().unwrap_or_default();
-        let ports =
-            spec.into_iter().flat_map(|spec| &spec.containers).flat_map(|it| it.ports.iter().flatten());
-        let ports = ports.filter_map(|port| {
-            let protocol = port.protocol.clone().unwrap_or_else(|| "TCP".to_owned());
-            port.host_port.filter(|port| *port > 0).map(|port| (protocol, port))
-        });
-        let anti = spec.and_then(|spec| spec.affinity.as_ref()?.pod_anti_affinity.as_ref());
-        let anti: &[PodAffinityTerm] = anti
-            .and_then(|it| it.required_during_scheduling_ignored_during_execution.as_deref())
-            .unwrap_or_default();
-        Self {
-            uid: pod.metadata.uid.clone().unwrap_or_default(),
-            labels: pod.metadata.labels.clone().unwrap_or_default(),
-            controller: controller_of(pod).map(|owner| owner.uid.clone()),
-            terminating: pod::is_terminating(pod),
-            priority: spec.and_then(|spec| spec.priority).unwrap_or_default(),
-            started: pod
-                .status
-                .as_ref()
-                .and_then(|it| it.start_time.as_ref())
-                .map_or(Timestamp::MAX, |it| it.0),
-            requests: requests::of_pod(pod),
-            ports: ports.collect(),
-            avoids: anti.iter().map(|term| Term::new(term, &namespace, pod)).collect(),
-            namespace,
-        }
-    }
+    /// The node at which the next search starts.
+    turn: String,
 }
 
 impl State {
@@ -128,33 +70,21 @@ impl State {
 
     /// Adds or updates a node. Returns the pods to requeue.
     pub(super) fn node(&mut self, node: &Node) -> Vec<Key> {
-        let name = node.metadata.name.clone().unwrap_or_default();
-        let has = requests::of_node(node);
-        if let Some(node_info) = self.nodes.get_mut(&name) {
-            if node_info.node.spec == node.spec
-                && node_info.node.metadata.labels == node.metadata.labels
-                && node_info.has == has
-            {
-                return Vec::new();
-            }
-            (node_info.node, node_info.has) = (node.clone(), has);
-        } else {
-            let mut node_info =
-                NodeInfo { node: node.clone(), has, used: Amounts::new(), pods: BTreeMap::new() };
-            for (key, info) in self.on_unknown_nodes.remove(&name).unwrap_or_default() {
-                node_info.add_pod(key, info);
-            }
-            self.nodes.insert(name, node_info);
+        if !self.nodes.set(node) {
+            return Vec::new();
+        }
+        let name = node.metadata.name.as_deref().unwrap_or_default();
+        for (key, info) in self.on_unknown_nodes.remove(name).unwrap_or_default() {
+            // Cannot fail: the node was added above.
+            let _ = self.nodes.add_pod(name, key, info);
         }
         self.requeue_waiting()
     }
 
     /// Removes a node. Returns the pods to requeue: their messages contain the number of nodes.
     pub(super) fn node_gone(&mut self, name: &str) -> Vec<Key> {
-        if let Some(node_info) = self.nodes.remove(name)
-            && !node_info.pods.is_empty()
-        {
-            self.on_unknown_nodes.insert(name.to_owned(), node_info.pods);
+        if let Some(pods) = self.nodes.remove(name).filter(|pods| !pods.is_empty()) {
+            self.on_unknown_nodes.insert(name.to_owned(), pods);
         }
         self.requeue_waiting()
     }
@@ -276,12 +206,9 @@ impl State {
         let neighbours = affinity::Neighbours::new(pod, info, &self.nodes);
         let spread = Spread::new(pod, info, &self.nodes);
         let enough = enough(total);
-        let nodes: Vec<(&String, &NodeInfo)> = self.nodes.iter().collect();
-        let (mut fitting, mut refusals) = (Vec::new(), Vec::new());
-        let mut looked = 0;
-        for step in 0..total {
-            let (name, node_info) = nodes[(self.turn + step) % total];
-            looked += 1;
+        let (mut fitting, mut refusals) = (Vec::<(&str, &NodeInfo)>::new(), Vec::new());
+        let mut nodes = self.nodes.starting_at(&self.turn);
+        for (name, node_info) in nodes.by_ref() {
             let why = filter::check(pod, info, node_info, &neighbours, &spread);
             if why.is_empty() {
                 fitting.push((name, node_info));
@@ -292,8 +219,12 @@ impl State {
                 refusals.push(why);
             }
         }
-        let best = score::best(pod, info, &fitting).map(|name| (*name).clone());
-        self.turn = (self.turn + looked) % total;
+        let turn = nodes.next().map(|(name, _)| name.to_owned());
+        let best = score::best(pod, info, &fitting).map(str::to_owned);
+        // After a search of all nodes, the next one starts at the same node again.
+        if let Some(turn) = turn {
+            self.turn = turn;
+        }
         best.ok_or(FitError { nodes: total, refusals })
     }
 
@@ -312,11 +243,8 @@ impl State {
         *self.priorities.entry(info.priority).or_default() += 1;
         let info = Arc::new(info);
         self.places.insert(key.clone(), node.to_owned());
-        match self.nodes.get_mut(node) {
-            Some(node_info) => node_info.add_pod(key.clone(), info),
-            None => {
-                self.on_unknown_nodes.entry(node.to_owned()).or_default().insert(key.clone(), info);
-            }
+        if let Err((key, info)) = self.nodes.add_pod(node, key.clone(), info) {
+            self.on_unknown_nodes.entry(node.to_owned()).or_default().insert(key, info);
         }
     }
 
@@ -330,9 +258,7 @@ impl State {
             }
         }
         let Some(node) = self.places.remove(key) else { return false };
-        if let Some(node_info) = self.nodes.get_mut(&node) {
-            node_info.remove_pod(key);
-        }
+        self.nodes.remove_pod(&node, key);
         if let Some(pods) = self.on_unknown_nodes.get_mut(&node) {
             pods.remove(key);
         }
@@ -341,19 +267,6 @@ impl State {
 
     fn requeue_waiting(&self) -> Vec<Key> {
         self.waiting.iter().cloned().collect()
-    }
-}
-
-impl NodeInfo {
-    pub(super) fn add_pod(&mut self, key: Key, info: Arc<PodInfo>) {
-        requests::add(&mut self.used, &info.requests);
-        self.pods.insert(key, info);
-    }
-
-    pub(super) fn remove_pod(&mut self, key: &Key) {
-        if let Some(info) = self.pods.remove(key) {
-            requests::subtract(&mut self.used, &info.requests);
-        }
     }
 }
 

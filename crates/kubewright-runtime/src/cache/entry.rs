@@ -34,6 +34,8 @@ pub struct Entry {
     meta: Range<u32>,
     /// The byte range of the labels in the body; empty if there are none.
     labels: Range<u32>,
+    /// The byte range of the owner references in the body; empty if there are none.
+    owners: Range<u32>,
     body: Box<str>,
     decoded: Mutex<Decoded>,
 }
@@ -57,6 +59,8 @@ impl Default for Decoded {
 pub(crate) enum Keep<'a> {
     /// Those that are read repeatedly, within a budget.
     Hot(&'a Hot),
+    /// This one, within the same budget: it is new, and other readers follow.
+    New(&'a Hot),
     /// All that have been read, for as long as they are cached.
     All,
 }
@@ -69,7 +73,7 @@ impl Entry {
         body.push_str("{\"metadata\":");
         let from = body.len();
         let mut facts = Facts::default();
-        let mut labels = 0..0;
+        let (mut labels, mut owners) = (0..0, 0..0);
         body.push('{');
         for (name, value) in &metadata {
             facts.note(name, value);
@@ -80,8 +84,11 @@ impl Entry {
                 body.push(',');
             }
             write_member(&mut body, name, value);
-            if name == "labels" {
-                labels = narrow(body.len() - value.get().len())..narrow(body.len());
+            let written = || narrow(body.len() - value.get().len())..narrow(body.len());
+            match &**name {
+                "labels" => labels = written(),
+                "ownerReferences" => owners = written(),
+                _ => {}
             }
         }
         body.push('}');
@@ -100,6 +107,7 @@ impl Entry {
             deleting: facts.deleting,
             meta: narrow(from)..narrow(to),
             labels,
+            owners,
             body: body.into_boxed_str(),
             decoded: Mutex::default(),
         })
@@ -176,12 +184,8 @@ impl Entry {
 
     /// The owner references.
     pub fn owners(&self) -> Vec<OwnerReference> {
-        #[derive(Deserialize)]
-        struct Owned {
-            #[serde(default, rename = "ownerReferences")]
-            owners: Vec<OwnerReference>,
-        }
-        serde_json::from_str::<Owned>(self.metadata()).map(|meta| meta.owners).unwrap_or_default()
+        let owners = &self.body[self.owners.start as usize..self.owners.end as usize];
+        if owners.is_empty() { Vec::new() } else { serde_json::from_str(owners).unwrap_or_default() }
     }
 
     /// Decodes the object as its Rust type. Readers share the result.
@@ -220,7 +224,8 @@ impl Entry {
         // Decode without holding the lock. Two readers may both decode, with the same result.
         let object = Arc::new(decode()?);
         match keep {
-            Keep::Hot(hot) => self.keep_if_hot(hot, &object),
+            Keep::Hot(hot) => self.keep_if_hot(hot, &object, false),
+            Keep::New(hot) => self.keep_if_hot(hot, &object, true),
             Keep::All => match &mut *self.decoded() {
                 Decoded::Kept(objects) => objects.push(object.clone()),
                 unread @ Decoded::Hot { .. } => *unread = Decoded::Kept(vec![object.clone()]),
@@ -229,11 +234,11 @@ impl Entry {
         Ok(object)
     }
 
-    fn keep_if_hot<K: Send + Sync + 'static>(&self, hot: &Hot, object: &Arc<K>) {
+    fn keep_if_hot<K: Send + Sync + 'static>(&self, hot: &Hot, object: &Arc<K>, is_new: bool) {
         let now = hot.decoded(self.body.len());
         let mut decoded = self.decoded();
         let Decoded::Hot { object: held, at } = &mut *decoded else { return };
-        let is_hot = *at > 0 && now.saturating_sub(*at) < hot.limit();
+        let is_hot = is_new || *at > 0 && now.saturating_sub(*at) < hot.limit();
         *at = now;
         if is_hot {
             let shared: Arc<Shared> = object.clone();

@@ -1,7 +1,8 @@
 //! Decoded objects that the cache keeps in addition to their JSON.
 //!
 //! An object is kept when it is decoded a second time while less JSON than the budget was decoded in between. So a
-//! scan over more objects than fit does not evict objects that are read often.
+//! scan over more objects than fit does not evict objects that are read often. An object of a kind with indexes is kept
+//! from the start: the index functions and the controllers that watch the kind read it one after the other.
 //!
 //! Invariant: the JSON size of the kept objects never exceeds the budget. Decoded objects are larger than their JSON (a
 //! Pod about five times), so the budget should be small. All kinds of a cache share it.
@@ -94,6 +95,15 @@ mod tests {
         let second = entry.decode::<ConfigMap>(Keep::Hot(&hot)).unwrap();
         assert!(!Arc::ptr_eq(&first, &second));
         assert!(Arc::ptr_eq(&second, &entry.decode(Keep::Hot(&hot)).unwrap()));
+        assert_eq!(hot.bytes(), entry.len());
+    }
+
+    #[test]
+    fn a_new_object_is_kept_from_its_first_read() {
+        let (entry, hot) = (entry(), Hot::new(10_000));
+        let first: Arc<ConfigMap> = entry.decode(Keep::New(&hot)).unwrap();
+        assert!(Arc::ptr_eq(&first, &entry.decode(Keep::New(&hot)).unwrap()));
+        assert!(Arc::ptr_eq(&first, &entry.decode(Keep::Hot(&hot)).unwrap()));
         assert_eq!(hot.bytes(), entry.len());
     }
 

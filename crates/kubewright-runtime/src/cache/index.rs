@@ -97,8 +97,8 @@ impl Cache {
         let index = name.clone();
         let values = move |entry: &Entry| {
             let Some(informer) = reader.upgrade() else { return Vec::new() };
-            // Decode through the informer, so that the next reader shares the decoded object.
-            match informer.decode::<K>(entry) {
+            // Decode through the informer, so that the other index functions and the next readers share the object.
+            match informer.decode_new::<K>(entry) {
                 Ok(object) => values(&object),
                 Err(error) => {
                     warn!(

@@ -320,6 +320,15 @@ impl Informer {
         entry.decode(self.keep()).map_err(|source| self.unreadable(entry, source))
     }
 
+    /// Decodes an entry that is about to be stored. Its followers will read it next, so the result is kept at once.
+    pub(super) fn decode_new<K: DeserializeOwned + Send + Sync + 'static>(
+        &self,
+        entry: &Entry,
+    ) -> Result<Arc<K>, Error> {
+        let keep = if self.settings.keep_decoded { Keep::All } else { Keep::New(&self.common.hot) };
+        entry.decode(keep).map_err(|source| self.unreadable(entry, source))
+    }
+
     /// Decodes an entry as a dynamic object.
     pub fn decode_dynamic(&self, entry: &Entry) -> Result<Arc<DynamicObject>, Error> {
         entry.decode_dynamic(&self.kind, self.keep()).map_err(|source| self.unreadable(entry, source))

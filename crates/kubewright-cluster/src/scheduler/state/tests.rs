@@ -173,6 +173,38 @@ fn pod_affinity_and_anti_affinity_are_respected() {
 }
 
 #[test]
+fn a_removed_pod_or_node_no_longer_repels_other_pods() {
+    let terms = json!([{ "labelSelector": { "matchLabels": { "app": "web" } }, "topologyKey": "kubernetes.io/hostname" }]);
+    let apart = json!({ "affinity": { "podAntiAffinity": { "requiredDuringSchedulingIgnoredDuringExecution": terms } } });
+    let mut state = state(&[node("a", json!({}))]);
+    assert_eq!(place(&mut state, &pod("1", apart.clone())).as_deref(), Ok("a"));
+    assert!(state.nodes.has_avoiding_pods());
+    state.forget(&Key::namespaced("default", "1"));
+    assert!(!state.nodes.has_avoiding_pods());
+    assert_eq!(place(&mut state, &pod("2", json!({}))).as_deref(), Ok("a"));
+    state.forget(&Key::namespaced("default", "2"));
+
+    assert_eq!(place(&mut state, &pod("3", apart)).as_deref(), Ok("a"));
+    state.node_gone("a");
+    assert!(!state.nodes.has_avoiding_pods());
+    // The pod counts again when its node returns.
+    state.node(&node("a", json!({})));
+    assert!(place(&mut state, &pod("4", json!({}))).is_err());
+}
+
+#[test]
+fn searches_start_where_the_last_one_ended() {
+    let names: Vec<String> = (0..250).map(|number| format!("n{number:03}")).collect();
+    let nodes: Vec<Node> = names.iter().map(|name| node(name, json!({}))).collect();
+    let mut state = state(&nodes);
+    let enough = enough(names.len());
+    place(&mut state, &pod("1", json!({}))).unwrap();
+    assert_eq!(state.turn, names[enough]);
+    place(&mut state, &pod("2", json!({}))).unwrap();
+    assert_eq!(state.turn, names[2 * enough % names.len()]);
+}
+
+#[test]
 fn pods_are_spread_over_zones() {
     let zone = |name: &str, zone: &str| node(name, json!({ "metadata": { "labels": { "zone": zone } } }));
     let spread = json!({ "topologySpreadConstraints": [{
