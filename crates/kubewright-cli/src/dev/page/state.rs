@@ -18,7 +18,7 @@ use super::detail::{self, Detail};
 use super::history::History;
 use super::journal::Record;
 use super::logs::Logs;
-use super::readiness::{self, Readiness};
+use super::readiness::{self, Shown};
 use super::redact;
 use super::references::{self, Reference};
 use super::reviews::{Review, Reviews};
@@ -46,7 +46,7 @@ impl Shared {
         let state = State::default();
         let (changed, _) = watch::channel(0);
         let shared = Self { state: Mutex::new(state), changed, epoch: format!("{:x}", now()) };
-        shared.update(State::tell_status);
+        shared.update(State::publish_status);
         shared
     }
 
@@ -171,7 +171,7 @@ struct ObjectEntry<'a> {
     created: &'a str,
     owners: Vec<&'a str>,
     references: BTreeSet<Reference>,
-    readiness: Readiness,
+    readiness: Shown,
     conditions: Vec<[&'a str; 3]>,
     custom: bool,
     plumbing: bool,
@@ -203,7 +203,7 @@ struct EventObject<'a> {
 
 impl State {
     /// Publishes the status.
-    pub(super) fn tell_status(&mut self) {
+    pub(super) fn publish_status(&mut self) {
         self.board.put(Topic::Status, "", &self.status);
     }
 
@@ -228,7 +228,7 @@ impl State {
         let old = self.objects.remove(&id);
         if old.is_none() && self.objects.len() >= OBJECTS {
             self.status.full = true;
-            self.tell_status();
+            self.publish_status();
             return;
         }
         let current = object.to_string().into_boxed_str();
@@ -351,7 +351,7 @@ fn object_entry<'a>(kind: &'a KindName, id: &'a str, object: &'a Value, changed:
         created: text(object, "/metadata/creationTimestamp").unwrap_or_default(),
         owners: list("/metadata/ownerReferences").filter_map(|owner| owner.get("uid")?.as_str()).collect(),
         references: references::references(object),
-        readiness: readiness::readiness(&kind.group, &kind.kind, object),
+        readiness: readiness::shown(&kind.group, &kind.kind, object),
         conditions: list("/status/conditions")
             .map(|condition| {
                 [field(condition, "type"), field(condition, "status"), field(condition, "reason")]
