@@ -4,7 +4,7 @@
 //! browser: from the start of the navigation, and of the frame callbacks that update the page.
 
 #[expect(dead_code, reason = "the tests of the page use all of it")]
-#[path = "../../../crates/kubewright-cli/src/dev/page/tests/driver.rs"]
+#[path = "../../../crates/kubewright-page/tests/it/driver.rs"]
 mod driver;
 
 use std::fs;

@@ -167,13 +167,23 @@ mod tests {
     }
 
     /// The kubewright calls in an example: `source <(kubewright a b)` contains `kubewright a b`.
-    fn calls(help: &str) -> Vec<Vec<&str>> {
-        help.lines()
+    fn calls(help: &str) -> Vec<Vec<String>> {
+        help.replace(" \\\n", "")
+            .lines()
             .filter(|line| !line.trim_start().starts_with('#'))
             .filter_map(|line| line.find("kubewright ").map(|start| &line[start..]))
             .filter_map(|call| call.split(['|', '>', ')']).next())
-            .map(|call| call.split_whitespace().collect())
+            .map(|call| call.split_whitespace().map(str::to_owned).collect())
             .collect()
+    }
+
+    #[test]
+    fn examples_are_not_wrapped_at_80_columns() {
+        for (path, command) in all_commands() {
+            for line in after_help(&command).lines() {
+                assert!(line.chars().count() <= 80, "`{path}`: clap wraps the example line {line:?}");
+            }
+        }
     }
 
     #[test]

@@ -32,7 +32,8 @@ pub(crate) fn runtime() -> Result<Runtime> {
         .worker_threads(cores.div_ceil(2))
         .enable_all()
         .build()
-        .context("failed to start the server threads")
+        .context("failed to start the threads of the server")
+        .hint("raise the limit of processes and threads: `ulimit -u`")
 }
 
 /// Log options: warnings by default, errors only with `--quiet`, controller activity and failed connections
@@ -122,8 +123,8 @@ impl Cluster {
         let options =
             kubewright_cluster::Options { nodes, root_ca, ..kubewright_cluster::Options::default() };
         let client = kube::Client::new(server.clone(), "default");
-        let cluster =
-            kubewright_cluster::Cluster::new(client, &options).context("failed to start the cluster")?;
+        let cluster = kubewright_cluster::Cluster::new(client, &options)
+            .context("failed to start the controllers of the cluster")?;
         let (stop, stopped) = oneshot::channel();
         let task = tokio::spawn(cluster.run_until(async {
             // The sender is dropped to stop the cluster.
@@ -134,6 +135,7 @@ impl Cluster {
 
     async fn end(self) -> Result<()> {
         drop(self.stop);
-        self.task.await.context("the simulated cluster panicked")?.context("the simulated cluster failed")
+        let ended = self.task.await.context("the controllers of the cluster panicked")?;
+        ended.context("the controllers of the cluster failed")
     }
 }

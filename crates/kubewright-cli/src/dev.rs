@@ -6,13 +6,13 @@
 //! - [`webhooks`] configures the API server to call the operator's webhooks on this machine.
 //! - [`watcher`] reports saves, [`builder`] runs cargo and [`build_output`] reads its progress, and [`operator`] runs the built [`program`]. Both are
 //!   a [`process_group`].
-//! - [`readiness`] decides whether the samples are ready, and [`readiness_watch`] when to check.
+//! - [`sample_status`] evaluates whether the samples are ready, and [`readiness_watch`] decides when.
 //! - [`session`] is the loop itself, [`report`] prints its lines, and [`page`] is the web UI.
 //!
 //! Invariants: **a running operator is only replaced by a successful build**; no save is lost; when the loop
 //! ends, everything that it started is stopped, and nothing else.
 
-mod answer;
+mod api_error;
 mod build_output;
 mod builder;
 mod cluster;
@@ -24,9 +24,9 @@ mod permissions;
 mod ports;
 mod process_group;
 mod program;
-mod readiness;
 mod readiness_watch;
 mod report;
+mod sample_status;
 pub(crate) mod samples;
 mod session;
 mod state_dir;
@@ -39,8 +39,9 @@ use std::time::Duration;
 use anyhow::{Context as _, Result, bail};
 use kubewright_runtime::logs;
 
-pub(crate) use self::answer::told;
+pub(crate) use self::api_error::api_error;
 pub(crate) use self::cluster::Where;
+pub use self::page::{Feed, Page};
 use self::report::{Lines, Voice};
 use self::session::Session;
 use crate::control_plane;

@@ -100,7 +100,7 @@ fn advice<'a>(error: &'a (dyn StdError + 'static)) -> Option<&'a str> {
 fn push(text: &mut String, label_style: Style, label: &str, message: &str) {
     let indent = " ".repeat(label.len() + 1);
     let message = message.trim_end().lines().map(escape).collect::<Vec<_>>().join(&format!("\n{indent}"));
-    writeln!(text, "{label_style}{label}{label_style:#} {message}").expect("a String takes all text");
+    writeln!(text, "{label_style}{label}{label_style:#} {message}").expect("writing to a String cannot fail");
 }
 
 #[cfg(test)]

@@ -37,7 +37,7 @@ impl Write for Stderr {
         let dropped = DROPPED.swap(0, Ordering::Relaxed);
         if dropped > 0 {
             stderr.write_all(
-                format!("{dropped} log lines were dropped: standard error was full\n").as_bytes(),
+                format!("{dropped} log lines were dropped, because standard error was not read\n").as_bytes(),
             )?;
             if !is_writable() {
                 DROPPED.fetch_add(1, Ordering::Relaxed);

@@ -22,7 +22,7 @@ impl Format {
             // JSON is valid YAML: only the top-level object needs block style to read well.
             (Self::Yaml, Value::Object(fields)) => {
                 fields.iter().fold(String::new(), |mut text, (name, value)| {
-                    writeln!(text, "{name}: {value}").expect("a String takes all text");
+                    writeln!(text, "{name}: {value}").expect("writing to a String cannot fail");
                     text
                 })
             }

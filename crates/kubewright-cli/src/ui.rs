@@ -63,7 +63,7 @@ impl Ui {
     /// Prints a result unchanged.
     ///
     /// Fails with [`OutputClosed`] if standard output is closed.
-    #[expect(clippy::unused_self, reason = "printing requires a Ui")]
+    #[expect(clippy::unused_self, reason = "only code with a Ui prints")]
     pub(crate) fn print(&self, result: &[u8]) -> Result<()> {
         write_result(&mut io::stdout().lock(), result)
     }

@@ -57,7 +57,7 @@ fn write(mut out: impl Write, events: &Receiver<String>) {
         let mut all = std::iter::once(first).chain(events.try_iter());
         let written = all.try_for_each(|event| writeln!(out, "{event}"));
         if let Err(error) = written.and_then(|()| out.flush()) {
-            tracing::error!(%error, "failed to write the audit log");
+            tracing::error!(%error, "Failed to write audit events; the audit log is closed");
             return;
         }
     }

@@ -23,7 +23,7 @@ pub(super) struct Flag {
 /// How a flag is handled.
 pub(super) enum Effect {
     /// It is used.
-    Heeded,
+    Used,
     /// Ignored silently if it has this value, which is the fixed behavior; other values are reported.
     Already(&'static str),
     /// Ignored silently with any value.
@@ -109,13 +109,13 @@ impl Program {
     }
 
     /// Warns about ignored flags, in one line.
-    pub(super) fn tell_unheeded(&self, given: &Given, ui: &Ui) {
+    pub(super) fn warn_ignored(&self, given: &Given, ui: &Ui) {
         let mut names: Vec<String> = given
             .0
             .iter()
             .filter(|(name, value)| match self.known(name).map(|flag| &flag.effect) {
                 Some(Effect::Already(so)) => value != so,
-                Some(Effect::Heeded | Effect::Nothing) => false,
+                Some(Effect::Used | Effect::Nothing) => false,
                 None => true,
             })
             .map(|(name, _)| format!("--{name}"))
@@ -136,7 +136,7 @@ impl Program {
             self.about, self.name
         );
         for flag in self.flags {
-            writeln!(text, "{:width$}  {}", left(flag), flag.help).expect("a String takes all text");
+            writeln!(text, "{:width$}  {}", left(flag), flag.help).expect("writing to a String cannot fail");
         }
         text
     }
@@ -150,7 +150,7 @@ mod tests {
         name: "server",
         about: "A server.",
         flags: &[
-            Flag { name: "port", value: "N", effect: Effect::Heeded, help: "where" },
+            Flag { name: "port", value: "N", effect: Effect::Used, help: "where" },
             Flag { name: "open", value: "", effect: Effect::Already("true"), help: "for all" },
         ],
     };

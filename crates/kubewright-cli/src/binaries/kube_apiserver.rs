@@ -34,29 +34,29 @@ const PROGRAM: Program = Program {
     name: "kube-apiserver",
     about: "kubewright's stand-in for kube-apiserver: an in-memory Kubernetes API server without controllers.",
     flags: &[
-        heeded("authorization-mode", "MODES", "RBAC or AlwaysAllow (default AlwaysAllow)"),
-        heeded("bind-address", "IP", "loopback address to listen on (default 127.0.0.1)"),
-        heeded("cert-dir", "DIR", "directory of apiserver.crt and apiserver.key; created if missing"),
-        heeded("client-ca-file", "FILE", "CAs for client certificates: CN is the user, O the groups"),
-        heeded("secure-port", "PORT", "port to listen on; 0 picks a free port (default 6443)"),
-        heeded("audit-log-path", "FILE", "file for audit events of level Metadata; - is the standard output"),
-        heeded("api-audiences", "NAMES", "accepted token audiences (default: the issuers)"),
-        heeded("service-account-issuer", "URL", "token issuer; the first one signs, all are accepted"),
-        heeded("service-account-key-file", "FILE", "PEM keys or certificates that verify tokens"),
-        heeded("service-account-signing-key-file", "FILE", "PEM key that signs tokens (default: generated)"),
-        heeded("tls-cert-file", "FILE", "serving certificate; overrides --cert-dir"),
-        heeded("tls-private-key-file", "FILE", "private key of --tls-cert-file"),
-        heeded("etcd-servers", "URLS", "ignored: objects are kept in memory"),
+        used("authorization-mode", "MODES", "RBAC or AlwaysAllow (default AlwaysAllow)"),
+        used("bind-address", "IP", "loopback address to listen on (default 127.0.0.1)"),
+        used("cert-dir", "DIR", "directory of apiserver.crt and apiserver.key; created if missing"),
+        used("client-ca-file", "FILE", "CAs for client certificates: CN is the user, O the groups"),
+        used("secure-port", "PORT", "port to listen on; 0 picks a free port (default 6443)"),
+        used("audit-log-path", "FILE", "file for audit events of level Metadata; - is the standard output"),
+        used("api-audiences", "NAMES", "accepted token audiences (default: the issuers)"),
+        used("service-account-issuer", "URL", "token issuer; the first one signs, all are accepted"),
+        used("service-account-key-file", "FILE", "PEM keys or certificates that verify tokens"),
+        used("service-account-signing-key-file", "FILE", "PEM key that signs tokens (default: generated)"),
+        used("tls-cert-file", "FILE", "serving certificate; overrides --cert-dir"),
+        used("tls-private-key-file", "FILE", "private key of --tls-cert-file"),
+        used("etcd-servers", "URLS", "ignored: objects are kept in memory"),
         Flag { name: "allow-privileged", value: "", effect: Effect::Already("true"), help: "always true" },
-        heeded("disable-admission-plugins", "NAMES", "admission plugins to disable (comma-separated)"),
-        heeded("enable-admission-plugins", "NAMES", "additional admission plugins to enable"),
-        heeded(
+        used("disable-admission-plugins", "NAMES", "admission plugins to disable (comma-separated)"),
+        used("enable-admission-plugins", "NAMES", "additional admission plugins to enable"),
+        used(
             "etcd-compaction-interval",
             "DURATION",
             "how long list continue tokens stay valid; 0 means forever (default 5m)",
         ),
-        heeded("feature-gates", "GATES", "validated only; gates keep the Kubernetes v1.36 defaults"),
-        heeded("runtime-config", "VERSIONS", "validated only; the default API versions are served"),
+        used("feature-gates", "GATES", "validated only; gates keep the Kubernetes v1.36 defaults"),
+        used("runtime-config", "VERSIONS", "validated only; the default API versions are served"),
         Flag {
             name: "service-cluster-ip-range",
             value: "CIDR",
@@ -67,8 +67,8 @@ const PROGRAM: Program = Program {
     ],
 };
 
-const fn heeded(name: &'static str, value: &'static str, help: &'static str) -> Flag {
-    Flag { name, value, effect: Effect::Heeded, help }
+const fn used(name: &'static str, value: &'static str, help: &'static str) -> Flag {
+    Flag { name, value, effect: Effect::Used, help }
 }
 
 pub(super) fn run(args: &[OsString], ui: &Ui) -> Result<()> {
@@ -84,7 +84,7 @@ pub(super) fn run(args: &[OsString], ui: &Ui) -> Result<()> {
 
 async fn serve(given: &Given, ui: &Ui) -> Result<()> {
     let mut signals = Signals::listen()?;
-    PROGRAM.tell_unheeded(given, ui);
+    PROGRAM.warn_ignored(given, ui);
     if let Some(etcd) = given.get("etcd-servers") {
         ui.note(&format!("objects are kept in memory; ignoring --etcd-servers={etcd}"));
     }

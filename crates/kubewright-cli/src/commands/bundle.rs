@@ -105,7 +105,7 @@ pub(crate) fn run(args: &Args, ui: &Ui) -> Result<()> {
     let file = ProjectFile::load(project.root())?;
     let declarations = project.declarations(args.bin.as_deref(), &args.cargo, ui)?;
     let manifests = project.manifests(&declarations, &manifests::Options::default())?;
-    manifests.tell(ui)?;
+    manifests.print_findings(ui)?;
     if !manifests.changes.is_empty() {
         ui.warn("config/ differs from the compiled operator; run `kubewright manifests` first");
     }

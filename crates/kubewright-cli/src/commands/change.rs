@@ -127,11 +127,11 @@ fn carry_out(root: &Path, before: &Rendering, after: &Rendering, how: How, ui: &
     }
     let steps: Vec<_> = plan.steps.iter().map(|step| (step.path.clone(), step.after.clone())).collect();
     write(root, &steps)?;
-    let mut told = String::new();
+    let mut lines = String::new();
     for (path, after) in steps.iter().filter(|(path, _)| path != base::PATH) {
-        let _ = writeln!(told, "{} {path}", if after.is_some() { "wrote" } else { "removed" });
+        let _ = writeln!(lines, "{} {path}", if after.is_some() { "wrote" } else { "removed" });
     }
-    ui.print(told.as_bytes())?;
+    ui.print(lines.as_bytes())?;
     Ok(true)
 }
 

@@ -21,7 +21,7 @@ const EXAMPLES: &[(&str, &str)] = &[
         "kubewright completion fish > ~/.config/fish/completions/kubewright.fish",
     ),
     (
-        "PowerShell: enable completion in this shell; add the line to $PROFILE to keep it",
+        "PowerShell: enable completion in this shell; add it to $PROFILE to keep it",
         "kubewright completion powershell | Out-String | Invoke-Expression",
     ),
 ];

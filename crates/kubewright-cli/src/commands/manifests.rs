@@ -74,7 +74,7 @@ pub(crate) fn run(args: &Args, ui: &Ui) -> Result<()> {
         prune: args.prune,
     };
     let manifests = project.manifests(&declarations, &options)?;
-    manifests.tell(ui)?;
+    manifests.print_findings(ui)?;
     if args.check {
         return check(&project, &manifests.changes, ui);
     }
@@ -119,15 +119,15 @@ fn write(project: &Project, manifests: &Manifests, prune: bool, ui: &Ui) -> Resu
     manifests.write(project, prune)?;
     let changes = &manifests.changes;
     let stale: &[String] = if prune { &changes.stale } else { &[] };
-    let mut told = String::new();
+    let mut lines = String::new();
     for path in changes.write.keys() {
-        let _ = writeln!(told, "wrote {path}");
+        let _ = writeln!(lines, "wrote {path}");
     }
     for path in stale {
-        let _ = writeln!(told, "removed {path}");
+        let _ = writeln!(lines, "removed {path}");
     }
-    ui.print(told.as_bytes())?;
-    if told.is_empty() {
+    ui.print(lines.as_bytes())?;
+    if lines.is_empty() {
         ui.note(&format!("{} unchanged", count(changes.unchanged.len())));
     }
     Ok(())

@@ -18,7 +18,7 @@ mod webhooks;
 
 use std::fmt::Write as _;
 
-use anyhow::{Result, anyhow, bail};
+use anyhow::{Result, anyhow};
 use kubewright_manifests::declarations::Declarations;
 use kubewright_manifests::yaml;
 use serde_json::{Value, json};
@@ -197,7 +197,8 @@ fn manifests(source: &Source<'_>) -> Result<Vec<(String, Value)>> {
             continue;
         }
         if !SUPPORTED.contains(&kind) {
-            bail!("OLM cannot install {} from a bundle", object.id());
+            return Err(anyhow!("OLM cannot install {} from a bundle", object.id()))
+                .hint("remove it from config/default, or let the operator create it");
         }
         let mut value = object.value().clone();
         if let Some(metadata) = value["metadata"].as_object_mut() {

@@ -24,7 +24,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use anyhow::{Context as _, Result, anyhow, bail};
+use anyhow::{Context as _, Result, anyhow};
 use k8s_openapi::jiff::Timestamp;
 use oci_spec::image::Descriptor;
 
@@ -87,7 +87,7 @@ fn binaries(project: &Project, options: &Options, ui: &Ui) -> Result<BTreeMap<Pl
     let mut asked = BTreeSet::new();
     for platform in &options.platforms {
         if !asked.insert(*platform) {
-            bail!("--platform names {platform} twice");
+            return Err(anyhow!("--platform contains {platform} twice")).hint("list each platform once");
         }
     }
     if !options.binaries.is_empty() {
@@ -182,18 +182,24 @@ pub(crate) fn of_data(
     Ok(Image { platforms: vec![image], index: None })
 }
 
+const EPOCH_HINT: &str = "set it to a number of seconds since 1970, or unset it";
+
 /// The time of images, as seconds and in RFC 3339.
 fn time() -> Result<(u64, String)> {
     let seconds = source_date_epoch()?;
     let created = i64::try_from(seconds).ok().and_then(|seconds| Timestamp::from_second(seconds).ok());
-    Ok((seconds, created.context("SOURCE_DATE_EPOCH is out of range")?.to_string()))
+    let created = created.context("SOURCE_DATE_EPOCH is out of range").hint(EPOCH_HINT)?;
+    Ok((seconds, created.to_string()))
 }
 
 /// The time of all files and of the image, by the convention of reproducible builds; 1970 by default.
 fn source_date_epoch() -> Result<u64> {
     match std::env::var("SOURCE_DATE_EPOCH") {
         Ok(text) if !text.is_empty() => {
-            text.parse().with_context(|| format!("SOURCE_DATE_EPOCH is not a number of seconds: {text}"))
+            let seconds = text.parse();
+            seconds
+                .with_context(|| format!("SOURCE_DATE_EPOCH is not a number of seconds: {text}"))
+                .hint(EPOCH_HINT)
         }
         _ => Ok(0),
     }

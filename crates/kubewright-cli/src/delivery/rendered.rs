@@ -8,7 +8,7 @@ use std::io::ErrorKind;
 use std::path::Path;
 use std::process::{Command, Output, Stdio};
 
-use anyhow::{Context as _, Result, anyhow, bail};
+use anyhow::{Context as _, Result, anyhow};
 use kube::core::GroupVersionKind;
 use serde_json::Value;
 
@@ -129,7 +129,8 @@ impl Object {
             [("apiVersion", object.api_version()), ("kind", object.kind()), ("metadata.name", object.name())]
         {
             if text.is_empty() {
-                bail!("an object has no {field}: {}", object.value);
+                return Err(anyhow!("an object has no {field}: {}", object.value))
+                    .hint(format!("set {field} in the file under config/ that has this object"));
             }
         }
         Ok(object)

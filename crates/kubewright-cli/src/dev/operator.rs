@@ -78,7 +78,7 @@ pub(crate) struct Operator {
     /// When to restart.
     again: Option<Instant>,
     /// Why it exited, until it runs stably again.
-    trouble: Option<String>,
+    failure: Option<String>,
 }
 
 #[derive(Debug)]
@@ -96,9 +96,9 @@ struct Running {
 #[derive(Debug)]
 pub(crate) enum Event {
     /// It exited and will be restarted.
-    Ended { told: String },
-    /// The backoff is over.
-    Again,
+    Exited { reason: String },
+    /// The backoff is over: call [`Operator::start`].
+    RestartDue,
 }
 
 /// The result of a start.
@@ -109,12 +109,12 @@ pub(crate) enum Started {
     /// It runs, but its caches are not synced yet.
     Running,
     /// It exited; [`Operator::event`] returns why.
-    Ended,
+    Exited,
 }
 
 impl Operator {
     pub(crate) fn new(launch: Launch, ui: Ui) -> Self {
-        Self { launch, ui, program: None, running: None, failures: 0, again: None, trouble: None }
+        Self { launch, ui, program: None, running: None, failures: 0, again: None, failure: None }
     }
 
     /// Sets the user to impersonate from the next start on; `None` uses the kubeconfig user.
@@ -141,14 +141,14 @@ impl Operator {
     }
 
     /// Why it does not run, or exited last.
-    pub(crate) fn trouble(&self) -> Option<&str> {
-        self.trouble.as_deref()
+    pub(crate) fn failure(&self) -> Option<&str> {
+        self.failure.as_deref()
     }
 
     /// Stops the old binary and starts another one.
     pub(crate) async fn replace(&mut self, program: &Path) -> Result<Started> {
         self.stop().await?;
-        (self.failures, self.trouble) = (0, None);
+        (self.failures, self.failure) = (0, None);
         self.program =
             Some(Program::open(program).with_context(|| format!("cannot read {}", program.display()))?);
         self.start().await
@@ -157,20 +157,20 @@ impl Operator {
     /// Starts the binary.
     pub(crate) async fn start(&mut self) -> Result<Started> {
         self.again = None;
-        let Some(program) = &self.program else { return Ok(Started::Ended) };
+        let Some(program) = &self.program else { return Ok(Started::Exited) };
         self.running = Some(self.spawn(program.path())?);
         Ok(self.settle().await)
     }
 
     /// Waits a short time for cache sync.
     async fn settle(&mut self) -> Started {
-        let Some(running) = &mut self.running else { return Started::Ended };
+        let Some(running) = &mut self.running else { return Started::Exited };
         let Some(health) = running.health else { return Started::Running };
         tokio::select! {
-            _ = running.group.wait() => Started::Ended,
+            _ = running.group.wait() => Started::Exited,
             ready = eventually(PATIENCE, async || is_ready(health).await) => match ready {
                 Ok(()) => {
-                    self.trouble = None;
+                    self.failure = None;
                     Started::Ready
                 }
                 Err(_) => Started::Running,
@@ -182,17 +182,17 @@ impl Operator {
     pub(crate) async fn event(&mut self) -> Result<Event> {
         if let Some(running) = &mut self.running {
             let status = running.group.wait().await.context("cannot wait for the operator")?;
-            return Ok(Event::Ended { told: self.ended(status).await });
+            return Ok(Event::Exited { reason: self.exited(status).await });
         }
         match self.again {
             Some(again) => tokio::time::sleep_until(again).await,
             None => std::future::pending().await,
         }
-        Ok(Event::Again)
+        Ok(Event::RestartDue)
     }
 
     /// Schedules the restart and describes the exit. Cancel-safe.
-    async fn ended(&mut self, status: ExitStatus) -> String {
+    async fn exited(&mut self, status: ExitStatus) -> String {
         let Some(running) = &mut self.running else { return String::new() };
         let ran = running.started.elapsed();
         let tail = running.tail().await;
@@ -210,10 +210,10 @@ impl Operator {
         self.failures += 1;
         self.again = Some(Instant::now() + pause);
         let reason = reason(&tail).map(|reason| format!(": {reason}")).unwrap_or_default();
-        let trouble = format!("the operator exited ({status}) after {}{reason}", shown(ran));
-        self.trouble = Some(trouble.clone());
+        let failure = format!("the operator exited ({status}) after {}{reason}", shown(ran));
+        self.failure = Some(failure.clone());
         let times = if self.failures > 1 { format!(", {} times", self.failures) } else { String::new() };
-        format!("{trouble}{times}; restarting in {} or on the next build", shown(pause))
+        format!("{failure}{times}; restarting in {} or on the next build", shown(pause))
     }
 
     /// Stops the process group gracefully. If canceled, it is killed.
@@ -321,8 +321,8 @@ fn reason(tail: &[String]) -> Option<String> {
         return Some(format!("{}{message}", tail[at]));
     }
     let is_error = |line: &&String| line.to_lowercase().starts_with("error");
-    let told = tail.iter().rev().find(is_error).or_else(|| tail.iter().rev().find(|line| !line.is_empty()));
-    told.cloned()
+    let line = tail.iter().rev().find(is_error).or_else(|| tail.iter().rev().find(|line| !line.is_empty()));
+    line.cloned()
 }
 
 /// A free address. If another process takes it first, the operator exits and is restarted.
@@ -356,7 +356,7 @@ mod tests {
         let mut operator = Operator::new(launch, Ui::new(ColorChoice::Never, Verbosity::Quiet));
         // A shell does not know the flags and exits.
         operator.replace(Path::new("/bin/sh")).await.unwrap();
-        let told = async {
+        let exit = async {
             loop {
                 match operator.event().now_or_never() {
                     Some(event) => break event,
@@ -364,11 +364,11 @@ mod tests {
                 }
             }
         };
-        let told = tokio::time::timeout(Duration::from_secs(30), told).await.expect("it is told");
-        let Ok(Event::Ended { told }) = told else { panic!("it has ended: {told:?}") };
-        assert!(told.starts_with("the operator exited (exit status: 2)"), "{told}");
+        let exit = tokio::time::timeout(Duration::from_secs(30), exit).await.expect("the exit is reported");
+        let Ok(Event::Exited { reason }) = exit else { panic!("not an exit: {exit:?}") };
+        assert!(reason.starts_with("the operator exited (exit status: 2)"), "{reason}");
         assert!(!operator.is_running());
-        assert!(operator.again.is_some(), "it is started again");
+        assert!(operator.again.is_some(), "a restart is scheduled");
     }
 
     #[test]

@@ -14,8 +14,6 @@ mod http;
 mod journal;
 mod state;
 mod stream;
-#[cfg(test)]
-mod tests;
 mod watch;
 
 use std::net::{Ipv4Addr, SocketAddr};
@@ -26,12 +24,12 @@ use ring::rand::{SecureRandom as _, SystemRandom};
 use tokio::net::TcpListener;
 use tokio::task::JoinSet;
 
-pub(crate) use self::feed::Feed;
+pub use self::feed::Feed;
 use self::state::Shared;
 use crate::error::Hint as _;
 
 /// A running web UI. Dropping it stops it; [`Page::stop`] also waits.
-pub(crate) struct Page {
+pub struct Page {
     address: SocketAddr,
     journal: SocketAddr,
     token: Arc<str>,
@@ -42,7 +40,7 @@ pub(crate) struct Page {
 impl Page {
     /// Serves the page on a port of 127.0.0.1; 0 picks a free port. Only a taken port is an error; an
     /// unreachable cluster is shown on the page.
-    pub(crate) async fn start(client: kube::Client, port: u16) -> Result<Self> {
+    pub async fn start(client: kube::Client, port: u16) -> Result<Self> {
         let page = TcpListener::bind((Ipv4Addr::LOCALHOST, port))
             .await
             .with_context(|| format!("cannot serve the web UI on 127.0.0.1:{port}"))
@@ -62,31 +60,32 @@ impl Page {
     }
 
     /// URL of the page.
-    pub(crate) fn url(&self) -> String {
+    pub fn url(&self) -> String {
         format!("http://{}/", self.address)
     }
 
-    pub(crate) fn port(&self) -> u16 {
-        self.address.port()
+    /// Address of the page.
+    pub fn address(&self) -> SocketAddr {
+        self.address
     }
 
     /// Address of the journal: the value of `KUBEWRIGHT_JOURNAL`.
-    pub(crate) fn journal_address(&self) -> SocketAddr {
+    pub fn journal_address(&self) -> SocketAddr {
         self.journal
     }
 
     /// Token of the journal: the value of `KUBEWRIGHT_JOURNAL_TOKEN`. Only the operator that `dev` starts has it.
-    pub(crate) fn journal_token(&self) -> &str {
+    pub fn journal_token(&self) -> &str {
         &self.token
     }
 
     /// Where the development loop reports builds, exits and output of the operator.
-    pub(crate) fn feed(&self) -> Feed {
+    pub fn feed(&self) -> Feed {
         Feed::new(self.shared.clone())
     }
 
     /// Stops the page and closes all connections.
-    pub(crate) async fn stop(mut self) {
+    pub async fn stop(mut self) {
         self.tasks.shutdown().await;
     }
 }

@@ -11,44 +11,44 @@ use tokio::task::JoinSet;
 use tokio::time::{Instant, MissedTickBehavior, sleep_until};
 
 use super::definitions::Defined;
-use super::readiness::tree::{Standing, places, standings};
+use super::sample_status::{SampleStatus, evaluate, places};
 use super::samples::Placed;
 
 /// Minimum time between two evaluations, to coalesce changes.
 const PAUSE: Duration = Duration::from_millis(20);
 /// Polling interval if watches fail.
-const SELDOM: Duration = Duration::from_secs(1);
+const POLL: Duration = Duration::from_secs(1);
 /// How long a controller may take to set the first status.
-const SILENCE: Duration = Duration::from_secs(3);
+const FIRST_STATUS: Duration = Duration::from_secs(3);
 /// When to report that readiness takes long.
 const LATE: Duration = Duration::from_secs(30);
 
 #[derive(Debug, Default)]
-pub(crate) struct Waiting {
+pub(crate) struct ReadinessWatch {
     samples: Vec<Placed>,
     /// Start time; `None` if inactive.
     since: Option<Instant>,
     /// Last evaluation; `None` forces one.
-    looked: Option<Instant>,
-    is_late_told: bool,
+    evaluated: Option<Instant>,
+    is_late_reported: bool,
     /// Notified of every related change.
     changed: Arc<Notify>,
     /// The watch tasks.
     watches: JoinSet<()>,
 }
 
-impl Waiting {
+impl ReadinessWatch {
     /// Starts with these samples.
-    pub(crate) fn begin(&mut self, samples: Vec<Placed>, client: &kube::Client, kinds: &[Defined]) {
+    pub(crate) fn start(&mut self, samples: Vec<Placed>, client: &kube::Client, kinds: &[Defined]) {
         self.samples = samples;
-        self.again(client, kinds);
+        self.restart(client, kinds);
     }
 
     /// Restarts with the same samples.
-    pub(crate) fn again(&mut self, client: &kube::Client, kinds: &[Defined]) {
+    pub(crate) fn restart(&mut self, client: &kube::Client, kinds: &[Defined]) {
         self.since = Some(Instant::now());
-        self.looked = None;
-        self.is_late_told = false;
+        self.evaluated = None;
+        self.is_late_reported = false;
         self.watches = JoinSet::new();
         for place in places(client, &self.samples, kinds) {
             self.watches.spawn(watch(place, Arc::clone(&self.changed)));
@@ -56,40 +56,45 @@ impl Waiting {
     }
 
     /// Forces an evaluation.
-    pub(crate) fn look(&mut self) {
-        self.looked = None;
+    pub(crate) fn check_now(&mut self) {
+        self.evaluated = None;
     }
 
     /// Stops.
-    pub(crate) fn end(&mut self) {
+    pub(crate) fn stop(&mut self) {
         self.since = None;
         self.watches = JoinSet::new();
     }
 
     /// Whether it takes long; true only once.
     pub(crate) fn is_late(&mut self) -> bool {
-        let is_late = !self.is_late_told && self.since.is_some_and(|since| since.elapsed() >= LATE);
-        self.is_late_told |= is_late;
+        let is_late = !self.is_late_reported && self.since.is_some_and(|since| since.elapsed() >= LATE);
+        self.is_late_reported |= is_late;
         is_late
     }
 
     /// Waits for a possible change and returns the states. Cancel-safe.
-    pub(crate) async fn next(&mut self, client: &kube::Client, kinds: &[Defined]) -> Result<Vec<Standing>> {
+    pub(crate) async fn next(
+        &mut self,
+        client: &kube::Client,
+        kinds: &[Defined],
+    ) -> Result<Vec<SampleStatus>> {
         let Some(since) = self.since else { return std::future::pending().await };
-        if let Some(looked) = self.looked {
-            let wake = [SILENCE, LATE].map(|time| since + time).into_iter().find(|time| *time > looked);
+        if let Some(evaluated) = self.evaluated {
+            let wake =
+                [FIRST_STATUS, LATE].map(|time| since + time).into_iter().find(|time| *time > evaluated);
             tokio::select! {
                 () = self.changed.notified() => {}
                 () = at(wake) => {}
             }
             // If canceled from here on, evaluate again.
-            self.looked = None;
-            sleep_until(looked + PAUSE).await;
+            self.evaluated = None;
+            sleep_until(evaluated + PAUSE).await;
         }
         let now = Instant::now();
-        let standings = standings(client, &self.samples, kinds, now - since < SILENCE).await;
-        self.looked = Some(now);
-        standings
+        let statuses = evaluate(client, &self.samples, kinds, now - since < FIRST_STATUS).await;
+        self.evaluated = Some(now);
+        statuses
     }
 }
 
@@ -102,7 +107,7 @@ async fn at(time: Option<Instant>) {
 
 /// Notifies of every change in an API. Polls if it cannot be watched.
 async fn watch(place: Api<DynamicObject>, changed: Arc<Notify>) {
-    let mut again = tokio::time::interval(SELDOM);
+    let mut again = tokio::time::interval(POLL);
     // A watch lasts minutes; missed ticks must not cause a burst.
     again.set_missed_tick_behavior(MissedTickBehavior::Delay);
     loop {

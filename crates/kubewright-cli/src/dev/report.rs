@@ -44,6 +44,11 @@ impl Report {
         self.ui.print_styled_error(&error::render(error));
     }
 
+    /// Prints the findings about the manifests.
+    pub(crate) fn findings(&self, findings: &str) {
+        self.ui.print_styled_error(findings);
+    }
+
     fn line(&self, label_style: Style, label: &str, text: &str) -> Result<()> {
         self.ui.print_styled(&format!("{label_style}{label:>12}{label_style:#} {}\n", escape(text)))
     }

@@ -15,7 +15,7 @@ use kube::discovery::{self, ApiResource, Scope};
 use kubewright_runtime::eventually;
 use serde_json::Value;
 
-use super::answer::told;
+use super::api_error::api_error;
 use super::watcher::SAMPLES;
 use crate::error::Hint as _;
 
@@ -115,11 +115,11 @@ impl Sample {
     pub(crate) async fn place(&self, client: &kube::Client) -> Result<Placed> {
         // Other errors are not retried.
         let found = eventually(PATIENCE, async || match discovery::pinned_kind(client, &self.kind).await {
-            Err(error) if is_unknown(&error) => Err(format!("{:#}", told(error))),
+            Err(error) if is_unknown(&error) => Err(format!("{:#}", api_error(error))),
             answer => Ok(answer),
         });
         let (resource, capabilities) = match found.await {
-            Ok(answer) => answer.map_err(|error| told(error).context(self.failed()))?,
+            Ok(answer) => answer.map_err(|error| api_error(error).context(self.failed()))?,
             Err(never) => {
                 return Err(anyhow::Error::new(never).context(self.failed()))
                     .hint("the cluster does not serve this kind: fix the file, or install its CRD");
@@ -138,7 +138,7 @@ impl Sample {
             .api(client)
             .patch(&self.name, &parameters, &Patch::Apply(&self.object))
             .await
-            .map_err(told)
+            .map_err(api_error)
             .with_context(|| self.failed())?;
         Ok(placed)
     }
@@ -156,7 +156,7 @@ impl Placed {
     /// Whether the cluster has it.
     pub(crate) async fn exists(&self, client: &kube::Client) -> Result<bool> {
         let found = self.api(client).get_metadata_opt(&self.name).await;
-        Ok(found.map_err(told).with_context(|| format!("cannot read {self}"))?.is_some())
+        Ok(found.map_err(api_error).with_context(|| format!("cannot read {self}"))?.is_some())
     }
 }
 

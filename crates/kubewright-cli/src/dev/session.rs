@@ -1,102 +1,85 @@
-//! The event loop: saves, builds, exits and readiness.
+//! The loop of one save: detect, build, declare, replace, observe.
+//!
+//! Each part of the loop owns its state and how it starts and stops:
+//!
+//! - [`Sources`] detects saves, and [`Builds`] runs cargo;
+//! - [`Declared`] generates manifests and installs CRDs, [`Role`] applies the operator's RBAC rules;
+//! - [`Operator`] is the process, and [`WebhookServer`] configures the API server to call it;
+//! - [`Samples`] follows the samples until they are ready, and [`Summary`] reports the result;
+//! - [`Cluster`] is the control plane, and [`WebUi`] the page in the browser.
 //!
 //! Events are handled one at a time, and all waits are cancel-safe, so the loop can end at any time.
 
+mod builds;
+mod declared;
 mod deploy;
 mod role;
 mod role_changes;
+mod samples;
+mod sources;
 mod summary;
+mod web_ui;
+mod webhook_server;
 
 use std::time::Duration;
 
 use anyhow::{Result, anyhow};
 use kubewright_apimachinery::permission::Permission;
-use kubewright_runtime::internal::journal;
 use tokio::time::Instant;
 
+use self::builds::Builds;
+use self::declared::Declared;
+use self::role::Role;
+use self::samples::Samples;
+use self::sources::Sources;
+use self::summary::Summary;
+use self::web_ui::WebUi;
+use self::webhook_server::WebhookServer;
 use super::Options;
 use super::build_output::LockAdvice;
-use super::builder::{Build, Builder, Built};
+use super::builder::{Builder, Built};
 use super::cluster::{Cluster, Where};
-use super::definitions::Definitions;
 use super::durations::{Durations, Reason};
 use super::operator::{self, Launch, Operator};
-use super::page::{Feed, Page};
 use super::permissions::Permissions;
 use super::ports::Ports;
-use super::readiness::tree::Standing;
-use super::readiness_watch::Waiting;
 use super::report::{Report, count, shown};
+use super::sample_status::SampleStatus;
 use super::state_dir;
-use super::watcher::{Change, Watcher};
-use super::webhooks::{self, Host, Webhooks};
+use super::watcher::Change;
 use crate::error::Hint as _;
 use crate::project::Project;
 use crate::signals::Signals;
 use crate::ui::{OutputClosed, Ui};
 
-const SAMPLES_STAY: &str = "they are applied again on the next save";
+const SAMPLES_FAILED: &str = "they are applied again on the next save";
 
 pub(crate) struct Session {
-    ui: Ui,
-    report: Report,
     project: Project,
-    started: Instant,
-    builder: Builder,
-    cluster: Cluster,
-    /// `None` with `--once`.
-    page: Option<Page>,
-    feed: Feed,
-    /// `None` with `--once`.
-    watcher: Option<Watcher>,
-    operator: Operator,
-    definitions: Definitions,
-    /// `None` if the operator runs as the kubeconfig user.
-    permissions: Option<Permissions>,
-    /// `None` if the cluster cannot reach this machine.
-    webhooks: Option<Webhooks>,
-    waiting: Waiting,
-    durations: Durations,
-    /// The running build, and when it was requested.
-    build: Option<Build>,
-    since: Instant,
-    /// Whether to build again afterwards.
-    repeat: Repeat,
-    /// Whether an operator was deployed already.
-    is_deployed: bool,
-    /// Whether a Cargo.toml changed since sources were last read.
-    is_moved: bool,
-    /// Whether saved samples are not applied yet.
-    is_sample_saved: bool,
-    /// The `--samples` flag.
-    samples: Option<bool>,
-    /// The last findings about the manifests.
-    findings: String,
-    /// The last summary.
-    told: Option<bool>,
+    report: Report,
     /// Timeout of `--once`, counted from the end of the build.
     once: Option<Duration>,
-    built: Option<Instant>,
-    /// The last states of the samples.
-    standings: Vec<Standing>,
-}
-
-/// Whether to repeat a build, because cargo may have missed a change.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Repeat {
-    No,
-    Wanted,
-    /// The repeated build. Nothing is printed if it changes nothing.
-    Running,
+    cluster: Cluster,
+    web_ui: WebUi,
+    sources: Sources,
+    builds: Builds,
+    declared: Declared,
+    role: Role,
+    operator: Operator,
+    webhooks: WebhookServer,
+    samples: Samples,
+    summary: Summary,
+    /// Whether an operator was deployed already.
+    is_deployed: bool,
 }
 
 /// Something that happened.
 enum Event {
-    Saved,
+    Saved(Change),
     Built(Built),
     Operator(operator::Event),
-    Standings(Result<Vec<Standing>>),
-    Refused(Vec<Permission>),
+    Samples(Result<Vec<SampleStatus>>),
+    Forbidden(Vec<Permission>),
     TimedOut,
 }
 
@@ -107,11 +90,9 @@ impl Session {
         let report = Report::new(ui.clone());
         let project = Project::find(&options.project)?;
         let metadata = project.metadata(options.bin.as_deref())?;
+        let is_once = options.once.is_some();
         // Before the build, so that saves during it are not lost.
-        let watcher = match options.once {
-            Some(_) => None,
-            None => Some(Watcher::start(project.root(), metadata.sources.clone())?),
-        };
+        let sources = Sources::watch(&project, metadata.sources.clone(), is_once)?;
         let permissions = Permissions::new(&metadata.name, matches!(options.cluster, Where::Existing(_)));
         let port = match options.cluster {
             Where::Embedded { port, .. } => port,
@@ -122,129 +103,86 @@ impl Session {
         let ports = Ports::choose(&state, port, options.page_port)?;
         let cluster =
             Cluster::start(options.cluster, &metadata, &ports, permissions.audit(), &report, &ui).await?;
-        let page = match options.once {
-            Some(_) => None,
-            None => Some(Page::start(cluster.client().clone(), ports.page).await?),
-        };
-        ports.keep(cluster.port(), page.as_ref().map(Page::port))?;
-        // Nothing serves the webhooks of a run that crashed.
-        match webhooks::clean_up(cluster.client(), &metadata.name).await {
-            Ok(0) => {}
-            Ok(left) => {
-                let what = count(left, "object");
-                report.step("webhooks", &format!("{what} of an earlier run deleted or restored"))?;
-            }
-            // The user may lack the permission, and the operator may have no webhooks.
-            Err(error) => {
-                let message = format!("cannot list webhook configurations of an earlier run: {error:#}");
-                report.failed("webhooks", &message)?;
-            }
-        }
-        let host = if cluster.is_existing() {
-            Host::of_existing(options.webhook_host.as_deref(), cluster.context())
-        } else {
-            Some(Host::Loopback)
-        };
-        let webhooks = host.map(|host| Webhooks::new(&metadata.name, &host)).transpose()?;
+        let web_ui = WebUi::start(&cluster, ports.page, is_once).await?;
+        ports.keep(cluster.port(), web_ui.port())?;
+        let webhooks =
+            WebhookServer::start(&cluster, &metadata.name, options.webhook_host.as_deref(), &report).await?;
+
         let mut launch = Launch {
             folder: project.root().to_owned(),
             arguments: cluster.arguments.clone(),
             variables: cluster.variables.clone(),
-            feed: page.as_ref().map(Page::feed).unwrap_or_default(),
+            feed: web_ui.feed().clone(),
         };
-        match &webhooks {
-            Some(webhooks) => launch.variables.extend(webhooks.variables()),
-            None => launch.arguments.push("--webhook-bind-address=0".to_owned()),
-        }
-        if let Some(page) = &page {
-            launch.variables.push((journal::VARIABLE, page.journal_address().to_string().into()));
-            launch.variables.push((journal::TOKEN_VARIABLE, page.journal_token().into()));
-        }
+        webhooks.configure(&mut launch);
+        web_ui.configure(&mut launch);
         if project.watched_namespace().is_some() {
             // A namespaced operator watches its own namespace in a cluster, and that of the samples here.
             launch.arguments.push(format!("--namespace={}", cluster.client().default_namespace()));
         }
         launch.arguments.extend(options.operator_args);
-        let feed = launch.feed.clone();
-        feed.kubectl(cluster.kubectl_command());
+
+        let builder = Builder {
+            project: project.clone(),
+            package: metadata.name,
+            bin: options.bin,
+            selection: metadata.selection,
+            arguments: options.cargo,
+            lock_advice: LockAdvice::default(),
+            ui: ui.clone(),
+            feed: web_ui.feed().clone(),
+        };
         Ok(Self {
-            report,
-            started,
-            builder: Builder {
-                project: project.clone(),
-                package: metadata.name,
-                bin: options.bin,
-                selection: metadata.selection,
-                arguments: options.cargo,
-                lock_advice: LockAdvice::default(),
-                ui: ui.clone(),
-                feed: feed.clone(),
-            },
+            builds: Builds::new(builder, Durations::read(&state, &metadata.target), started),
             project,
-            cluster,
-            page,
-            feed,
-            watcher,
-            operator: Operator::new(launch, ui.clone()),
-            definitions: Definitions::default(),
-            permissions: (!options.as_admin).then_some(permissions),
-            webhooks,
-            waiting: Waiting::default(),
-            durations: Durations::read(&state, &metadata.target),
-            build: None,
-            since: started,
-            repeat: Repeat::No,
-            is_deployed: false,
-            is_moved: false,
-            is_sample_saved: false,
-            samples: options.samples,
-            findings: String::new(),
-            told: None,
+            report,
             once: options.once,
-            built: None,
-            standings: Vec::new(),
-            ui,
+            cluster,
+            web_ui,
+            sources,
+            declared: Declared::default(),
+            role: Role::new((!options.as_admin).then_some(permissions)),
+            operator: Operator::new(launch, ui),
+            webhooks,
+            samples: Samples::new(options.samples),
+            summary: Summary::new(started),
+            is_deployed: false,
         })
     }
 
     /// Runs until an error or, with `--once`, until done.
     pub(crate) async fn run(&mut self) -> Result<()> {
         self.report.step("kubectl", &self.cluster.kubectl(&[]))?;
-        if let Some(page) = &self.page {
-            self.report.step("page", &page.url())?;
+        if let Some(url) = self.web_ui.url() {
+            self.report.step("page", &url)?;
         }
-        self.begin()?;
+        self.build()?;
         loop {
-            let kinds = self.definitions.kinds();
+            let kinds = self.declared.kinds();
+            let timeout = self.once.zip(self.builds.ended()).map(|(timeout, ended)| ended + timeout);
             let event = tokio::select! {
                 biased;
-                saved = changed(&mut self.watcher) => saved.map(|()| Event::Saved)?,
-                built = finished(&mut self.build) => Event::Built(built?),
+                change = self.sources.changed() => Event::Saved(change?),
+                built = self.builds.finished() => Event::Built(built?),
                 event = self.operator.event() => Event::Operator(event?),
-                () = deadline(self.once.zip(self.built)) => Event::TimedOut,
-                refused = refused(self.permissions.as_ref()) => Event::Refused(refused),
-                standings = self.waiting.next(self.cluster.client(), &kinds) => Event::Standings(standings),
+                () = reached(timeout) => Event::TimedOut,
+                forbidden = self.role.forbidden() => Event::Forbidden(forbidden),
+                samples = self.samples.changed(self.cluster.client(), &kinds) => Event::Samples(samples),
             };
             match event {
-                Event::Saved => self.saved().await?,
+                Event::Saved(change) => self.saved(change).await?,
                 Event::Built(built) => self.built(built).await?,
-                Event::Operator(operator::Event::Ended { told }) => {
-                    self.feed.exited(&told);
-                    self.report.failed("operator", &told)?;
+                Event::Operator(operator::Event::Exited { reason }) => {
+                    self.web_ui.feed().exited(&reason);
+                    self.report.failed("operator", &reason)?;
                 }
-                Event::Operator(operator::Event::Again) => {
-                    let began = Instant::now();
-                    let started = self.operator.start().await?;
-                    self.waiting.look();
-                    self.show_start(started, "restarted", began);
-                    self.tell_start("restarted", started, began)?;
-                }
-                Event::Standings(standings) => {
-                    if self.stand(standings)? && self.once.is_some() {
-                        return self.checked_permissions();
+                Event::Operator(operator::Event::RestartDue) => self.restart().await?,
+                Event::Samples(samples) => {
+                    if self.observe(samples)? && self.once.is_some() {
+                        return self.role.check();
                     }
                 }
-                Event::Refused(permissions) => self.report_refused(&permissions)?,
+                Event::Forbidden(permissions) => Role::report_forbidden(&permissions, &self.report)?,
                 Event::TimedOut => return Err(self.timed_out()),
             }
         }
@@ -252,22 +190,16 @@ impl Session {
 
     /// Stops everything. Another signal skips the graceful shutdown.
     pub(crate) async fn end(mut self, signals: &mut Signals) -> Result<()> {
-        // Dropping it kills cargo.
-        drop(self.build.take());
+        self.builds.kill();
         let stopped = tokio::select! {
             biased;
             () = signals.any() => Ok(()),
             stopped = self.operator.stop() => stopped,
         };
-        let reported = self.report_unused();
+        let reported = self.role.report_unused(&self.report);
         // The operator no longer serves the webhooks.
-        let removed = match &mut self.webhooks {
-            Some(webhooks) => webhooks.remove(self.cluster.client()).await,
-            None => Ok(()),
-        };
-        if let Some(page) = self.page {
-            page.stop().await;
-        }
+        let removed = self.webhooks.remove(&self.cluster).await;
+        self.web_ui.stop().await;
         let kept = self.cluster.folder().map(|folder| folder.display().to_string());
         let closed = self.cluster.close().await;
         if self.once.is_none() {
@@ -286,16 +218,9 @@ impl Session {
         stopped.and(removed).and(closed).and(reported)
     }
 
-    /// Starts a build, and announces it unless it is a repeated one.
-    fn begin(&mut self) -> Result<()> {
-        if self.repeat != Repeat::Running {
-            let what = self.durations.announce(&self.builder.package, self.reason());
-            self.report.step("building", &what)?;
-        }
-        let runs = self.operator.is_running();
-        self.build = Some(self.builder.start(!runs)?);
-        self.feed.compiling(runs);
-        Ok(())
+    /// Starts a build.
+    fn build(&mut self) -> Result<()> {
+        self.builds.start(self.reason(), self.operator.is_running(), &self.report)
     }
 
     fn reason(&self) -> Reason {
@@ -303,24 +228,20 @@ impl Session {
     }
 
     /// Handles a save.
-    async fn saved(&mut self) -> Result<()> {
-        let change: Change = self.watcher.as_mut().map(Watcher::take).unwrap_or_default();
-        self.is_moved |= change.manifest;
-        self.is_sample_saved |= change.samples && self.samples != Some(false);
-        if change.code || (change.lock && self.build.is_none()) {
-            if let Some(build) = self.build.take() {
-                build.abandon().await?;
+    async fn saved(&mut self, change: Change) -> Result<()> {
+        self.samples.saved(change);
+        if change.code || (change.lock && !self.builds.is_running()) {
+            if self.builds.abandon().await? {
                 self.report.step("saved", "during the build; restarting it")?;
             }
-            self.since = change.since.unwrap_or_else(Instant::now);
-            self.repeat = Repeat::No;
-            return self.begin();
+            self.builds.request(change.since.unwrap_or_else(Instant::now));
+            return self.build();
         }
         if change.lock {
             // cargo writes Cargo.lock too, so this may not be the user's change.
-            self.repeat = Repeat::Wanted;
+            self.builds.repeat();
         }
-        if self.is_sample_saved && self.is_deployed && self.build.is_none() {
+        if self.samples.are_saved() && self.is_deployed && !self.builds.is_running() {
             let since = change.since.unwrap_or_else(Instant::now);
             match self.apply_samples().await {
                 Ok(applied) => {
@@ -328,7 +249,7 @@ impl Session {
                     self.report
                         .step("samples", &format!("{} applied in {took}", count(applied, "object")))?;
                 }
-                Err(error) => self.survive(error, "samples", SAMPLES_STAY)?,
+                Err(error) => self.survive(error, "samples", SAMPLES_FAILED)?,
             }
         }
         Ok(())
@@ -336,8 +257,6 @@ impl Session {
 
     /// Handles the end of a build.
     async fn built(&mut self, built: Built) -> Result<()> {
-        self.build = None;
-        self.built = Some(Instant::now());
         let goes_on =
             if self.operator.is_running() { "the old operator keeps running" } else { "waiting for changes" };
         match built.program {
@@ -345,29 +264,51 @@ impl Session {
                 return Err(anyhow!("failed to build the operator")).hint("see the compiler errors above");
             }
             None => {
-                self.feed.failed(&built.error, goes_on);
+                self.web_ui.feed().failed(&built.error, goes_on);
                 self.report.failed("build", &format!("failed in {}; {goes_on}", shown(built.took)))?;
             }
             Some(program) => {
-                self.durations.record(self.reason(), built.took);
-                self.feed.deploying();
+                self.builds.record(self.reason(), built.took);
+                self.web_ui.feed().deploying();
                 if let Err(error) = self.deploy(&program, built.took).await {
-                    self.feed.failed(&format!("{error:#}"), goes_on);
+                    self.web_ui.feed().failed(&format!("{error:#}"), goes_on);
                     self.survive(error, "rebuilt", goes_on)?;
                 }
             }
         }
-        match self.repeat {
-            Repeat::Wanted => {
-                self.since = Instant::now();
-                self.repeat = Repeat::Running;
-                self.begin()
+        if self.builds.is_repeat_due() { self.build() } else { Ok(()) }
+    }
+
+    /// Records the states of the samples and reports changes. Returns whether all are ready.
+    fn observe(&mut self, samples: Result<Vec<SampleStatus>>) -> Result<bool> {
+        self.summary.update(samples);
+        let is_ready =
+            self.operator.is_running() && self.operator.failure().is_none() && self.summary.is_ready();
+        if is_ready {
+            self.samples.settle();
+            if !self.summary.has_reported_ready() {
+                self.summarize(true)?;
             }
-            Repeat::No | Repeat::Running => {
-                self.repeat = Repeat::No;
-                Ok(())
-            }
+        } else if self.samples.are_late() && self.once.is_none() {
+            self.summarize(false)?;
         }
+        Ok(is_ready)
+    }
+
+    fn summarize(&mut self, is_ready: bool) -> Result<()> {
+        let mut plurals: Vec<String> = self.declared.kinds().into_iter().map(|kind| kind.plural).collect();
+        plurals.dedup();
+        let (kubectl, page) = (self.cluster.kubectl(&plurals), self.web_ui.url());
+        self.summary.print(is_ready, &kubectl, page.as_deref(), &self.report)
+    }
+
+    /// The timeout error of `--once`.
+    fn timed_out(&self) -> anyhow::Error {
+        let timeout = shown(self.once.unwrap_or_default());
+        let failure = self.operator.failure().map(str::to_owned).into_iter();
+        let reasons: Vec<String> = failure.chain(self.summary.not_ready()).collect();
+        anyhow!("samples not ready {timeout} after the build\n{}", reasons.join("\n"))
+            .hint("increase --timeout, or run without --once and inspect the cluster with kubectl")
     }
 
     /// Prints an error that does not end the loop. With `--once` the error is returned.
@@ -380,34 +321,10 @@ impl Session {
     }
 }
 
-/// Waits for a save, if there is a watcher.
-async fn changed(watcher: &mut Option<Watcher>) -> Result<()> {
-    match watcher {
-        Some(watcher) => watcher.changed().await,
-        None => std::future::pending().await,
-    }
-}
-
-/// Waits for forbidden calls, if the operator runs with its generated RBAC rules.
-async fn refused(permissions: Option<&Permissions>) -> Vec<Permission> {
-    match permissions {
-        Some(permissions) => permissions.refused().await,
-        None => std::future::pending().await,
-    }
-}
-
-/// Waits for a running build.
-async fn finished(build: &mut Option<Build>) -> Result<Built> {
-    match build {
-        Some(build) => build.finish().await,
-        None => std::future::pending().await,
-    }
-}
-
-/// Waits for the deadline, if there is one.
-async fn deadline(limit: Option<(Duration, Instant)>) {
-    match limit {
-        Some((patience, since)) => tokio::time::sleep_until(since + patience).await,
+/// Waits for a time, if there is one.
+async fn reached(time: Option<Instant>) {
+    match time {
+        Some(time) => tokio::time::sleep_until(time).await,
         None => std::future::pending().await,
     }
 }

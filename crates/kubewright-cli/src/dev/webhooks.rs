@@ -27,7 +27,7 @@ use kubewright_runtime::{Clock as _, SystemClock};
 use serde_json::{Value, json};
 use tempfile::TempDir;
 
-use super::answer::told;
+use super::api_error::api_error;
 use super::samples::MANAGER;
 use crate::error::Hint as _;
 use crate::secret_file;
@@ -248,7 +248,10 @@ impl Webhooks {
 /// Returns how many objects were changed.
 pub(crate) async fn clean_up(client: &kube::Client, project: &str) -> Result<usize> {
     let restored = conversions::restore(client, project).await?;
-    Ok(restored + delete_all(client, project, &[]).await?)
+    let deleted = delete_all(client, project, &[]).await.hint(format!(
+        "delete them with `kubectl delete mutatingwebhookconfigurations,validatingwebhookconfigurations -l {LABEL}={project}`"
+    ))?;
+    Ok(restored + deleted)
 }
 
 /// Deletes the webhook configurations of a project except the given ones. Returns how many.
@@ -257,11 +260,11 @@ async fn delete_all(client: &kube::Client, project: &str, except: &[&str]) -> Re
     let failed = "cannot delete webhook configurations";
     let mut deleted = 0;
     let mutating: Api<MutatingWebhookConfiguration> = Api::all(client.clone());
-    for found in mutating.list_metadata(&of_project).await.map_err(told).context(failed)? {
+    for found in mutating.list_metadata(&of_project).await.map_err(api_error).context(failed)? {
         deleted += delete(&mutating, found.metadata.name.as_deref(), except).await.context(failed)?;
     }
     let validating: Api<ValidatingWebhookConfiguration> = Api::all(client.clone());
-    for found in validating.list_metadata(&of_project).await.map_err(told).context(failed)? {
+    for found in validating.list_metadata(&of_project).await.map_err(api_error).context(failed)? {
         deleted += delete(&validating, found.metadata.name.as_deref(), except).await.context(failed)?;
     }
     Ok(deleted)
@@ -274,7 +277,7 @@ where
     let Some(name) = name.filter(|name| !except.contains(name)) else { return Ok(0) };
     match api.delete(name, &DeleteParams::default()).await {
         Err(kube::Error::Api(status)) if status.code == 404 => Ok(0),
-        deleted => deleted.map(|_| 1).map_err(told),
+        deleted => deleted.map(|_| 1).map_err(api_error),
     }
 }
 
@@ -288,7 +291,7 @@ async fn apply(client: &kube::Client, configuration: &Value) -> Result<()> {
     let api: Api<DynamicObject> = Api::all_with(client.clone(), &resource);
     api.patch(name, &PatchParams::apply(MANAGER).force(), &Patch::Apply(configuration))
         .await
-        .map_err(told)
+        .map_err(api_error)
         .with_context(|| format!("cannot install {} {name}", text("kind")))?;
     Ok(())
 }

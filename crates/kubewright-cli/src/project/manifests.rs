@@ -68,7 +68,7 @@ impl Manifests {
     }
 
     /// Prints the findings. Fails if one is an error.
-    pub(crate) fn tell(&self, ui: &Ui) -> Result<()> {
+    pub(crate) fn print_findings(&self, ui: &Ui) -> Result<()> {
         ui.print_styled_error(&self.findings());
         self.check()
     }
@@ -147,9 +147,9 @@ fn shown(finding: &Finding) -> String {
     let mut lines = text.lines().map(escape);
     let first = lines.next().unwrap_or_default();
     let (head, rest) = first.split_once(' ').unwrap_or((&first, ""));
-    let mut told = format!("{label}{head}{label:#} {rest}\n");
+    let mut text = format!("{label}{head}{label:#} {rest}\n");
     for line in lines {
-        told.extend([&line, "\n"]);
+        text.extend([&line, "\n"]);
     }
-    told
+    text
 }

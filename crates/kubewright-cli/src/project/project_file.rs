@@ -243,7 +243,7 @@ impl ProjectFile {
 
     /// Serializes the file.
     pub(crate) fn to_text(&self) -> String {
-        let value = serde_json::to_value(self).expect("a project is data");
+        let value = serde_json::to_value(self).expect("a project file can be serialized");
         format!("{HEADER}{}", yaml::document(&value).trim_start_matches("---\n"))
     }
 

@@ -137,7 +137,8 @@ pub(crate) fn store(project: &ProjectFile, group: &str, kind: &str, version: &st
     });
     let known: Vec<&Resource> = known.collect();
     let Some(first) = known.first() else {
-        return Err(anyhow!("this project does not define the kind {kind} in the group {group}"));
+        return Err(anyhow!("this project does not define the kind {kind} in the group {group}"))
+            .hint("PROJECT lists the kinds of the project; the group is without the domain");
     };
     if !known.iter().any(|known| known.version == version) {
         let versions: Vec<&str> = known.iter().map(|known| known.version.as_str()).collect();
@@ -186,7 +187,7 @@ pub(crate) fn remove(project: &ProjectFile, group: &str, version: &str, kind: &s
     let Some(at) = at else {
         let known: Vec<String> = project.resources.iter().map(Resource::shown).collect();
         let known = if known.is_empty() {
-            "the project has no kinds".to_owned()
+            "the project has no kinds; add one with `kubewright create api`".to_owned()
         } else {
             format!("the project has {}", known.join("; "))
         };
@@ -241,7 +242,8 @@ fn check(request: &Request) -> Result<()> {
         }
     }
     if request.resource == Some(false) && request.controller == Some(false) {
-        bail!("nothing to do: --resource=false and --controller=false");
+        return Err(anyhow!("nothing to do: --resource=false and --controller=false"))
+            .hint("omit one of the two flags");
     }
     if request.external.is_some() && request.resource == Some(true) {
         bail!("--external-api-path cannot be used with --resource");

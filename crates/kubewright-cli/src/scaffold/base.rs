@@ -75,7 +75,7 @@ impl Base {
 
     /// Serializes the record.
     pub(crate) fn to_text(&self) -> String {
-        let value = serde_json::to_value(self).expect("a scaffold is data");
+        let value = serde_json::to_value(self).expect("a scaffold can be serialized");
         format!("{HEADER}{}", yaml::document(&value).trim_start_matches("---\n"))
     }
 

@@ -9,7 +9,7 @@ use serde::Serialize;
 pub(crate) fn fill(template: &str, with: &impl Serialize) -> String {
     let mut environment = Environment::new();
     let syntax = SyntaxConfig::builder().keep_trailing_newline(true).build();
-    environment.set_syntax(syntax.expect("the delimiters are the usual ones"));
+    environment.set_syntax(syntax.expect("the delimiters are valid"));
     environment.set_undefined_behavior(UndefinedBehavior::Strict);
     environment
         .render_str(template, Value::from(Serde(with)))

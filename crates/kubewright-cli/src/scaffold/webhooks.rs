@@ -225,7 +225,7 @@ pub(crate) fn remove(project: &ProjectFile, removal: &Removal, served: &[String]
         let known = project.resources.iter().filter(|known| known.webhooks().is_some());
         let known: Vec<String> = known.map(Resource::shown).collect();
         let hint = if known.is_empty() {
-            "this project has no webhooks".to_owned()
+            "this project has no webhooks; add one with `kubewright create webhook`".to_owned()
         } else {
             format!("kinds with webhooks: {}", known.join("; "))
         };

@@ -1,14 +1,9 @@
 //! `kubewright dev` with real projects, cargo and kubectl.
 
 mod builds;
-#[expect(dead_code, reason = "the tests of the page use all of it")]
-#[path = "../../src/dev/page/tests/driver.rs"]
-mod driver;
 mod example;
 mod examples;
 mod kept;
-#[path = "../../src/dev/page/tests/layout.rs"]
-mod layout;
 mod page;
 mod refusals;
 mod running;

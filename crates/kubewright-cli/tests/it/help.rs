@@ -135,7 +135,7 @@ fn help_of_completion() {
       # fish: enable completion in new shells
       kubewright completion fish > ~/.config/fish/completions/kubewright.fish
 
-      # PowerShell: enable completion in this shell; add the line to $PROFILE to keep it
+      # PowerShell: enable completion in this shell; add it to $PROFILE to keep it
       kubewright completion powershell | Out-String | Invoke-Expression
     "#);
 }
@@ -226,27 +226,30 @@ fn help_of_create_webhook() {
 
     Examples:
       # Add a defaulting and a validating webhook
-      kubewright create webhook --group shop --version v1 --kind Order --defaulting
-      --programmatic-validation
+      kubewright create webhook --group shop --version v1 --kind Order \
+          --defaulting --programmatic-validation
 
       # Add conversion between v1 (hub) and v2
-      kubewright create webhook --group shop --version v1 --kind Order --conversion --spoke v2
+      kubewright create webhook --group shop --version v1 --kind Order \
+          --conversion --spoke v2
 
       # Validate a built-in kind
-      kubewright create webhook --group apps --version v1 --kind Deployment --programmatic-validation
+      kubewright create webhook --group apps --version v1 --kind Deployment \
+          --programmatic-validation
 
       # Set a custom path
-      kubewright create webhook --group shop --version v1 --kind Order --defaulting --defaulting-path
-      /default-order
+      kubewright create webhook --group shop --version v1 --kind Order \
+          --defaulting --defaulting-path /default-order
 
       # Preview the changes
-      kubewright create webhook --group shop --version v1 --kind Order --defaulting --dry-run
+      kubewright create webhook --group shop --version v1 --kind Order \
+          --defaulting --dry-run
     ");
 }
 
 #[test]
 fn help_of_delete_webhook() {
-    assert_snapshot!(kubewright("delete webhook --help"), @"
+    assert_snapshot!(kubewright("delete webhook --help"), @r"
     exit status 0
     --- stdout
     Delete the selected webhooks of a kind, or all
@@ -278,13 +281,16 @@ fn help_of_delete_webhook() {
       kubewright delete webhook --group shop --version v1 --kind Order
 
       # Delete only the validating webhook
-      kubewright delete webhook --group shop --version v1 --kind Order --programmatic-validation
+      kubewright delete webhook --group shop --version v1 --kind Order \
+          --programmatic-validation
 
       # Remove one version from the conversion
-      kubewright delete webhook --group shop --version v1 --kind Order --conversion --spoke v2
+      kubewright delete webhook --group shop --version v1 --kind Order \
+          --conversion --spoke v2
 
       # Remove the conversion also from the CRD in a cluster
-      kubewright delete webhook --group shop --version v1 --kind Order --conversion --context staging
+      kubewright delete webhook --group shop --version v1 --kind Order \
+          --conversion --context staging
     ");
 }
 

@@ -35,7 +35,7 @@ fn without_arguments_help_is_an_error() {
 
 #[test]
 fn help_of_image_build() {
-    assert_snapshot!(kubewright("image build --help"), @"
+    assert_snapshot!(kubewright("image build --help"), @r"
     exit status 0
     --- stdout
     Build the operator's image
@@ -75,7 +75,8 @@ fn help_of_image_build() {
       kubewright image build
 
       # Push an image for two platforms
-      kubewright image build -t registry.example.com/shop:v1 --platform linux/amd64,linux/arm64 -o push
+      kubewright image build -t registry.example.com/shop:v1 \
+          --platform linux/amd64,linux/arm64 -o push
 
       # Write an archive for `docker load` and `ctr images import`
       kubewright image build -t shop:v1 --output docker-archive --dest shop.tar

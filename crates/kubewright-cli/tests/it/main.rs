@@ -1,4 +1,4 @@
-//! Runs the real binary and compares its output.
+//! Runs the real binary and compares its output. [`page`] serves the web UI of the library.
 
 #[cfg(unix)]
 mod adopt;
@@ -35,6 +35,8 @@ mod markdown_view;
 #[cfg(unix)]
 mod modes;
 mod output;
+#[cfg(unix)]
+mod page;
 mod reference;
 #[cfg(unix)]
 mod replay;

@@ -7,7 +7,7 @@ use std::collections::BTreeSet;
 use serde::Serialize;
 use serde_json::Value;
 
-use super::readiness::{self, Readiness};
+use super::readiness::{self, Shown};
 use super::references::{self, Reference};
 use super::system_objects;
 
@@ -33,7 +33,7 @@ pub struct ObjectEntry<'a> {
     created: &'a str,
     owners: Vec<&'a str>,
     references: BTreeSet<Reference>,
-    readiness: Readiness,
+    readiness: Shown,
     conditions: Vec<[&'a str; 3]>,
     custom: bool,
     plumbing: bool,
@@ -54,7 +54,7 @@ pub fn object_entry<'a>(kind: &'a KindName, id: &'a str, object: &'a Value, chan
         created: text(object, "/metadata/creationTimestamp").unwrap_or_default(),
         owners: list("/metadata/ownerReferences").filter_map(|owner| owner.get("uid")?.as_str()).collect(),
         references: references::references(object),
-        readiness: readiness::readiness(&kind.group, &kind.kind, object),
+        readiness: readiness::shown(&kind.group, &kind.kind, object),
         conditions: list("/status/conditions")
             .map(|condition| {
                 [field(condition, "type"), field(condition, "status"), field(condition, "reason")]

@@ -110,7 +110,7 @@ impl<'a> Search<'a> {
         }
     }
 
-    #[expect(clippy::unused_self, reason = "a step of the chain, like the others")]
+    #[expect(clippy::unused_self, reason = "same signature as the other steps of the chain")]
     fn caused_by(&self, reconcile: &'a Reconcile, steps: &mut Vec<Step>) -> Next<'a> {
         let is_known =
             steps.iter().any(|step| matches!(step, Step::Reconcile { id, .. } if *id == reconcile.id));

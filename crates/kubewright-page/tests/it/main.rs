@@ -4,6 +4,5 @@ mod access;
 mod browser;
 mod content;
 #[expect(dead_code, reason = "shared with the tests of the page of `kubewright dev`, which use all of it")]
-#[path = "../../../kubewright-cli/src/dev/page/tests/driver.rs"]
 mod driver;
 mod world;

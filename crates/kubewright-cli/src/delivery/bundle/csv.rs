@@ -116,7 +116,7 @@ fn examples(samples: &[Value], owned: &[Value]) -> String {
         })
     };
     let samples: Vec<&Value> = samples.iter().filter(is_owned).collect();
-    serde_json::to_string_pretty(&samples).expect("samples are data")
+    serde_json::to_string_pretty(&samples).expect("a JSON value can be serialized")
 }
 
 /// A namespaced operator watches the namespaces of its OperatorGroup. Others watch all namespaces.

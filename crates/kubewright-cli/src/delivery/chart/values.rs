@@ -130,7 +130,7 @@ pub(super) fn schema(chart: &str, settings: &[Setting]) -> String {
         "type": "boolean",
         "description": "For the condition of a parent chart. This chart does not use it.",
     });
-    let mut text = serde_json::to_string_pretty(&schema).expect("a schema is data");
+    let mut text = serde_json::to_string_pretty(&schema).expect("a JSON value can be serialized");
     text.push('\n');
     text
 }

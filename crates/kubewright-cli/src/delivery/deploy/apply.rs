@@ -1,21 +1,15 @@
 //! Applies objects with server-side apply.
 
-use std::time::Duration;
-
 use anyhow::{Context as _, Result, anyhow};
-use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition;
 use kube::api::{Api, Patch, PatchParams};
-use kubewright_runtime::eventually;
 
 use super::{MANAGER, resource};
 use crate::conversion::Converted;
 use crate::delivery::rendered::{Object, Rendered};
-use crate::dev::told;
+use crate::dev::api_error;
 use crate::error::Hint as _;
+use crate::readiness;
 use crate::ui::Ui;
-
-/// Timeout for a CRD to be established.
-const PATIENCE: Duration = Duration::from_secs(30);
 
 /// Applies all objects, and prints a line for each. CRDs are served before the next kind is applied.
 pub(crate) async fn apply(client: &kube::Client, rendered: &Rendered, ui: &Ui) -> Result<()> {
@@ -28,7 +22,7 @@ pub(crate) async fn apply(client: &kube::Client, rendered: &Rendered, ui: &Ui) -
             ui.print(format!("{change} {}\n", object.id()).as_bytes())?;
         }
         if object.kind() == "CustomResourceDefinition" {
-            established(client, object.name()).await?;
+            readiness::crd::wait(&Api::all(client.clone()), object.name()).await?;
         }
     }
     if unchanged > 0 {
@@ -41,7 +35,7 @@ pub(crate) async fn apply(client: &kube::Client, rendered: &Rendered, ui: &Ui) -
 async fn apply_one(client: &kube::Client, object: &Object) -> Result<&'static str> {
     let failed = || format!("cannot apply {}", object.id());
     let api = resource::served(client, object).await?;
-    let before = api.get_metadata_opt(object.name()).await.map_err(told).with_context(failed)?;
+    let before = api.get_metadata_opt(object.name()).await.map_err(api_error).with_context(failed)?;
     let before = before.map(|before| before.metadata);
     if before.as_ref().is_some_and(|before| before.deletion_timestamp.is_some()) {
         return Err(anyhow!("{} is being deleted", object.id()))
@@ -53,7 +47,7 @@ async fn apply_one(client: &kube::Client, object: &Object) -> Result<&'static st
     let after = api
         .patch(object.name(), &parameters, &Patch::Apply(object.value()))
         .await
-        .map_err(told)
+        .map_err(api_error)
         .with_context(failed)?;
     Ok(match before {
         None => "created",
@@ -74,36 +68,4 @@ async fn release_conversion(client: &kube::Client, object: &Object) -> Result<()
         converted.remove(client).await?;
     }
     Ok(())
-}
-
-async fn established(client: &kube::Client, name: &str) -> Result<()> {
-    let api: Api<CustomResourceDefinition> = Api::all(client.clone());
-    let served = eventually(PATIENCE, async || match api.get(name).await {
-        Ok(definition) if is_established(&definition) => Ok(Ok(())),
-        Ok(definition) => Err(obstacles(&definition)),
-        Err(error) => Ok(Err(told(error))),
-    });
-    let served = served.await.map_err(|never| anyhow!("{never}"));
-    served.and_then(|served| served).with_context(|| format!("the CRD {name} did not become Established"))
-}
-
-fn is_established(definition: &CustomResourceDefinition) -> bool {
-    conditions(definition).any(|(kind, status, _)| (kind, status) == ("Established", "True"))
-}
-
-/// The conditions that explain why a CRD is not served.
-fn obstacles(definition: &CustomResourceDefinition) -> String {
-    let reasons: Vec<String> = conditions(definition)
-        .filter(|(_, status, _)| *status != "True")
-        .map(|(kind, _, message)| format!("{kind}: {message}"))
-        .collect();
-    reasons.join("; ")
-}
-
-fn conditions(definition: &CustomResourceDefinition) -> impl Iterator<Item = (&str, &str, &str)> {
-    let conditions = definition.status.as_ref().and_then(|status| status.conditions.as_deref());
-    conditions.unwrap_or_default().iter().map(|condition| {
-        let message = condition.message.as_deref().unwrap_or_default();
-        (condition.type_.as_str(), condition.status.as_str(), message)
-    })
 }

@@ -9,7 +9,7 @@ use kube::ResourceExt as _;
 use kube::api::{Api, ListParams, LogParams};
 
 use super::failing::{Problem, problems};
-use crate::dev::told;
+use crate::dev::api_error;
 use crate::ui::escape;
 
 /// The annotation with the number of a ReplicaSet.
@@ -60,7 +60,8 @@ impl Diagnosis {
         let mut found = Self { conditions, ..Self::default() };
         let Some(replica_set) = current(client, &namespace, deployment).await? else { return Ok(found) };
         let api: Api<Pod> = Api::namespaced(client.clone(), &namespace);
-        let pods = api.list(&selected(deployment)).await.map_err(told).context("cannot list the Pods")?;
+        let pods =
+            api.list(&selected(deployment)).await.map_err(api_error).context("cannot list the Pods")?;
         let uid = replica_set.uid();
         for pod in pods.items.into_iter().filter(|pod| is_owned(pod.owner_references(), uid.as_deref())) {
             if let Some(failing) = Failing::of(client, &namespace, &pod).await {
@@ -113,7 +114,8 @@ async fn current(
     deployment: &Deployment,
 ) -> Result<Option<ReplicaSet>> {
     let api: Api<ReplicaSet> = Api::namespaced(client.clone(), namespace);
-    let all = api.list(&selected(deployment)).await.map_err(told).context("cannot list the ReplicaSets")?;
+    let all =
+        api.list(&selected(deployment)).await.map_err(api_error).context("cannot list the ReplicaSets")?;
     let owner = deployment.uid();
     let owned = all.items.into_iter().filter(|it| is_owned(it.owner_references(), owner.as_deref()));
     Ok(owned.max_by_key(|it| it.annotations().get(REVISION).and_then(|text| text.parse::<u64>().ok())))

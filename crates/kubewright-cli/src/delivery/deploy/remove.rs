@@ -12,7 +12,7 @@ use kube::core::GroupVersionKind;
 
 use super::resource;
 use crate::delivery::rendered::{Object, Rendered};
-use crate::dev::told;
+use crate::dev::api_error;
 use crate::error::Hint as _;
 use crate::ui::Ui;
 
@@ -100,7 +100,7 @@ async fn delete(client: &kube::Client, object: &Object, removal: &Removal, ui: &
     let failed = || format!("cannot delete {}", object.id());
     let Some(api) = resource::find(client, object).await? else { return Ok(false) };
     if removal.dry_run {
-        let found = api.get_metadata_opt(object.name()).await.map_err(told).with_context(failed)?;
+        let found = api.get_metadata_opt(object.name()).await.map_err(api_error).with_context(failed)?;
         if found.is_some() {
             ui.print(format!("would delete {}\n", object.id()).as_bytes())?;
         }
@@ -109,11 +109,13 @@ async fn delete(client: &kube::Client, object: &Object, removal: &Removal, ui: &
     match api.delete(object.name(), &DeleteParams::background()).await {
         Ok(_) => {}
         Err(kube::Error::Api(status)) if status.code == 404 => return Ok(false),
-        Err(error) => return Err(told(error)).with_context(failed),
+        Err(error) => return Err(api_error(error)).with_context(failed),
     }
     let started = Instant::now();
     let mut said = false;
-    while let Some(left) = api.get_metadata_opt(object.name()).await.map_err(told).with_context(failed)? {
+    while let Some(left) =
+        api.get_metadata_opt(object.name()).await.map_err(api_error).with_context(failed)?
+    {
         if started.elapsed() >= removal.timeout {
             let finalizers = left.metadata.finalizers.unwrap_or_default().join(", ");
             return Err(anyhow!(
@@ -138,7 +140,7 @@ async fn existing(client: &kube::Client, object: &Object) -> Result<Existing> {
     let failed = || format!("cannot list the objects of {}", object.id());
     let none = Existing { count: 0, namespaces: Vec::new() };
     let api: Api<CustomResourceDefinition> = Api::all(client.clone());
-    let Some(definition) = api.get_opt(object.name()).await.map_err(told).with_context(failed)? else {
+    let Some(definition) = api.get_opt(object.name()).await.map_err(api_error).with_context(failed)? else {
         return Ok(none);
     };
     let names = &definition.spec.names;
@@ -149,8 +151,11 @@ async fn existing(client: &kube::Client, object: &Object) -> Result<Existing> {
     let kind = GroupVersionKind::gvk(&definition.spec.group, &version.name, &names.kind);
     let resource = ApiResource::from_gvk_with_plural(&kind, &names.plural);
     let api: Api<DynamicObject> = Api::all_with(client.clone(), &resource);
-    let list =
-        api.list_metadata(&ListParams::default().limit(PAGE)).await.map_err(told).with_context(failed)?;
+    let list = api
+        .list_metadata(&ListParams::default().limit(PAGE))
+        .await
+        .map_err(api_error)
+        .with_context(failed)?;
     let further = usize::try_from(list.metadata.remaining_item_count.unwrap_or_default()).unwrap_or_default();
     let namespaces = list.items.iter().filter_map(|item| item.metadata.namespace.clone()).collect();
     Ok(Existing { count: list.items.len() + further, namespaces })

@@ -8,7 +8,7 @@ use kube::discovery::{self, Scope};
 use kubewright_runtime::eventually;
 
 use crate::delivery::rendered::Object;
-use crate::dev::told;
+use crate::dev::api_error;
 use crate::error::Hint as _;
 
 /// How long a newly installed kind may take to appear in discovery.
@@ -21,7 +21,9 @@ pub(super) async fn find(client: &kube::Client, object: &Object) -> Result<Optio
             Ok(Some(api(client, &resource, capabilities.scope == Scope::Namespaced, object)))
         }
         Err(error) if is_unknown(&error) => Ok(None),
-        Err(error) => Err(told(error)).with_context(|| format!("cannot find the kind of {}", object.id())),
+        Err(error) => {
+            Err(api_error(error)).with_context(|| format!("cannot find the kind of {}", object.id()))
+        }
     }
 }
 

@@ -83,7 +83,7 @@ impl<'a> Repository<'a> {
             user_agent: concat!("kubewright/", env!("CARGO_PKG_VERSION")),
             ..ClientConfig::default()
         };
-        let client = Client::try_from(config).map_err(|error| told(&error, reference))?;
+        let client = Client::try_from(config).map_err(|error| readable(&error, reference))?;
         let authentication = credentials::of(reference)?;
         let repository = Self { client, reference: reference.clone(), authentication, ui };
         for operation in operations {
@@ -105,9 +105,11 @@ impl<'a> Repository<'a> {
                 (OciDistributionError::RequestError(_), _) => {
                     "check the registry's name; for a registry without TLS add --insecure-registry".to_owned()
                 }
-                _ => return told(&error, &self.reference).context(format!("cannot log in to {registry}")),
+                _ => {
+                    return readable(&error, &self.reference).context(format!("cannot log in to {registry}"));
+                }
             };
-            told(&error, &self.reference).context(format!("cannot log in to {registry}")).hint(advice)
+            readable(&error, &self.reference).context(format!("cannot log in to {registry}")).hint(advice)
         })?;
         Ok(())
     }
@@ -117,7 +119,7 @@ impl<'a> Repository<'a> {
         self.client
             .fetch_manifest_digest(&self.reference, &self.authentication)
             .await
-            .map_err(|error| told(&error, &self.reference))
+            .map_err(|error| readable(&error, &self.reference))
             .with_context(|| format!("cannot resolve {}", self.reference))
     }
 
@@ -153,7 +155,7 @@ impl<'a> Repository<'a> {
     async fn push_blob(&self, blob: &Blob, pushed: &mut Pushed) -> Result<()> {
         let failed = || format!("cannot push {} to {}", short(blob), self.reference.registry());
         let exists = self.client.blob_exists(&self.reference, blob.digest()).await;
-        if exists.map_err(|error| told(&error, &self.reference)).with_context(failed)? {
+        if exists.map_err(|error| readable(&error, &self.reference)).with_context(failed)? {
             pushed.present += 1;
             return Ok(());
         }
@@ -166,7 +168,7 @@ impl<'a> Repository<'a> {
                     tokio::time::sleep(Duration::from_secs(1 << attempt)).await;
                     attempt += 1;
                 }
-                Err(error) => return Err(told(&error, &self.reference)).with_context(failed),
+                Err(error) => return Err(readable(&error, &self.reference)).with_context(failed),
             }
         }
         pushed.uploaded += 1;
@@ -198,7 +200,7 @@ impl<'a> Repository<'a> {
         self.client
             .push_manifest_raw(reference, manifest.bytes(), media_type)
             .await
-            .map_err(|error| told(&error, reference))
+            .map_err(|error| readable(&error, reference))
             .with_context(|| format!("cannot push the manifest of {reference}"))?;
         Ok(())
     }
@@ -210,7 +212,7 @@ impl<'a> Repository<'a> {
         self.push_manifest(&sbom.manifest, &self.by_digest(&sbom.manifest)).await?;
         let failed = || format!("cannot list the referrers of {}", short(subject));
         let referrers = self.client.pull_referrers(&self.by_digest(subject), None).await;
-        let referrers = referrers.map_err(|error| told(&error, &self.reference)).with_context(failed)?;
+        let referrers = referrers.map_err(|error| readable(&error, &self.reference)).with_context(failed)?;
         if referrers.manifests.iter().any(|entry| entry.digest == sbom.manifest.digest()) {
             return Ok(());
         }
@@ -276,21 +278,21 @@ fn short(blob: &Blob) -> String {
 }
 
 /// An error with all its causes, since some are only in the chain, and advice.
-fn told(error: &OciDistributionError, reference: &Reference) -> anyhow::Error {
+fn readable(error: &OciDistributionError, reference: &Reference) -> anyhow::Error {
     let mut text = error.to_string();
     let mut cause = std::error::Error::source(error);
     while let Some(next) = cause {
-        let said = next.to_string();
-        if !text.contains(&said) {
-            text = format!("{text}: {said}");
+        let message = next.to_string();
+        if !text.contains(&message) {
+            text = format!("{text}: {message}");
         }
         cause = next.source();
     }
-    let told = anyhow!(text);
+    let readable = anyhow!(text);
     if !is_forbidden(error) {
-        return told;
+        return readable;
     }
-    told.hint(format!(
+    readable.hint(format!(
         "run `docker login {}` with an account that has access to {}",
         reference.registry(),
         reference.repository()

@@ -19,7 +19,7 @@ use crate::delivery::rendered::Object;
 const NAMESPACE: &str = "scorecard";
 
 /// An API server in this process.
-#[expect(clippy::struct_field_names, reason = "it is the API server")]
+#[expect(clippy::struct_field_names, reason = "the field is the API server of the scorecard")]
 pub(crate) struct Server {
     server: ApiServer,
     client: kube::Client,

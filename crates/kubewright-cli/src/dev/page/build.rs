@@ -49,7 +49,7 @@ impl Build {
     pub(super) fn compiling(&mut self, old_runs: bool, at: u64, board: &mut Board) {
         let phase = Phase::Compiling;
         *self = Self { phase, since: at, old_runs, starts: self.starts, ..Self::default() };
-        self.tell(board);
+        self.publish(board);
     }
 
     /// The progress of the build.
@@ -57,14 +57,14 @@ impl Build {
         if self.phase == Phase::Compiling {
             (self.done, self.total) = (done, total);
             current.clone_into(&mut self.current);
-            self.tell(board);
+            self.publish(board);
         }
     }
 
     /// The build succeeded, and the operator is deployed.
     pub(super) fn deploying(&mut self, at: u64, board: &mut Board) {
         self.become_(Phase::Deploying, at);
-        self.tell(board);
+        self.publish(board);
     }
 
     /// The operator runs.
@@ -72,7 +72,7 @@ impl Build {
         self.become_(Phase::Running, at);
         self.starts += u64::from(started);
         note.clone_into(&mut self.note);
-        self.tell(board);
+        self.publish(board);
     }
 
     /// A build or deployment failed.
@@ -93,7 +93,7 @@ impl Build {
         self.become_(phase, at);
         self.error = error.chars().take(TEXT).collect();
         note.clone_into(&mut self.note);
-        self.tell(board);
+        self.publish(board);
     }
 
     fn become_(&mut self, phase: Phase, at: u64) {
@@ -102,7 +102,7 @@ impl Build {
         self.note.clear();
     }
 
-    fn tell(&self, board: &mut Board) {
+    fn publish(&self, board: &mut Board) {
         board.put(Topic::Build, "", self);
     }
 }

@@ -9,7 +9,7 @@ use super::state::{Shared, State, now};
 
 /// Reports to the page. Cheap to clone.
 #[derive(Clone, Default)]
-pub(crate) struct Feed(Option<Arc<Shared>>);
+pub struct Feed(Option<Arc<Shared>>);
 
 impl Feed {
     pub(super) fn new(shared: Arc<Shared>) -> Self {
@@ -17,45 +17,45 @@ impl Feed {
     }
 
     /// The start of kubectl command lines for this cluster.
-    pub(crate) fn kubectl(&self, command: &str) {
+    pub fn kubectl(&self, command: &str) {
         self.update(|state| {
             command.clone_into(&mut state.status.kubectl);
-            state.tell_status();
+            state.publish_status();
         });
     }
 
     /// A build started.
-    pub(crate) fn compiling(&self, old_runs: bool) {
+    pub fn compiling(&self, old_runs: bool) {
         self.update(|state| state.build.compiling(old_runs, now(), &mut state.board));
     }
 
     /// The progress of the build.
-    pub(crate) fn progress(&self, done: u64, total: u64, current: &str) {
+    pub fn progress(&self, done: u64, total: u64, current: &str) {
         self.update(|state| state.build.progress(done, total, current, &mut state.board));
     }
 
     /// A successful build is deployed.
-    pub(crate) fn deploying(&self) {
+    pub fn deploying(&self) {
         self.update(|state| state.build.deploying(now(), &mut state.board));
     }
 
     /// The operator runs. `started` is false if it was not restarted.
-    pub(crate) fn running(&self, started: bool, note: &str) {
+    pub fn running(&self, started: bool, note: &str) {
         self.update(|state| state.build.running(started, note, now(), &mut state.board));
     }
 
     /// A build or deployment failed.
-    pub(crate) fn failed(&self, error: &str, note: &str) {
+    pub fn failed(&self, error: &str, note: &str) {
         self.update(|state| state.build.failed(error, note, now(), &mut state.board));
     }
 
     /// The operator exited.
-    pub(crate) fn exited(&self, error: &str) {
+    pub fn exited(&self, error: &str) {
         self.update(|state| state.build.exited(error, now(), &mut state.board));
     }
 
     /// The operator printed a line.
-    pub(crate) fn log(&self, line: &str) {
+    pub fn log(&self, line: &str) {
         self.update(|state| state.logs.add(line, now(), &mut state.board));
     }
 

@@ -53,7 +53,7 @@ async fn read(connection: u64, stream: TcpStream, token: Arc<str>, shared: Arc<S
             if *hello.token != *token {
                 return shared.update(|state| {
                     state.status.rejected.insert(hello.operator.clone());
-                    state.tell_status();
+                    state.publish_status();
                 });
             }
         }

@@ -36,7 +36,7 @@ pub(super) type Shared = kubewright_page::shared::Shared<State>;
 /// An empty state.
 pub(super) fn shared() -> Shared {
     let shared = Shared::new(State::default(), format!("{:x}", now()));
-    shared.update(State::tell_status);
+    shared.update(State::publish_status);
     shared
 }
 
@@ -110,7 +110,7 @@ struct EventObject<'a> {
 
 impl State {
     /// Publishes the status.
-    pub(super) fn tell_status(&mut self) {
+    pub(super) fn publish_status(&mut self) {
         self.board.put(Topic::Status, "", &self.status);
     }
 
@@ -135,7 +135,7 @@ impl State {
         let old = self.objects.remove(&id);
         if old.is_none() && self.objects.len() >= Limits::DEV.objects {
             self.status.full = true;
-            self.tell_status();
+            self.publish_status();
             return;
         }
         let current = object.to_string().into_boxed_str();

@@ -67,7 +67,7 @@ pub(super) async fn follow(client: Client, shared: Arc<Shared>) {
             Err(reason) => {
                 shared.update(|state| {
                     state.status.lost.insert("discovery".to_owned(), reason);
-                    state.tell_status();
+                    state.publish_status();
                 });
                 sleep(retry).await;
                 retry = (retry * 2).min(RETRY_LAST);
@@ -101,7 +101,7 @@ pub(super) async fn follow(client: Client, shared: Arc<Shared>) {
                     state.keep_kinds(|kind| kinds.contains_key(kind));
                     state.status.discovered = true;
                     state.status.kinds = kinds.len();
-                    state.tell_status();
+                    state.publish_status();
                 });
             }
         }
@@ -237,7 +237,7 @@ impl Follower {
             state.status.forbidden.remove(key);
             state.status.unreadable.remove(key);
             say(state, key);
-            state.tell_status();
+            state.publish_status();
         });
     }
 
@@ -312,16 +312,16 @@ impl Follower {
             fields.insert("kind".to_owned(), self.kind.resource.kind.clone().into());
         }
         self.shared.update(|state| state.see(&self.kind.name, object, now(), seen));
-        self.tell_definitions();
+        self.notify_definitions();
     }
 
     fn gone(&self, object: &Value) {
         let Some(uid) = uid(object) else { return };
         self.shared.update(|state| if self.is_events() { state.gone_event(uid) } else { state.gone(uid) });
-        self.tell_definitions();
+        self.notify_definitions();
     }
 
-    fn tell_definitions(&self) {
+    fn notify_definitions(&self) {
         if DEFINITIONS.contains(&self.kind.name.key.as_str()) {
             self.definitions.notify_one();
         }

@@ -1,4 +1,4 @@
-//! Deploys a new build: manifests, CRDs, the operator, samples.
+//! Deploys a new build: manifests, CRDs, roles, the operator, webhooks, samples.
 //!
 //! Each step reports its duration, in a separate line the first time, later in one combined line. If a step
 //! fails, later steps are skipped and the old operator keeps running.
@@ -6,176 +6,150 @@
 use std::path::Path;
 use std::time::Duration;
 
-use anyhow::{Context as _, Result, anyhow};
-use kubewright_manifests::declarations::Declarations;
+use anyhow::Result;
 use tokio::time::Instant;
 
-use super::{Repeat, SAMPLES_STAY, Session};
+use super::{SAMPLES_FAILED, Session, role};
 use crate::dev::operator::Started;
 use crate::dev::report::{count, shown};
-use crate::dev::samples::{self, Placed};
-use crate::error::Hint as _;
-use crate::project::{Manifests, manifests};
+use crate::project::Manifests;
+
+/// The steps of a deployment.
+struct Steps {
+    /// Whether each step prints its own line.
+    is_first: bool,
+    /// The parts of the combined line.
+    line: Vec<String>,
+}
 
 impl Session {
-    /// Deploys a binary. The first time, each step prints its own line.
+    /// Deploys a binary.
     pub(super) async fn deploy(&mut self, program: &Path, cargo: Duration) -> Result<()> {
-        let mut line = vec![format!("cargo {}", shown(cargo))];
-        let is_first = !self.is_deployed;
-        if is_first {
+        let mut steps = Steps { is_first: !self.is_deployed, line: vec![format!("cargo {}", shown(cargo))] };
+        if steps.is_first {
             self.report.step("build", &format!("in {}", shown(cargo)))?;
         }
-
-        let began = Instant::now();
-        let mut manifests = self.manifests(program).await?;
-        match &mut self.webhooks {
-            Some(webhooks) => {
-                webhooks.convert_here(self.cluster.client(), &mut manifests.definitions).await?;
-            }
-            // Without the conversion, objects of the other versions could be neither read nor written.
-            None if !manifests.declarations.conversions.is_empty() => {
-                return Err(anyhow!(
-                    "the operator has a conversion webhook, and the address at which the cluster reaches this machine is unknown"
-                ))
-                .hint(
-                    "set --webhook-host to a name or address of this machine that the cluster can connect to",
-                );
-            }
-            None => {}
+        let manifests = self.declare(program, &mut steps).await?;
+        let is_same = self.replace(program, &mut steps).await?;
+        self.is_deployed = true;
+        self.webhooks.install(&manifests.declarations, &self.cluster, &self.report).await?;
+        self.follow_samples(is_same, &mut steps).await?;
+        if !(steps.is_first || is_same && self.builds.is_repeated()) {
+            let total = shown(self.builds.elapsed());
+            self.report.step("rebuilt", &format!("in {total} ({})", steps.line.join(", ")))?;
         }
+        self.sources.refresh(&self.project, &mut self.builds).await
+    }
+
+    /// Writes the manifests, and applies the CRDs and the roles.
+    async fn declare(&mut self, program: &Path, steps: &mut Steps) -> Result<Manifests> {
+        let began = Instant::now();
+        let mut manifests = self.declared.write(&self.project, program, &self.report).await?;
+        self.webhooks.convert(&self.cluster, &mut manifests).await?;
         let took = shown(began.elapsed());
-        line.push(format!("manifests {took}"));
-        if is_first {
+        steps.line.push(format!("manifests {took}"));
+        if steps.is_first {
             let written = match manifests.changes.write.len() {
                 0 => format!("{} unchanged", count(manifests.changes.unchanged.len(), "file")),
                 written => format!("{} written", count(written, "file")),
             };
             self.report.step("manifests", &format!("{written} in {took}"))?;
         }
-        self.report_role_changes(&manifests)?;
+        role::report_changes(&manifests, &self.report)?;
 
         let began = Instant::now();
-        let changed = self.definitions.apply(self.cluster.client(), &manifests.definitions).await?;
+        let changed = self.declared.install(self.cluster.client(), &manifests.definitions).await?;
         let took = shown(began.elapsed());
-        if is_first {
+        if steps.is_first {
             let what = match changed {
                 0 => format!("{} unchanged", count(manifests.definitions.len(), "CRD")),
                 changed => format!("{} installed", count(changed, "CRD")),
             };
             self.report.step("crds", &format!("{what} in {took}"))?;
         }
-        line.push(if changed == 0 {
+        steps.line.push(if changed == 0 {
             "crds unchanged".to_owned()
         } else {
             format!("crds ({changed} changed) {took}")
         });
 
-        if self.grant(&manifests.declarations).await? && !is_first {
-            line.push("role changed".to_owned());
+        let granted =
+            self.role.grant(&manifests.declarations, &self.cluster, &mut self.operator, &self.report);
+        if granted.await? && !steps.is_first {
+            steps.line.push("role changed".to_owned());
         }
-
-        let is_same = self.operator.is_running() && self.operator.runs(program);
-        if is_same {
-            self.feed.running(false, "same binary, not restarted");
-            line.push("same binary, not restarted".to_owned());
-        } else {
-            let began = Instant::now();
-            let started = self.operator.replace(program).await?;
-            self.show_start(started, if is_first { "started" } else { "restarted" }, began);
-            if is_first {
-                self.tell_start("started", started, began)?;
-            }
-            line.push(format!("restart {}", shown(began.elapsed())));
-        }
-
-        self.is_deployed = true;
-        self.install_webhooks(&manifests.declarations, is_first).await?;
-        let began = Instant::now();
-        self.is_sample_saved |= is_first && self.is_to_apply_samples().await?;
-        if self.is_sample_saved {
-            match self.apply_samples().await {
-                Ok(applied) if is_first => {
-                    let took = shown(began.elapsed());
-                    self.report
-                        .step("samples", &format!("{} applied in {took}", count(applied, "object")))?;
-                }
-                Ok(_) => line.push(format!("samples {}", shown(began.elapsed()))),
-                Err(error) => self.survive(error, "samples", SAMPLES_STAY)?,
-            }
-        } else if is_first {
-            let placed = self.kept_samples().await?;
-            self.waiting.begin(placed, self.cluster.client(), &self.definitions.kinds());
-        } else if !is_same {
-            self.waiting.again(self.cluster.client(), &self.definitions.kinds());
-        }
-
-        if !(is_first || is_same && self.repeat == Repeat::Running) {
-            let total = shown(self.since.elapsed());
-            self.report.step("rebuilt", &format!("in {total} ({})", line.join(", ")))?;
-        }
-        self.look_for_sources().await
+        Ok(manifests)
     }
 
-    /// Configures the API server to call the operator's webhooks. The operator already serves them.
-    async fn install_webhooks(&mut self, declarations: &Declarations, is_first: bool) -> Result<()> {
-        let Some(webhooks) = &mut self.webhooks else {
-            if is_first && declarations.serves_webhooks() {
-                let message = "not installed: cannot detect how this cluster reaches your machine; \
-                               set --webhook-host to a reachable name or address";
-                self.report.failed("webhooks", message)?;
-            }
-            return Ok(());
-        };
-        let installed = webhooks.apply(self.cluster.client(), declarations).await?;
-        if installed > 0
-            && let Some(unreachable) = webhooks.check_reachable(self.cluster.client()).await?
-        {
-            // Without the conversion, objects of the other versions could be neither read nor written.
-            if !declarations.conversions.is_empty() {
-                return Err(anyhow!("webhooks: {unreachable}"));
-            }
-            self.report.failed("webhooks", &unreachable.to_string())?;
-            return Ok(());
+    /// Replaces the operator by another binary. Returns whether it is the same one, which keeps running.
+    async fn replace(&mut self, program: &Path, steps: &mut Steps) -> Result<bool> {
+        if self.operator.is_running() && self.operator.runs(program) {
+            self.web_ui.feed().running(false, "same binary, not restarted");
+            steps.line.push("same binary, not restarted".to_owned());
+            return Ok(true);
         }
-        if is_first && installed > 0 {
-            self.report.step("webhooks", &format!("{} served locally", count(installed, "webhook")))?;
+        let began = Instant::now();
+        let started = self.operator.replace(program).await?;
+        self.show_start(started, if steps.is_first { "started" } else { "restarted" }, began);
+        if steps.is_first {
+            self.report_start("started", started, began)?;
+        }
+        steps.line.push(format!("restart {}", shown(began.elapsed())));
+        Ok(false)
+    }
+
+    /// Applies saved samples, and follows the samples of the cluster if the operator is new.
+    async fn follow_samples(&mut self, is_same: bool, steps: &mut Steps) -> Result<()> {
+        let began = Instant::now();
+        if steps.is_first {
+            self.samples.decide(&self.project, &self.cluster, self.once.is_some()).await?;
+        }
+        if self.samples.are_saved() {
+            match self.apply_samples().await {
+                Ok(applied) if steps.is_first => {
+                    let took = shown(began.elapsed());
+                    let what = count(applied, "object");
+                    self.report.step("samples", &format!("{what} applied in {took}"))?;
+                }
+                Ok(_) => steps.line.push(format!("samples {}", shown(began.elapsed()))),
+                Err(error) => self.survive(error, "samples", SAMPLES_FAILED)?,
+            }
+        } else if steps.is_first {
+            self.samples.follow_kept(&self.project, &self.cluster, &self.declared.kinds()).await?;
+        } else if !is_same {
+            self.samples.follow_again(&self.cluster, &self.declared.kinds());
         }
         Ok(())
     }
 
-    /// Reads the inventory of the binary and writes the generated files.
-    async fn manifests(&mut self, program: &Path) -> Result<Manifests> {
-        let (project, program) = (self.project.clone(), program.to_owned());
-        let made = tokio::task::spawn_blocking(move || {
-            let declarations = project.declared_by(&program)?;
-            let made = project.manifests(&declarations, &manifests::Options::default())?;
-            if made.check().is_ok() {
-                made.write(&project, false)?;
-            }
-            anyhow::Ok(made)
-        });
-        let made = made.await.context("failed to generate the manifests")??;
-        let findings = made.findings();
-        if findings != self.findings {
-            self.ui.print_styled_error(&findings);
-            self.findings = findings;
-        }
-        made.check()?;
-        Ok(made)
+    /// Applies the samples. Returns their number.
+    pub(super) async fn apply_samples(&mut self) -> Result<usize> {
+        self.samples.apply(&self.project, &self.cluster, &self.declared.kinds()).await
+    }
+
+    /// Starts an operator again that has exited.
+    pub(super) async fn restart(&mut self) -> Result<()> {
+        let began = Instant::now();
+        let started = self.operator.start().await?;
+        self.samples.check_now();
+        self.show_start(started, "restarted", began);
+        self.report_start("restarted", started, began)
     }
 
     /// Shows the start of the operator on the page.
-    pub(super) fn show_start(&self, started: Started, what: &str, since: Instant) {
+    fn show_start(&self, started: Started, what: &str, since: Instant) {
         let took = shown(since.elapsed());
         match started {
-            Started::Ready => self.feed.running(true, &format!("{what} in {took}")),
-            Started::Running => self.feed.running(true, &format!("{what}; caches not synced yet")),
+            Started::Ready => self.web_ui.feed().running(true, &format!("{what} in {took}")),
+            Started::Running => {
+                self.web_ui.feed().running(true, &format!("{what}; caches not synced yet"));
+            }
             // The exit is shown by the next event.
-            Started::Ended => {}
+            Started::Exited => {}
         }
     }
 
-    pub(super) fn tell_start(&self, what: &str, started: Started, since: Instant) -> Result<()> {
+    fn report_start(&self, what: &str, started: Started, since: Instant) -> Result<()> {
         let took = shown(since.elapsed());
         match started {
             Started::Ready => self.report.step("operator", &format!("{what} in {took}")),
@@ -183,54 +157,7 @@ impl Session {
                 self.report.step("operator", &format!("{what}; caches not synced after {took}"))
             }
             // The exit is reported by the next event.
-            Started::Ended => Ok(()),
+            Started::Exited => Ok(()),
         }
-    }
-
-    /// Whether the first deployment applies the samples.
-    async fn is_to_apply_samples(&self) -> Result<bool> {
-        Ok(match self.samples {
-            Some(samples) => samples,
-            None => self.once.is_some() || self.cluster.wants(&samples::read(self.project.root())?).await?,
-        })
-    }
-
-    /// Applies the samples. Returns their number.
-    pub(super) async fn apply_samples(&mut self) -> Result<usize> {
-        let client = self.cluster.client();
-        let mut placed = Vec::new();
-        for sample in samples::read(self.project.root())? {
-            placed.push(sample.apply(client).await?);
-        }
-        let applied = placed.len();
-        self.is_sample_saved = false;
-        self.cluster.sampled()?;
-        self.waiting.begin(placed, self.cluster.client(), &self.definitions.kinds());
-        Ok(applied)
-    }
-
-    /// Samples that exist from an earlier run.
-    async fn kept_samples(&self) -> Result<Vec<Placed>> {
-        let client = self.cluster.client();
-        let mut kept = Vec::new();
-        for sample in samples::read(self.project.root())? {
-            let placed = sample.place(client).await?;
-            if placed.exists(client).await? {
-                kept.push(placed);
-            }
-        }
-        Ok(kept)
-    }
-
-    /// Updates the watched sources after a change of Cargo.toml.
-    async fn look_for_sources(&mut self) -> Result<()> {
-        let Some(watcher) = self.watcher.as_mut().filter(|_| self.is_moved) else { return Ok(()) };
-        let (project, bin) = (self.project.clone(), self.builder.bin.clone());
-        let metadata = tokio::task::spawn_blocking(move || project.metadata(bin.as_deref()));
-        let metadata = metadata.await.context("failed to run cargo metadata")??;
-        watcher.watch(metadata.sources)?;
-        self.builder.selection = metadata.selection;
-        self.is_moved = false;
-        Ok(())
     }
 }

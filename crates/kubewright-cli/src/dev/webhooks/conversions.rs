@@ -11,7 +11,7 @@ use kube::core::{ApiResource, GroupVersionKind};
 use serde_json::{Value, json};
 
 use super::LABEL;
-use crate::dev::answer::told;
+use crate::dev::api_error;
 use crate::dev::samples::MANAGER;
 
 /// The annotation with the previous `spec.conversion`.
@@ -27,7 +27,7 @@ fn crds(client: &kube::Client) -> Api<DynamicObject> {
 pub(super) async fn remember(client: &kube::Client, project: &str, crd: &mut Value) -> Result<()> {
     let name = crd.pointer("/metadata/name").and_then(Value::as_str).unwrap_or_default().to_owned();
     let api = crds(client);
-    let found = api.get_opt(&name).await.map_err(told);
+    let found = api.get_opt(&name).await.map_err(api_error);
     let found = found.with_context(|| format!("cannot read the CRD {name}"))?;
     let known = found.as_ref().and_then(|crd| crd.metadata.annotations.as_ref()?.get(PREVIOUS).cloned());
     let is_known = known.is_some();
@@ -59,14 +59,14 @@ pub(super) async fn remember(client: &kube::Client, project: &str, crd: &mut Val
 async fn patch_crd(api: &Api<DynamicObject>, name: &str, patch: Value) -> Result<()> {
     let patch = serde_json::from_value(patch).context("invalid JSON patch")?;
     let parameters = PatchParams { field_manager: Some(MANAGER.to_owned()), ..PatchParams::default() };
-    api.patch(name, &parameters, &Patch::<()>::Json(patch)).await.map(|_| ()).map_err(told)
+    api.patch(name, &parameters, &Patch::<()>::Json(patch)).await.map(|_| ()).map_err(api_error)
 }
 
 /// Restores `spec.conversion` of the project's CRDs. Returns how many were changed.
 pub(super) async fn restore(client: &kube::Client, project: &str) -> Result<usize> {
     let api = crds(client);
     let of_project = ListParams::default().labels(&format!("{LABEL}={project}"));
-    let found = api.list(&of_project).await.map_err(told).context("cannot list CRDs")?;
+    let found = api.list(&of_project).await.map_err(api_error).context("cannot list CRDs")?;
     let mut restored = 0;
     for crd in found {
         let name = crd.metadata.name.unwrap_or_default();

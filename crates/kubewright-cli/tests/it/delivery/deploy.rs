@@ -160,7 +160,7 @@ fn a_timeout_reports_how_far_the_rollout_is() {
     annotate(&folder, "kubewright.dev/start-delay: 10m");
     let failed = run::run(&mut command(&folder, &cluster, "deploy --image shop:v1 --timeout 1s"));
     assert_eq!(failed.status, 1, "{failed}");
-    assert!(failed.stderr.contains("0 of 1 replicas are available"), "{failed}");
+    assert!(failed.stderr.contains("0 of 1 pods available"), "{failed}");
     assert!(
         failed.stderr.contains("failed: not available within 1s\n  hint: wait longer with --timeout\n"),
         "{failed}"

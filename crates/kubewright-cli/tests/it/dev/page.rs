@@ -6,9 +6,9 @@
 use std::path::{Path, PathBuf};
 use std::{env, fs};
 
-use super::driver::{Browser, browse};
-use super::layout::{is_readable, settle};
 use super::running::Dev;
+use crate::page::driver::{Browser, browse};
+use crate::page::layout::{is_readable, settle};
 use crate::run;
 
 const ROOT: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../..");

@@ -269,7 +269,7 @@ fn invalid_webhooks_are_rejected_with_a_hint() {
     exit status 1
     --- stderr
     error: sales/v1, Order has no webhooks
-      hint: this project has no webhooks
+      hint: this project has no webhooks; add one with `kubewright create webhook`
     ");
     assert_eq!(folder.files(), before);
 }

@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 
 use super::driver::{Browser, browse};
 use super::world::{World, ago, now};
-use crate::dev::page::Page;
+use kubewright_cli::Page;
 
 const DEPLOYMENTS: &str = "/apis/apps/v1/namespaces/default/deployments";
 const EVENTS: &str = "/api/v1/namespaces/default/events";
@@ -386,7 +386,7 @@ async fn lost_connections_are_shown_and_recover() {
     // Nothing listens there.
     let nowhere = kube::Config::new("http://127.0.0.1:1".parse().expect("an address"));
     let page = Page::start(nowhere.try_into().expect("a client"), 0).await.expect("a port is free");
-    let (url, port) = (page.url(), page.address.port());
+    let (url, port) = (page.url(), page.address().port());
     let world = World::start().await;
     world.config_map("found", &json!({})).await;
     browse(1400, 900, async |browser: &Browser| {

@@ -1,4 +1,4 @@
-//! Readiness of an object and all objects that it owns.
+//! Readiness of a sample and all objects that it owns.
 //!
 //! Owner references are followed through workload kinds and the operator's kinds. Objects are only read.
 
@@ -11,11 +11,11 @@ use kube::core::GroupVersionKind;
 use kube::discovery::ApiResource;
 use serde_json::Value;
 
-use super::{Readiness, of};
-use crate::dev::answer::told;
-use crate::dev::definitions::Defined;
-use crate::dev::report::count;
-use crate::dev::samples::{Placed, api};
+use super::api_error::api_error;
+use super::definitions::Defined;
+use super::report::count;
+use super::samples::{Placed, api};
+use crate::readiness::{self, Readiness};
 
 /// Pods and the built-in kinds that create them.
 const WORKLOADS: &[(&str, &str)] = &[
@@ -29,7 +29,7 @@ const WORKLOADS: &[(&str, &str)] = &[
 
 /// The state of a sample.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct Standing {
+pub(crate) struct SampleStatus {
     /// Kind and name of the sample.
     pub(crate) sample: String,
     /// What makes it ready, or what is missing.
@@ -37,22 +37,21 @@ pub(crate) struct Standing {
     pub(crate) is_ready: bool,
 }
 
-/// The states of the samples with their owned objects. Without a status, a sample is not ready while
-/// `may_yet_speak`.
-pub(crate) async fn standings(
+/// Evaluates the samples with the objects that they own. A sample without a status is not ready if `expects_status`.
+pub(crate) async fn evaluate(
     client: &kube::Client,
     samples: &[Placed],
     kinds: &[Defined],
-    may_yet_speak: bool,
-) -> Result<Vec<Standing>> {
+    expects_status: bool,
+) -> Result<Vec<SampleStatus>> {
     let mut found = Vec::new();
     let mut listed: BTreeMap<Option<String>, Vec<Value>> = BTreeMap::new();
     for sample in samples {
-        let object = sample.api(client).get_opt(&sample.name).await.map_err(told);
+        let object = sample.api(client).get_opt(&sample.name).await.map_err(api_error);
         let object = object.with_context(|| format!("cannot read {sample}"))?;
         let Some(object) = object.map(|object| value(&object, &sample.resource)) else {
             let text = "not found in the cluster".to_owned();
-            found.push(Standing { sample: sample.to_string(), text, is_ready: false });
+            found.push(SampleStatus { sample: sample.to_string(), text, is_ready: false });
             continue;
         };
         if !listed.contains_key(&sample.namespace) {
@@ -60,11 +59,11 @@ pub(crate) async fn standings(
             listed.insert(sample.namespace.clone(), others);
         }
         let others = listed.get(&sample.namespace).map(Vec::as_slice).unwrap_or_default();
-        let speaks = kinds.iter().any(|kind| {
+        let has_status = kinds.iter().any(|kind| {
             kind.has_status && kind.kind == sample.resource.kind && kind.group == sample.resource.group
         });
         let owned = owned(&object, others);
-        found.push(standing(sample.to_string(), &object, &owned, speaks && may_yet_speak));
+        found.push(status(sample.to_string(), &object, &owned, has_status && expects_status));
     }
     Ok(found)
 }
@@ -93,7 +92,9 @@ async fn list(client: &kube::Client, namespace: Option<&str>, kinds: &[Defined])
         let objects = match api(client, namespace, &resource).list(&ListParams::default()).await {
             // On an existing cluster some kinds may be forbidden or missing.
             Err(kube::Error::Api(status)) if matches!(status.code, 403 | 404) => continue,
-            listed => listed.map_err(told).with_context(|| format!("cannot list {}", resource.plural))?,
+            listed => {
+                listed.map_err(api_error).with_context(|| format!("cannot list {}", resource.plural))?
+            }
         };
         found.extend(objects.items.iter().map(|object| value(object, &resource)));
     }
@@ -148,19 +149,32 @@ fn owned<'a>(object: &Value, others: &'a [Value]) -> Vec<&'a Value> {
     found
 }
 
-fn standing(sample: String, object: &Value, owned: &[&Value], may_yet_speak: bool) -> Standing {
-    let by = match of(object, may_yet_speak) {
-        Readiness::Ready(by) => by,
-        Readiness::NotReady(text) => return Standing { sample, text, is_ready: false },
-    };
+fn readiness(object: &Value, expects_status: bool) -> Readiness {
+    let api_version = object["apiVersion"].as_str().unwrap_or_default();
+    let group = api_version.split_once('/').map_or("", |(group, _)| group);
+    let kind = object["kind"].as_str().unwrap_or_default();
+    if expects_status {
+        readiness::expecting_status(group, kind, object)
+    } else {
+        readiness::of(group, kind, object)
+    }
+}
+
+fn status(sample: String, object: &Value, owned: &[&Value], expects_status: bool) -> SampleStatus {
+    let found = readiness(object, expects_status);
+    if !found.is_ready() {
+        return SampleStatus { sample, text: found.reason, is_ready: false };
+    }
     for part in owned {
-        if let Readiness::NotReady(reason) = of(part, false) {
+        let found = readiness(part, false);
+        if !found.is_ready() {
             let [kind, name] =
                 [&part["kind"], &part["metadata"]["name"]].map(|text| text.as_str().unwrap_or("?"));
-            return Standing { sample, text: format!("{kind} {name}: {reason}"), is_ready: false };
+            let text = format!("{kind} {name}: {}", found.reason);
+            return SampleStatus { sample, text, is_ready: false };
         }
     }
-    let mut text = by.unwrap_or("applied").to_owned();
+    let mut text = if found.reason.is_empty() { "applied".to_owned() } else { found.reason };
     let mut parts: BTreeMap<&str, usize> = BTreeMap::new();
     for part in owned {
         *parts.entry(part["kind"].as_str().unwrap_or_default()).or_default() += 1;
@@ -168,7 +182,7 @@ fn standing(sample: String, object: &Value, owned: &[&Value], may_yet_speak: boo
     for (kind, number) in parts {
         let _ = write!(text, ", {} ready", count(number, kind));
     }
-    Standing { sample, text, is_ready: true }
+    SampleStatus { sample, text, is_ready: true }
 }
 
 #[cfg(test)]
@@ -194,10 +208,10 @@ mod tests {
             object("Part", "part", "view", &json!({})),
             object("Pod", "theirs", "other", &json!({ "phase": "Pending" })),
         ];
-        let found = standing("View view".to_owned(), &sample, &owned(&sample, &others), true);
+        let found = status("View view".to_owned(), &sample, &owned(&sample, &others), true);
         assert_eq!((found.is_ready, found.text.as_str()), (false, "Pod mine: phase is Pending"));
         others[0]["status"] = running;
-        let found = standing("View view".to_owned(), &sample, &owned(&sample, &others), true);
+        let found = status("View view".to_owned(), &sample, &owned(&sample, &others), true);
         assert_eq!((found.is_ready, found.text.as_str()), (true, "applied, 1 Part ready, 1 Pod ready"));
     }
 }

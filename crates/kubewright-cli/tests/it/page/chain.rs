@@ -86,8 +86,11 @@ async fn leads_back_to(world: &World, manager: &str, verb: &str) {
 
 /// The chains of all reconciles. The page may observe writes later than the operator.
 async fn chains(world: &World) -> Vec<Vec<Value>> {
-    let ids: Vec<String> =
-        world.page.shared.read(|state| state.work.oldest().map(|reconcile| reconcile.id.clone()).collect());
+    let mut stream = Stream::open(&world.page, None).await;
+    // The full state comes in parts.
+    stream.until(|batch| batch["more"] == json!(false)).await;
+    let reconciles = stream.seen().iter().flat_map(|batch| entries(batch, "reconcile")).collect::<Vec<_>>();
+    let ids = reconciles.iter().filter_map(|reconcile| reconcile["id"].as_str());
     let mut chains = Vec::new();
     for id in ids {
         let answer = Call::get(&format!("/why?id={id}")).send(&world.page).await;

@@ -3,10 +3,11 @@
 mod activity;
 mod browser;
 mod chain;
-#[expect(dead_code, reason = "the integration tests take pictures")]
-mod driver;
+// The benchmarks include this file as well.
+#[path = "../../../kubewright-page/tests/it/driver.rs"]
+pub(crate) mod driver;
 mod keyboard;
-mod layout;
+pub(crate) mod layout;
 mod readable;
 mod story;
 mod world;
@@ -20,11 +21,11 @@ use kubewright_apiserver::authz::Authorization;
 use kubewright_apiserver::certs::Authority;
 use kubewright_apiserver::serve::{Certificates, Listening, Serving};
 use kubewright_apiserver::{ApiServer, Options};
+use kubewright_cli::Page;
 use kubewright_runtime::{Context, Manager, ManagerOptions, Outcome, Patch, Reconciler, eventually};
 use serde_json::{Value, json};
 use tokio::time::timeout;
 
-use super::Page;
 use world::{Call, Stream, World};
 
 /// Timeout, generous for slow machines.
@@ -291,7 +292,7 @@ async fn a_journal_without_the_token_is_rejected() {
 #[tokio::test]
 async fn a_stopped_page_closes_its_connections() {
     let world = World::start().await;
-    let (page, journal) = (world.page.address, world.page.journal);
+    let (page, journal) = (world.page.address(), world.page.journal_address());
     let mut stream = Stream::open(&world.page, None).await;
     stream.next().await;
     world.page.stop().await;
@@ -304,7 +305,7 @@ async fn a_stopped_page_closes_its_connections() {
 #[tokio::test]
 async fn a_taken_port_is_an_error_with_a_hint() {
     let world = World::start().await;
-    let port = world.page.address.port();
+    let port = world.page.address().port();
     let Err(error) = Page::start(world.client.clone(), port).await else { panic!("the port is taken") };
     assert_eq!(error.to_string(), format!("cannot serve the web UI on 127.0.0.1:{port}"));
 }

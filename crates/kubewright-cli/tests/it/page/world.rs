@@ -18,7 +18,7 @@ use tokio::task::JoinSet;
 use tokio::time::timeout;
 
 use super::DEADLINE;
-use crate::dev::page::Page;
+use kubewright_cli::Page;
 
 pub(super) struct World {
     pub(super) client: Client,
@@ -190,11 +190,11 @@ impl Call {
     }
 
     async fn begin(self, page: &Page) -> http::Response<Incoming> {
-        let socket = TcpStream::connect(page.address).await.expect("the page listens");
+        let socket = TcpStream::connect(page.address()).await.expect("the page listens");
         let (mut sender, connection) =
             hyper::client::conn::http1::handshake(TokioIo::new(socket)).await.expect("a connection");
         tokio::spawn(connection);
-        let own = page.address.to_string();
+        let own = page.address().to_string();
         let mut request =
             Request::builder().method(self.method).uri(self.path).header("host", self.host.unwrap_or(&own));
         if let Some(last) = self.last {

@@ -39,7 +39,7 @@ const FLAGS: &[&str] = &[
     "--remote-debugging-pipe",
 ];
 
-pub(super) struct Browser {
+pub(crate) struct Browser {
     driver: Child,
     address: SocketAddr,
     session: String,
@@ -48,7 +48,7 @@ pub(super) struct Browser {
 }
 
 /// Runs a test with a browser. The browser console must stay empty.
-pub(super) async fn browse<F>(width: u32, height: u32, test: F)
+pub(crate) async fn browse<F>(width: u32, height: u32, test: F)
 where
     F: AsyncFnOnce(&Browser),
 {
@@ -97,7 +97,7 @@ impl Browser {
         browser
     }
 
-    pub(super) async fn resize(&self, width: u32, height: u32) {
+    pub(crate) async fn resize(&self, width: u32, height: u32) {
         let size = json!({ "width": width, "height": height, "deviceScaleFactor": 1, "mobile": false });
         self.devtools("Emulation.setDeviceMetricsOverride", &size).await;
     }
@@ -110,12 +110,12 @@ impl Browser {
         let _ = self.driver.wait();
     }
 
-    pub(super) async fn open(&self, url: &str) {
+    pub(crate) async fn open(&self, url: &str) {
         self.command("POST", "/url", &json!({ "url": url })).await.expect("the page opens");
     }
 
     /// Evaluates an expression in the page.
-    pub(super) async fn eval(&self, expression: &str) -> Value {
+    pub(crate) async fn eval(&self, expression: &str) -> Value {
         let script = json!({ "script": format!("return ({expression});"), "args": [] });
         self.command("POST", "/execute/sync", &script)
             .await
@@ -123,7 +123,7 @@ impl Browser {
     }
 
     /// Waits until an expression is true in the page.
-    pub(super) async fn until(&self, expression: &str) {
+    pub(crate) async fn until(&self, expression: &str) {
         let script = format!(
             "const done = arguments[0]; (function look() {{ if ({expression}) done(true); else setTimeout(look, 15); }})();"
         );
@@ -135,7 +135,7 @@ impl Browser {
     }
 
     /// Presses keys in sequence; special keys have WebDriver's names.
-    pub(super) async fn press(&self, keys: &[&str]) {
+    pub(crate) async fn press(&self, keys: &[&str]) {
         let steps = keys.iter().flat_map(|key| {
             let value = match *key {
                 "Tab" => "\u{e004}",
@@ -157,7 +157,7 @@ impl Browser {
     }
 
     /// Clicks the first element that matches a selector.
-    pub(super) async fn click(&self, selector: &str) {
+    pub(crate) async fn click(&self, selector: &str) {
         let by = json!({ "using": "css selector", "value": selector });
         let element =
             self.command("POST", "/element", &by).await.unwrap_or_else(|error| panic!("{selector}: {error}"));
@@ -168,18 +168,18 @@ impl Browser {
     }
 
     /// Emulates a light or dark system theme.
-    pub(super) async fn prefer(&self, scheme: &str) {
+    pub(crate) async fn prefer(&self, scheme: &str) {
         self.prefer_feature("prefers-color-scheme", scheme).await;
     }
 
     /// Emulates a user preference.
-    pub(super) async fn prefer_feature(&self, name: &str, value: &str) {
+    pub(crate) async fn prefer_feature(&self, name: &str, value: &str) {
         let features = json!([{ "name": name, "value": value }]);
         self.devtools("Emulation.setEmulatedMedia", &json!({ "features": features })).await;
     }
 
     /// Runs a script in every page before its own scripts.
-    pub(super) async fn before_load(&self, script: &str) {
+    pub(crate) async fn before_load(&self, script: &str) {
         self.devtools("Page.addScriptToEvaluateOnNewDocument", &json!({ "source": script })).await;
     }
 
@@ -189,7 +189,7 @@ impl Browser {
     }
 
     /// A screenshot as PNG.
-    pub(super) async fn picture(&self) -> Vec<u8> {
+    pub(crate) async fn picture(&self) -> Vec<u8> {
         let picture = self.command("GET", "/screenshot", &Value::Null).await.expect("a picture");
         base64::engine::general_purpose::STANDARD
             .decode(picture.as_str().expect("it is text"))
@@ -197,7 +197,7 @@ impl Browser {
     }
 
     /// New console messages, including policy violations.
-    pub(super) async fn console(&self) -> Vec<String> {
+    pub(crate) async fn console(&self) -> Vec<String> {
         let log = self.command("POST", "/se/log", &json!({ "type": "browser" })).await.expect("a log");
         let lines = log.as_array().expect("a list").iter();
         lines.map(|line| format!("{} {}", line["level"], line["message"])).collect()

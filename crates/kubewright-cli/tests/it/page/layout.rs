@@ -66,7 +66,7 @@ const OUTSIDE: &str = "[...document.querySelectorAll('.line, .row, .top > *')]
     .map((element) => element.textContent)";
 
 /// Checks the texts that the page shows now.
-pub(super) async fn is_readable(browser: &Browser, at: &str) {
+pub(crate) async fn is_readable(browser: &Browser, at: &str) {
     settle(browser).await;
     for (what, script) in [
         ("texts are cut", CUT),
@@ -79,7 +79,7 @@ pub(super) async fn is_readable(browser: &Browser, at: &str) {
 }
 
 /// Rows are rendered for a new width with the next frames.
-pub(super) async fn settle(browser: &Browser) {
+pub(crate) async fn settle(browser: &Browser) {
     for _ in 0..2 {
         browser.eval("new Promise((done) => requestAnimationFrame(() => requestAnimationFrame(done)))").await;
     }
