@@ -109,6 +109,47 @@ pub fn cells(gvk: Gvk<'_>, object: &Value, now: i64) -> Vec<Value> {
     }
 }
 
+/// The paths of all fields that [`cells`] and [`row_conditions`] read, for kinds with large objects. A path in a list
+/// applies to its items. `None` for other kinds.
+pub fn cell_paths(gvk: Gvk<'_>) -> Option<&'static [&'static str]> {
+    Some(match (gvk.group, gvk.kind) {
+        ("", "Pod") => &[
+            "metadata.name",
+            "metadata.creationTimestamp",
+            "metadata.deletionTimestamp",
+            "spec.containers.name",
+            "spec.initContainers.name",
+            "spec.initContainers.restartPolicy",
+            "spec.nodeName",
+            "spec.readinessGates",
+            "status",
+        ],
+        ("apps", "Deployment" | "ReplicaSet" | "StatefulSet" | "DaemonSet")
+        | ("", "ReplicationController") => &[
+            "metadata.name",
+            "metadata.creationTimestamp",
+            "spec.replicas",
+            "spec.selector",
+            "spec.template.spec.containers.name",
+            "spec.template.spec.containers.image",
+            "spec.template.spec.nodeSelector",
+            "status",
+        ],
+        ("batch", "Job") => &[
+            "metadata.name",
+            "metadata.creationTimestamp",
+            "metadata.deletionTimestamp",
+            "spec.completions",
+            "spec.parallelism",
+            "spec.selector",
+            "spec.template.spec.containers.name",
+            "spec.template.spec.containers.image",
+            "status",
+        ],
+        _ => return None,
+    })
+}
+
 /// The `columnDefinitions` of a resource's Table. Resources without their own columns have `Name` and
 /// `Created At`.
 pub fn column_definitions(group: &str, version: &str, plural: &str) -> Vec<Value> {

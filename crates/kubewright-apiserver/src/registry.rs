@@ -9,6 +9,7 @@ pub(crate) mod crd_resource;
 pub(crate) mod kinds;
 pub(crate) mod resource;
 pub(crate) mod service_ips;
+mod shared_list;
 pub(crate) mod strategy;
 pub(crate) mod subresources;
 pub(crate) mod write;

@@ -85,9 +85,9 @@ impl Inner {
                 }
             }
         }
-        let now = before.with(definitions);
+        let now = before.with(&definitions);
         let goes_on = |old: &CrdResource| now.definition(&old.info.name).is_some_and(|new| new.follows(old));
-        for old in before.definitions().iter().filter(|old| !goes_on(old)) {
+        for old in before.definitions().filter(|old| !goes_on(old)) {
             old.retire(self.store.revision());
         }
         *self.registry.write().unwrap_or_else(PoisonError::into_inner) = Arc::new(now);
@@ -284,7 +284,7 @@ mod tests {
         server.close().unwrap();
 
         let server = open();
-        assert!(server.inner.registry().definitions()[0].info.is_served());
+        assert!(server.inner.registry().definitions().next().is_some_and(|custom| custom.info.is_served()));
         write_only(
             &server,
             "example.org/things",

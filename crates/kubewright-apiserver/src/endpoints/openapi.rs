@@ -188,7 +188,7 @@ impl Inner {
 
     /// The CRDs of the custom resources that discovery lists.
     fn served_definitions(&self, registry: &Registry) -> Vec<Value> {
-        let established = registry.definitions().iter().filter(|custom| custom.info.established);
+        let established = registry.definitions().filter(|custom| custom.info.established);
         established
             .filter_map(|custom| self.store.get(DEFINITIONS, &custom.info.name))
             .map(|version| version.object())
