@@ -59,6 +59,8 @@ pub(crate) struct KindRules {
     pub(crate) selectable: Option<&'static Selectable>,
     /// The cells of a table row.
     pub(crate) cells: fn(&Row<'_>) -> Vec<Value>,
+    /// The fields that `cells` and `row_conditions` read, if parsing only these is worthwhile.
+    pub(crate) cell_paths: Option<&'static [&'static str]>,
     /// The `conditions` of a table row.
     pub(crate) row_conditions: fn(&Value) -> Option<Value>,
     /// Sorts the rows of a table.
@@ -90,6 +92,7 @@ impl KindRules {
         reset_fields: |_| None,
         selectable: None,
         cells: table::name_and_creation,
+        cell_paths: None,
         row_conditions: |_| None,
         sort_rows: None,
         convert: None,

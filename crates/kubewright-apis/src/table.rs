@@ -22,6 +22,24 @@ pub fn cells(gvk: Gvk<'_>, object: &Value, now: i64) -> Vec<Value> {
     (rules(gvk).cells)(&Row { object, now })
 }
 
+/// The paths of all fields that [`cells`] and [`row_conditions`] read, for kinds with large objects. A path in a list
+/// applies to its items. `None` for other kinds.
+pub fn cell_paths(gvk: Gvk<'_>) -> Option<&'static [&'static str]> {
+    rules(gvk).cell_paths
+}
+
+/// The paths of the cells of kinds with a Pod template and replicas.
+pub(crate) const WORKLOAD_PATHS: &[&str] = &[
+    "metadata.name",
+    "metadata.creationTimestamp",
+    "spec.replicas",
+    "spec.selector",
+    "spec.template.spec.containers.name",
+    "spec.template.spec.containers.image",
+    "spec.template.spec.nodeSelector",
+    "status",
+];
+
 /// The `columnDefinitions` of a resource's Table. Resources without their own columns have `Name` and
 /// `Created At`.
 pub fn column_definitions(group: &str, version: &str, plural: &str) -> Vec<Value> {

@@ -185,5 +185,30 @@ pub(crate) fn row(api_version: &str, kind: &str, parts: Value) -> Value {
     object.set_at("kind", kind);
     object.default_at("metadata.name", "o");
     object.default_at("metadata.creationTimestamp", CREATED);
-    Value::Array(table::cells(Gvk::of(&object), &object, NOW))
+    let gvk = Gvk::of(&object);
+    let found = table::cells(gvk, &object, NOW);
+    if let Some(paths) = table::cell_paths(gvk) {
+        let paths: Vec<Vec<&str>> = paths.iter().map(|path| path.split('.').collect()).collect();
+        let part = only(&object, &paths.iter().map(Vec::as_slice).collect::<Vec<_>>());
+        assert_eq!(table::cells(gvk, &part, NOW), found, "{kind}: cell_paths lacks a path");
+        assert_eq!(table::row_conditions(gvk, &part), table::row_conditions(gvk, &object), "{kind}");
+    }
+    Value::Array(found)
+}
+
+/// The fields at these paths.
+fn only(value: &Value, paths: &[&[&str]]) -> Value {
+    match value {
+        _ if paths.iter().any(|path| path.is_empty()) => value.clone(),
+        Value::Object(fields) => {
+            let kept = fields.iter().filter_map(|(name, value)| {
+                let below: Vec<&[&str]> =
+                    paths.iter().filter(|path| path[0] == name).map(|path| &path[1..]).collect();
+                (!below.is_empty()).then(|| (name.clone(), only(value, &below)))
+            });
+            Value::Object(kept.collect())
+        }
+        Value::Array(items) => Value::Array(items.iter().map(|item| only(item, paths)).collect()),
+        scalar => scalar.clone(),
+    }
 }

@@ -12,6 +12,7 @@ pub(crate) mod lister;
 pub(crate) mod resource;
 pub(crate) mod resources;
 pub(crate) mod service_ips;
+mod shared_list;
 pub(crate) mod store;
 pub(crate) mod strategy;
 pub(crate) mod subresources;

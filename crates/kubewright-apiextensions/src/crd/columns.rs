@@ -60,6 +60,12 @@ impl Columns {
         &self.definitions
     }
 
+    /// The paths of all fields that [`Columns::cells`] reads.
+    pub fn paths(&self) -> Vec<Vec<&str>> {
+        let own = self.own.iter().map(|column| column.path.fields());
+        std::iter::once(vec!["metadata", "name"]).chain(own).collect()
+    }
+
     /// The cells of one row. `now` is in seconds since the Unix epoch.
     pub fn cells(&self, object: &Value, now: i64) -> Vec<Value> {
         let own = self.own.iter().map(|column| column.cell(object, now));
@@ -166,6 +172,25 @@ mod tests {
         assert!(columns.definitions()[1].str_at("description").starts_with("CreationTimestamp is"));
         let object = json!({"metadata": {"name": "w", "creationTimestamp": "1970-01-01T00:00:00Z"}});
         assert_eq!(columns.cells(&object, 5), ["w", "5s"]);
+    }
+
+    #[test]
+    fn paths_end_at_the_first_step_that_is_not_a_field() {
+        let columns = [
+            ".spec.a",
+            ".status.conditions[?(@.type==\"Ready\")].status",
+            "..name",
+            ".metadata.labels.a\\.b",
+        ];
+        let columns = columns.map(|path| json!({"name": "X", "type": "string", "jsonPath": path}));
+        let expected: [&[&str]; 5] = [
+            &["metadata", "name"],
+            &["spec", "a"],
+            &["status", "conditions"],
+            &[],
+            &["metadata", "labels", "a.b"],
+        ];
+        assert_eq!(Columns::of(&columns).paths(), expected);
     }
 
     #[test]

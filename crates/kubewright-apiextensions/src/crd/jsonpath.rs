@@ -61,6 +61,15 @@ impl JsonPath {
         parser::parse(path).map(Self)
     }
 
+    /// The names of the fields that the path starts with. Other steps can select anything below them.
+    pub(crate) fn fields(&self) -> Vec<&str> {
+        let fields = self.0.iter().map_while(|node| match node {
+            Node::Field(name) => Some(name.as_str()),
+            _ => None,
+        });
+        fields.collect()
+    }
+
     /// Evaluates the path on an object. Returns all matching values.
     pub fn find<'a>(&self, object: &'a Value) -> Result<Vec<&'a Value>, FindError> {
         // Literals are not part of the object and are dropped.

@@ -11,6 +11,7 @@ use crate::defaults::default_text;
 use crate::kinds::KindRules;
 use crate::reset_fields::ResetFields;
 use crate::strategy::{count_generation, keep, workload};
+use crate::table::WORKLOAD_PATHS;
 use crate::table::row::Row;
 use kubewright_apimachinery::field::{ErrorList, Path};
 use kubewright_apimachinery::meta::Check;
@@ -43,6 +44,7 @@ pub(crate) const RULES: KindRules = KindRules {
         (subresource == "status").then_some(ResetFields::These(&[&["spec"], &["metadata", "labels"]]))
     },
     cells,
+    cell_paths: Some(WORKLOAD_PATHS),
     ..super::GROUP
 };
 

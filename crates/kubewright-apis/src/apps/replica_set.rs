@@ -8,6 +8,7 @@ use crate::core::pod::defaults::default_template;
 use crate::core::pod::strategy::pod_template_warnings;
 use crate::kinds::KindRules;
 use crate::strategy::workload;
+use crate::table::WORKLOAD_PATHS;
 use crate::table::row::Row;
 use kubewright_apimachinery::field::{ErrorList, Path};
 use kubewright_apimachinery::object::Fields as _;
@@ -30,6 +31,7 @@ pub(crate) const RULES: KindRules = KindRules {
         _ => ErrorList::new(),
     },
     cells,
+    cell_paths: Some(WORKLOAD_PATHS),
     ..super::GROUP
 };
 

@@ -10,6 +10,7 @@ use crate::core::pod::strategy::pod_template_warnings;
 use crate::defaults::default_text;
 use crate::kinds::KindRules;
 use crate::strategy::{keep_status_and_count, reset_status_and_generation, workload};
+use crate::table::WORKLOAD_PATHS;
 use crate::table::row::Row;
 use kubewright_apimachinery::field::{ErrorList, Path, quote};
 use kubewright_apimachinery::meta::{Check, NameRule};
@@ -44,6 +45,7 @@ pub(crate) const RULES: KindRules = KindRules {
         _ => ErrorList::new(),
     },
     cells,
+    cell_paths: Some(WORKLOAD_PATHS),
     ..super::GROUP
 };
 

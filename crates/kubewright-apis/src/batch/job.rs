@@ -39,6 +39,7 @@ pub(crate) const RULES: KindRules = KindRules {
         refusal: Refusal::Job,
     }),
     cells: table::cells,
+    cell_paths: Some(table::CELL_PATHS),
     ..super::GROUP
 };
 

@@ -68,6 +68,7 @@ pub(crate) const RULES: KindRules = KindRules {
         refusal: Refusal::Plain,
     }),
     cells: table::cells,
+    cell_paths: Some(table::CELL_PATHS),
     row_conditions: table::row_conditions,
     quota: Some(&quota::QUOTA),
     ..super::GROUP

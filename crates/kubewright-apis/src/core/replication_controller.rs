@@ -10,6 +10,7 @@ use crate::kinds::KindRules;
 use crate::quota::Quota;
 use crate::selectable::{NAME, NAMESPACE, Read, Refusal, Selectable};
 use crate::strategy::{keep_status_and_count, reset_status_and_generation, workload};
+use crate::table::WORKLOAD_PATHS;
 use crate::table::row::Row;
 use crate::validation::not_negative;
 use crate::validation::workload::{not_matched, runs_always};
@@ -43,6 +44,7 @@ pub(crate) const RULES: KindRules = KindRules {
         refusal: Refusal::Plain,
     }),
     cells,
+    cell_paths: Some(WORKLOAD_PATHS),
     quota: Some(&Quota::counted("replicationcontrollers")),
     ..super::GROUP
 };

@@ -90,9 +90,9 @@ impl CrdController {
                 }
             }
         }
-        let now = before.with(crds);
+        let now = before.with(&crds);
         let goes_on = |old: &CrdResource| now.crd(&old.info.name).is_some_and(|new| new.follows(old));
-        for old in before.crds().iter().filter(|old| !goes_on(old)) {
+        for old in before.crds().filter(|old| !goes_on(old)) {
             old.retire(self.objects.storage().revision());
         }
         self.objects.resources.replace(now);
@@ -262,7 +262,7 @@ mod tests {
         server.close().unwrap();
 
         let server = open();
-        assert!(server.stages.objects.registry().crds()[0].info.is_served());
+        assert!(server.stages.objects.registry().crds().next().is_some_and(|custom| custom.info.is_served()));
         write_only(
             &server,
             "example.org/things",

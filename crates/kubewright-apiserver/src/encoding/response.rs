@@ -508,16 +508,17 @@ pub(crate) fn failure(error: &ApiError) -> Response<Body> {
 /// Adds `Warning` headers in upstream's format.
 pub(crate) fn warn(response: &mut Response<Body>, warnings: &[String]) {
     for warning in warnings {
-        let escaped: String = warning
-            .chars()
-            .flat_map(|c| match c {
-                '"' | '\\' => vec!['\\', c],
-                c if c.is_control() => vec![' '],
-                c => vec![c],
-            })
-            .collect();
+        let mut text = String::with_capacity(warning.len() + 16);
+        text.push_str("299 - \"");
+        for c in warning.chars() {
+            if matches!(c, '"' | '\\') {
+                text.push('\\');
+            }
+            text.push(if c.is_control() { ' ' } else { c });
+        }
+        text.push('"');
         // Without duplicates.
-        if let Ok(value) = HeaderValue::from_str(&format!("299 - \"{escaped}\""))
+        if let Ok(value) = HeaderValue::from_str(&text)
             && !response.headers().get_all(header::WARNING).iter().any(|said| said == value)
         {
             response.headers_mut().append(header::WARNING, value);

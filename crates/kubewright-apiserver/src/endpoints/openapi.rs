@@ -200,7 +200,7 @@ impl OpenApi {
 
 /// The custom resources that discovery lists.
 fn established_versions(registry: &Registry) -> Vec<CustomVersion<'_>> {
-    let established = registry.crds().iter().filter(|custom| custom.info.established);
+    let established = registry.crds().filter(|custom| custom.info.established);
     established.flat_map(|custom| custom.published_versions()).collect()
 }
 

@@ -16,6 +16,7 @@ use kubewright_apimachinery::status::Qualified;
 use kubewright_apis::facts;
 
 use super::crd_resource::CrdResource;
+use super::shared_list::{Position, SharedList};
 use super::strategy::{BuiltIn as BuiltInKind, CrdStrategy, CustomResource, Strategy};
 
 type Text = Cow<'static, str>;
@@ -291,22 +292,22 @@ static CUSTOM_TAGS: AtomicU64 = AtomicU64::new(1 << 32);
 pub(crate) struct Registry {
     built_in: &'static BuiltIn,
     /// In the order of [`Resource::compare`].
-    custom: Vec<Arc<Resource>>,
+    custom: SharedList<Arc<Resource>>,
     /// Sorted by name.
-    crds: Vec<Arc<CrdResource>>,
+    crds: SharedList<Arc<CrdResource>>,
 }
 
 impl Default for Registry {
     fn default() -> Self {
-        Self { built_in: &BUILT_IN, custom: Vec::new(), crds: Vec::new() }
+        Self { built_in: &BUILT_IN, custom: SharedList::default(), crds: SharedList::default() }
     }
 }
 
 impl Registry {
     /// The built-in resources and those of these CRDs.
-    pub(crate) fn with(&self, crds: Vec<Arc<CrdResource>>) -> Self {
+    pub(crate) fn with(&self, crds: &[Arc<CrdResource>]) -> Self {
         let mut before: HashMap<*const CrdResource, Vec<&Arc<Resource>>> = HashMap::new();
-        for resource in &self.custom {
+        for resource in self.custom.iter() {
             if let Some(custom) = resource.crd() {
                 before.entry(Arc::as_ptr(custom)).or_default().push(resource);
             }
@@ -320,14 +321,17 @@ impl Registry {
             }
         }
         custom.sort_by(|one, other| one.compare(&other.group, &other.version, &other.plural));
-        Self { built_in: self.built_in, custom, crds }
+        Self {
+            built_in: self.built_in,
+            custom: SharedList::of_sorted(&custom),
+            crds: SharedList::of_sorted(crds),
+        }
     }
 
     /// The same with another state of one CRD, or without it.
     pub(crate) fn replaced(&self, name: &str, crd: Option<Arc<CrdResource>>) -> Self {
         let mut new = self.clone();
-        let at = new.position(name);
-        if let Ok(at) = at {
+        if let Ok(at) = new.position(name) {
             let old = new.crds.remove(at);
             for version in old.info.served_versions() {
                 if let Ok(at) = new.custom_position(&old.info.group, &version.name, &old.info.names.plural) {
@@ -343,32 +347,35 @@ impl Registry {
                 }
             }
         }
-        new.crds.insert(at.unwrap_or_else(|at| at), crd);
+        if let Err(at) = new.position(name) {
+            new.crds.insert(at, crd);
+        }
         new
     }
 
     /// Where the CRD is, or would be.
-    fn position(&self, name: &str) -> Result<usize, usize> {
-        self.crds.binary_search_by(|custom| custom.info.name.as_str().cmp(name))
+    fn position(&self, name: &str) -> Result<Position, Position> {
+        self.crds.search(|custom| custom.info.name.as_str().cmp(name))
     }
 
-    fn custom_position(&self, group: &str, version: &str, plural: &str) -> Result<usize, usize> {
-        self.custom.binary_search_by(|resource| resource.compare(group, version, plural))
+    fn custom_position(&self, group: &str, version: &str, plural: &str) -> Result<Position, Position> {
+        self.custom.search(|resource| resource.compare(group, version, plural))
     }
 
     /// A copy for a forked server.
     pub(crate) fn fork(&self) -> Self {
-        self.with(self.crds.iter().map(|custom| Arc::new(custom.fork())).collect())
+        let crds: Vec<_> = self.crds.iter().map(|custom| Arc::new(custom.fork())).collect();
+        self.with(&crds)
     }
 
-    /// A CRD by name, served or not.
+    /// A CRD by name, resource or not.
     pub(crate) fn crd(&self, name: &str) -> Option<&Arc<CrdResource>> {
-        self.position(name).ok().map(|at| &self.crds[at])
+        self.position(name).ok().map(|at| self.crds.get(at))
     }
 
-    /// All CRDs, served or not, sorted by name.
-    pub(crate) fn crds(&self) -> &[Arc<CrdResource>] {
-        &self.crds
+    /// All CRDs, resource or not, sorted by name.
+    pub(crate) fn crds(&self) -> impl Iterator<Item = &Arc<CrdResource>> {
+        self.crds.iter()
     }
 
     /// All resources that discovery lists, in its order.
@@ -381,7 +388,7 @@ impl Registry {
         if let Some(at) = self.built_in.by_path.get(&(group, version, plural)) {
             return Some(&self.built_in.list[*at]);
         }
-        self.custom_position(group, version, plural).ok().map(|at| &self.custom[at])
+        self.custom_position(group, version, plural).ok().map(|at| self.custom.get(at))
     }
 
     /// The resource of the storage version of `storage`; for a custom resource any version, if that one is

@@ -124,6 +124,10 @@ pub(crate) trait Strategy: Debug + Send + Sync {
     /// The cells of an object's row.
     fn cells(&self, object: &Value, now: i64) -> Vec<Value>;
 
+    /// The paths of all fields that [`Strategy::cells`] reads. A path in a list applies to its items. `None` if any field
+    /// may be read.
+    fn cell_paths(&self) -> Option<Vec<Vec<&str>>>;
+
     /// An object in storage form, and its indexed attributes.
     fn to_storage(&self, object: Value) -> (Value, Attributes);
 

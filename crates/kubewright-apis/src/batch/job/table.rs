@@ -5,6 +5,19 @@ use serde_json::Value;
 use crate::table::row::{Row, age_of, instant, is_true};
 use kubewright_apimachinery::object::Fields as _;
 
+/// The fields that [`cells`] reads.
+pub(super) const CELL_PATHS: &[&str] = &[
+    "metadata.name",
+    "metadata.creationTimestamp",
+    "metadata.deletionTimestamp",
+    "spec.completions",
+    "spec.parallelism",
+    "spec.selector",
+    "spec.template.spec.containers.name",
+    "spec.template.spec.containers.image",
+    "status",
+];
+
 pub(super) fn cells(row: &Row<'_>) -> Vec<Value> {
     let [names, images] = row.containers("spec.template.spec");
     vec![

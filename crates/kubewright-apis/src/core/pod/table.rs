@@ -5,6 +5,19 @@ use serde_json::{Value, json};
 use crate::table::row::{NONE, Row, age_of, instant, is_true, non_empty};
 use kubewright_apimachinery::object::Fields as _;
 
+/// The fields that [`cells`] and [`row_conditions`] read.
+pub(super) const CELL_PATHS: &[&str] = &[
+    "metadata.name",
+    "metadata.creationTimestamp",
+    "metadata.deletionTimestamp",
+    "spec.containers.name",
+    "spec.initContainers.name",
+    "spec.initContainers.restartPolicy",
+    "spec.nodeName",
+    "spec.readinessGates",
+    "status",
+];
+
 pub(super) fn cells(row: &Row<'_>) -> Vec<Value> {
     let summary = Summary::of(row);
     let init_containers = row.list("spec.initContainers");

@@ -106,11 +106,7 @@ impl<T: Compile> CompiledCache<T> {
     }
 
     /// All compiled objects, or none if no rule can match the request.
-    pub(crate) fn relevant(
-        &self,
-        cluster: &Cluster,
-        attributes: &Attributes<'_>,
-    ) -> Option<Arc<Entries<T>>> {
+    pub(crate) fn relevant(&self, cluster: &Cluster, attributes: &Attributes<'_>) -> Option<Arc<Entries<T>>> {
         let entries = self.get(cluster);
         if entries.is_empty() || is_exempt(attributes) {
             return None;

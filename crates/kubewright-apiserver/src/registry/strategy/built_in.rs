@@ -224,6 +224,11 @@ impl Strategy for BuiltIn {
         table::cells(self.gvk, object, now)
     }
 
+    fn cell_paths(&self) -> Option<Vec<Vec<&str>>> {
+        let paths = table::cell_paths(self.gvk)?;
+        Some(paths.iter().map(|path| path.split('.').collect()).collect())
+    }
+
     fn to_storage(&self, mut object: Value) -> (Value, Attributes) {
         if !self.is_storage_form() {
             object = convert::convert(object, self.stored);

@@ -133,6 +133,10 @@ impl Strategy for CrdStrategy {
         self.0.cells(object, now)
     }
 
+    fn cell_paths(&self) -> Option<Vec<Vec<&str>>> {
+        self.0.cell_paths()
+    }
+
     fn to_storage(&self, object: Value) -> (Value, Attributes) {
         self.0.to_storage(object)
     }

@@ -199,6 +199,10 @@ impl Strategy for CustomResource {
         self.info().map(|info| info.columns.cells(object, now)).unwrap_or_default()
     }
 
+    fn cell_paths(&self) -> Option<Vec<Vec<&str>>> {
+        self.info().map(|info| info.columns.paths())
+    }
+
     fn to_storage(&self, object: Value) -> (Value, Attributes) {
         // `apiVersion` and `kind` stay, because the storage version of the CRD may change.
         let object = self.crd.to_stored(object);
