@@ -252,7 +252,8 @@ impl Stream {
                 let field =
                     |name: &str| message.lines().find_map(|line| line.strip_prefix(name)).map(str::to_owned);
                 let parsed = field("id: ").zip(field("data: "));
-                self.buffer = rest.to_owned();
+                let read = self.buffer.len() - rest.len();
+                self.buffer.drain(..read);
                 // Comments are keep-alives.
                 let Some((id, data)) = parsed else { continue };
                 let data: Value = serde_json::from_str(&data).expect("it is JSON");
