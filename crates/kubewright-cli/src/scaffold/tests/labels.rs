@@ -7,8 +7,9 @@ use super::*;
 use crate::project::project_file::WebhookCerts;
 
 /// Files that `kubewright manifests` generates as controller-gen does, without labels. kustomize adds them.
-const GENERATED: [&str; 6] = [
+const GENERATED: [&str; 7] = [
     "config/crd/bases/",
+    "config/rbac/debug_page_reader_role.yaml",
     "config/rbac/leader_election_role.yaml",
     "config/rbac/metrics_",
     "config/rbac/role.yaml",

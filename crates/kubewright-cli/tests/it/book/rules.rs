@@ -56,6 +56,11 @@ const RULES: &[(&str, &str, Treatment)] = &[
     ("", "kubewright init ", Run(Test::Scaffold)),
     ("", "kubewright create ", Run(Test::Scaffold)),
     ("", "kubewright edit ", Run(Test::Scaffold)),
+    (
+        "docs/debug-page.md",
+        "kubectl ",
+        Skip("needs a deployed operator; the tests of kubewright-page read the page"),
+    ),
     // The example.
     (
         "docs/tutorial/manifests.md",
