@@ -58,6 +58,9 @@ async fn applies(sizes: Sizes, rows: &mut Rows) -> Result<()> {
     Ok(())
 }
 
+/// Returns an object with this name.
+type Named<'a> = &'a dyn Fn(&str) -> Value;
+
 async fn tables(sizes: Sizes, rows: &mut Rows) -> Result<()> {
     let endpoint = Endpoint::InProcess(ApiServer::new(Options::default()));
     let mut crd = custom::definition("wides", FIELDS);
@@ -80,7 +83,7 @@ async fn tables(sizes: Sizes, rows: &mut Rows) -> Result<()> {
         pod["metadata"]["name"] = name.into();
         pod
     };
-    let kinds: [(&str, &str, &dyn Fn(&str) -> Value); 3] = [
+    let kinds: [(&str, &str, Named<'_>); 3] = [
         ("Pods", "/api/v1/namespaces/default/pods", &pod),
         ("Deployments", Kind::Deployment.collection(), &deployment),
         ("custom resources", CUSTOM_RESOURCES, &custom_resource),
