@@ -3,7 +3,7 @@
 //! Measured in-process, in CPU time except for CRDs. The peer of CEL rules is the crate `cel`. No comparable
 //! implementation exists for schema validation and apply, so those rows have no peer.
 
-mod objects;
+pub(super) mod objects;
 
 use std::hint::black_box;
 use std::time::Duration;

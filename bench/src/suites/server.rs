@@ -7,6 +7,7 @@ mod endpoint;
 mod fork;
 pub(super) mod objects;
 pub(super) mod program;
+mod scale;
 mod start;
 pub(super) mod tls;
 mod traffic;
@@ -71,6 +72,8 @@ fn run(bench: &Bench) -> Result<Vec<Row>> {
         durable(&runtime, &binary, &mut rows)?;
         say("in-process");
         in_process(&runtime, &mut rows)?;
+        say("applies, Tables and CRDs");
+        runtime.block_on(scale::measure(scale::SIZES, &mut rows))?;
         say("watchers");
         watching(&threads, &mut rows)?;
         say("webhooks");

@@ -4,10 +4,10 @@ use serde_json::{Map, Value, json};
 
 pub(super) const GROUP: &str = "bench.example.com";
 pub(super) const KIND: &str = "Wides";
-pub(super) const DEFINITIONS: &str = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions";
+pub(in crate::suites) const DEFINITIONS: &str = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions";
 
 /// A cluster-scoped CRD with this number of fields, alternating between five types.
-pub(super) fn definition(plural: &str, fields: usize) -> Value {
+pub(in crate::suites) fn definition(plural: &str, fields: usize) -> Value {
     let properties: Map<String, Value> = (0..fields).map(|at| (format!("field{at}"), sort(at).0)).collect();
     let mut kind = plural.to_owned();
     kind[..1].make_ascii_uppercase();
@@ -32,7 +32,7 @@ pub(super) fn definition(plural: &str, fields: usize) -> Value {
 }
 
 /// An object of that CRD. Each turn gives a different version.
-pub(super) fn wide(fields: usize) -> impl Fn(u32) -> Value {
+pub(in crate::suites) fn wide(fields: usize) -> impl Fn(u32) -> Value {
     move |turn| {
         let mut spec: Map<String, Value> = (0..fields).map(|at| (format!("field{at}"), sort(at).1)).collect();
         spec.insert("field1".to_owned(), turn.into());
@@ -77,7 +77,7 @@ fn sort(at: usize) -> (Value, Value) {
 }
 
 /// A Deployment with several containers. Each turn gives a different version.
-pub(super) fn deployment() -> impl Fn(u32) -> Value {
+pub(in crate::suites) fn deployment() -> impl Fn(u32) -> Value {
     |turn| {
         let labels = json!({"app.kubernetes.io/name": "shop", "app.kubernetes.io/instance": "one"});
         let container = |name: &str| {
@@ -122,7 +122,7 @@ pub(super) fn deployment() -> impl Fn(u32) -> Value {
     }
 }
 
-pub(super) fn path_of(object: &Value) -> String {
+pub(in crate::suites) fn path_of(object: &Value) -> String {
     if object["kind"] == KIND {
         return format!("/apis/{GROUP}/v1/wides/one");
     }

@@ -22,7 +22,8 @@ const TABLES: usize = 20;
 
 /// CPU seconds of the program per list as a Table.
 pub(super) async fn of_table(program: &Program, endpoint: &Endpoint) -> Result<f64> {
-    let calls = (0..TABLES).map(|_| objects::table(endpoint.base(), Kind::ConfigMap)).collect();
+    let path = format!("{}{}", endpoint.base(), Kind::ConfigMap.collection());
+    let calls = (0..TABLES).map(|_| objects::table(&path)).collect();
     let before = program.cpu_time()?;
     traffic::send(endpoint, calls, 1).await?;
     let cpu = program.cpu_time()?.saturating_sub(before);

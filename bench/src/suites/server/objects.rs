@@ -59,8 +59,8 @@ pub(super) fn get(base: &str, kind: Kind, name: &str) -> Call {
 }
 
 /// A list as `kubectl get` reads it.
-pub(super) fn table(base: &str, kind: Kind) -> Call {
-    read(&format!("{base}{}", kind.collection()), "application/json;as=Table;g=meta.k8s.io;v=v1")
+pub(super) fn table(path: &str) -> Call {
+    read(path, "application/json;as=Table;g=meta.k8s.io;v=v1")
 }
 
 pub(super) fn list(base: &str, kind: Kind) -> Call {

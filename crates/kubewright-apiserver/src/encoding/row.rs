@@ -28,12 +28,11 @@ pub(crate) fn render(resource: Arc<Resource>, view: View, now: i64) -> Render {
         match view {
             View::Whole => return response::whole(&resource, version),
             View::Metadata(api) | View::MetadataList(api) => {
-                match raw::metadata(&version.json).filter(|_| stored) {
-                    Some(raw) => metadata(&mut out, raw, api),
-                    None => {
-                        let object = response::packed(&resource, version);
-                        packed::write_to(&mut out, &response::metadata_of(&resource, &object, api));
-                    }
+                if let Some(raw) = raw::metadata(&version.json).filter(|_| stored) {
+                    metadata(&mut out, raw, api);
+                } else {
+                    let object = response::packed(&resource, version);
+                    packed::write_to(&mut out, &response::metadata_of(&resource, &object, api));
                 }
             }
             View::Table(api, include) => {

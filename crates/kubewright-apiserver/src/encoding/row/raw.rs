@@ -51,13 +51,12 @@ impl Wanted {
 
     fn at(&self, name: &[u8]) -> &Self {
         match self {
-            Self::All => &Self::All,
             Self::Nothing => &Self::Nothing,
             Self::Only(fields) => {
                 fields.iter().find(|(known, _)| known == name).map_or(&Self::Nothing, |(_, below)| below)
             }
             Self::AllBut(known, below) if known.as_bytes() == name => below,
-            Self::AllBut(..) => &Self::All,
+            Self::All | Self::AllBut(..) => &Self::All,
         }
     }
 }
