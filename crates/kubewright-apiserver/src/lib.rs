@@ -8,7 +8,7 @@
 //! resources). This crate routes requests to them and stores the results. It depends on no Kubernetes client;
 //! its tests use unmodified ones.
 //!
-//! The modules are the stages of a request, in this order.
+//! The modules are the stages of a request, in this order. `server/stages` wires them.
 
 // The listener, the filter chain and the router.
 pub mod serve;
