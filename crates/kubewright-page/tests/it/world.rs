@@ -56,7 +56,7 @@ impl Reconciler for Labeller {
 
     async fn reconcile(&self, map: &ConfigMap, cx: &Context) -> Result<Outcome, ReconcileError> {
         if cx.key().name() == "bad" {
-            return Err(anyhow::anyhow!("no label for bad").into());
+            return Err(anyhow::anyhow!("no label for bad"));
         }
         let labelled = Patch::merge(json!({ "metadata": { "labels": { "seen": "true" } } }));
         cx.client().patch(map, &labelled).await?;

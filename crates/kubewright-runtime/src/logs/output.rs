@@ -3,13 +3,15 @@
 use std::io::{self, Write};
 use std::sync::OnceLock;
 
-/// Receives the copies. For the whole process, as the subscriber of [`init`](super::init) is.
-static COPY: OnceLock<Box<dyn Fn(&str) + Send + Sync>> = OnceLock::new();
+/// Receives the lines.
+type Copy = Box<dyn Fn(&str) + Send + Sync>;
+
+/// For the whole process, as the subscriber of [`init`](super::init) is.
+static COPY: OnceLock<Copy> = OnceLock::new();
 
 /// Calls a function with every line that is written to stderr from now on. The first call counts. The function must not
 /// block and must not log.
 pub fn copy_lines(copy: impl Fn(&str) + Send + Sync + 'static) {
-    // The first call counts.
     let _ = COPY.set(Box::new(copy));
 }
 
