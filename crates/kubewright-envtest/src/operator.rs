@@ -12,8 +12,8 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use http::HeaderValue;
 use kube::api::DynamicObject;
 use kubewright_apimachinery::permission::{Permission, attributes};
-use kubewright_manifests::declarations::{ControllerDeclared, Declarations, Resource};
 use kubewright_manifests::declare::{self, Declared, Rule};
+use kubewright_manifests::inventory::{ControllerDeclared, Inventory, Resource};
 use kubewright_manifests::rbac::{Account, Call, Unused, Usage, bound};
 use kubewright_runtime::internal::{ControllerManifest, ManagerManifest};
 use kubewright_runtime::{Client, Kind, Scope};
@@ -33,7 +33,7 @@ pub(crate) struct Operator {
 }
 
 struct State {
-    declarations: Declarations,
+    inventory: Inventory,
     calls: BTreeSet<Call>,
 }
 
@@ -46,19 +46,19 @@ impl Operator {
         if !declared.iter().any(|it| matches!(it, Declared::Kind(_))) {
             declared.extend(kinds.iter().cloned().map(Declared::Kind));
         }
-        let declarations = Declarations {
+        let inventory = Inventory {
             leader_election: true,
             secure_metrics: true,
             events: true,
             declared,
-            ..Declarations::new(name)
+            ..Inventory::new(name)
         };
         Self {
             account,
             user,
             is_granted: AtomicBool::new(false),
             is_single,
-            state: Mutex::new(State { declarations, calls: BTreeSet::new() }),
+            state: Mutex::new(State { inventory, calls: BTreeSet::new() }),
         }
     }
 
@@ -70,7 +70,7 @@ impl Operator {
     /// Records the namespace of the leader election Lease.
     pub(crate) fn elects_in(&self, namespace: Option<String>) {
         if namespace.is_some() {
-            self.state().declarations.leader_election_namespace = namespace;
+            self.state().inventory.leader_election_namespace = namespace;
         }
     }
 
@@ -78,13 +78,13 @@ impl Operator {
     /// is unknown.
     pub(crate) fn declare_single(&self, kind: &Kind) {
         let everything = || vec!["*".to_owned()];
-        let declarations = &mut self.state().declarations;
-        declarations.controllers.push(ControllerDeclared {
+        let inventory = &mut self.state().inventory;
+        inventory.controllers.push(ControllerDeclared {
             of: resource(kind),
             finalizers: everything(),
             ..ControllerDeclared::default()
         });
-        declarations.declared.push(Declared::Rule(Rule {
+        inventory.declared.push(Declared::Rule(Rule {
             groups: everything(),
             resources: everything(),
             verbs: ["get", "list", "watch"].map(str::to_owned).into(),
@@ -95,9 +95,9 @@ impl Operator {
     /// Creates the ServiceAccount with its roles. From then on the operator impersonates it.
     pub(crate) async fn grant(&self, admin: &Client, manifest: &ManagerManifest) -> Result<(), InstallError> {
         let objects = {
-            let declarations = &mut self.state().declarations;
-            add(declarations, manifest, self.is_single);
-            bound(declarations, &self.account)
+            let inventory = &mut self.state().inventory;
+            add(inventory, manifest, self.is_single);
+            bound(inventory, &self.account)
         };
         for object in objects {
             let object: DynamicObject =
@@ -165,7 +165,7 @@ impl Operator {
         }
         let state = self.state();
         let is_own = |it: &&Permission| {
-            let mut controllers = state.declarations.controllers.iter();
+            let mut controllers = state.inventory.controllers.iter();
             it.verb == "patch"
                 && controllers.any(|known| known.of.group == it.group && known.of.plural == it.resource)
         };
@@ -186,7 +186,7 @@ impl Operator {
 }
 
 fn usage(state: &State) -> Usage {
-    let mut usage = Usage::new(&state.declarations);
+    let mut usage = Usage::new(&state.inventory);
     for call in &state.calls {
         usage.note(call);
     }
@@ -194,27 +194,27 @@ fn usage(state: &State) -> Usage {
 }
 
 /// Adds the registrations of a manager to the declarations.
-fn add(declarations: &mut Declarations, manifest: &ManagerManifest, is_single: bool) {
-    let is_first = declarations.controllers.is_empty() && declarations.cached.is_empty();
+fn add(inventory: &mut Inventory, manifest: &ManagerManifest, is_single: bool) {
+    let is_first = inventory.controllers.is_empty() && inventory.cached.is_empty();
     if is_first || manifest.namespaces.is_empty() {
-        declarations.namespaces.clone_from(&manifest.namespaces);
-    } else if !declarations.namespaces.is_empty() {
-        declarations.namespaces.extend(manifest.namespaces.iter().cloned());
-        declarations.namespaces.sort();
-        declarations.namespaces.dedup();
+        inventory.namespaces.clone_from(&manifest.namespaces);
+    } else if !inventory.namespaces.is_empty() {
+        inventory.namespaces.extend(manifest.namespaces.iter().cloned());
+        inventory.namespaces.sort();
+        inventory.namespaces.dedup();
     }
     if is_single {
         return;
     }
     for controller in manifest.controllers.iter().map(declared) {
-        if !declarations.controllers.contains(&controller) {
-            declarations.controllers.push(controller);
+        if !inventory.controllers.contains(&controller) {
+            inventory.controllers.push(controller);
         }
     }
-    declarations.webhooks.clone_from(&manifest.webhooks);
+    inventory.webhooks.clone_from(&manifest.webhooks);
     for kind in manifest.cached.iter().map(resource) {
-        if !declarations.cached.contains(&kind) {
-            declarations.cached.push(kind);
+        if !inventory.cached.contains(&kind) {
+            inventory.cached.push(kind);
         }
     }
 }

@@ -5,7 +5,7 @@
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-pub use inventory::submit;
+pub use ::inventory::submit;
 pub use kubewright_apimachinery::webhook::{Declaration as Webhook, Item, MatchCondition};
 
 use crate::lint::Finding;
@@ -13,7 +13,7 @@ use crate::lint::Finding;
 /// A registered declaration. Its value is created on demand.
 pub struct Declaration(fn() -> Declared);
 
-inventory::collect!(Declaration);
+::inventory::collect!(Declaration);
 
 impl Declaration {
     /// Creates the registration that an attribute submits.
@@ -25,7 +25,7 @@ impl Declaration {
 /// All declarations of this program, sorted, because the linker's order is not stable.
 pub fn all() -> Vec<Declared> {
     let mut declared: Vec<Declared> =
-        inventory::iter::<Declaration>.into_iter().map(|made| (made.0)()).collect();
+        ::inventory::iter::<Declaration>.into_iter().map(|made| (made.0)()).collect();
     declared.sort_by(|one, other| one.item().cmp(other.item()));
     declared
 }

@@ -9,7 +9,7 @@ use std::path::Path;
 
 use serde_json::Value;
 
-use crate::declarations::Declarations;
+use crate::inventory::Inventory;
 use crate::lint::Finding;
 use crate::{rbac, webhook, yaml};
 
@@ -63,7 +63,7 @@ pub struct Changes {
 impl Plan {
     /// Plans the files of an operator. `definitions` are its CRDs with file names. `header` is the first text
     /// of each file and is converted to comments if needed.
-    pub fn new(declarations: &Declarations, definitions: &[(String, Value)], header: &str) -> Self {
+    pub fn new(inventory: &Inventory, definitions: &[(String, Value)], header: &str) -> Self {
         let mut files = Files::new();
         let mut add = |path: String, documents: &[Value]| {
             if !documents.is_empty() {
@@ -73,18 +73,18 @@ impl Plan {
         for (name, definition) in definitions {
             add(format!("{DEFINITIONS}/{name}"), std::slice::from_ref(definition));
         }
-        add(ROLES.to_owned(), &rbac::roles(&rbac::rules(declarations)));
+        add(ROLES.to_owned(), &rbac::roles(&rbac::rules(inventory)));
         for (path, role) in [
-            (LEADER_ELECTION, rbac::leader_election_role(declarations)),
-            (METRICS_AUTH, rbac::metrics_auth_role(declarations)),
-            (METRICS_READER, rbac::metrics_reader_role(declarations)),
-            (DEBUG_PAGE_READER, rbac::debug_page_reader_role(declarations)),
-            (WEBHOOK_CERTIFICATES, rbac::webhook_certificates_role(declarations)),
+            (LEADER_ELECTION, rbac::leader_election_role(inventory)),
+            (METRICS_AUTH, rbac::metrics_auth_role(inventory)),
+            (METRICS_READER, rbac::metrics_reader_role(inventory)),
+            (DEBUG_PAGE_READER, rbac::debug_page_reader_role(inventory)),
+            (WEBHOOK_CERTIFICATES, rbac::webhook_certificates_role(inventory)),
         ] {
             add(path.to_owned(), role.as_slice());
         }
-        let mut webhooks = webhook::configurations(declarations.webhooks());
-        webhooks.extend(webhook::api_services(&declarations.api_services));
+        let mut webhooks = webhook::configurations(inventory.webhooks());
+        webhooks.extend(webhook::api_services(&inventory.api_services));
         add(WEBHOOKS.to_owned(), &webhooks);
         Self { files }
     }
@@ -117,7 +117,7 @@ impl Changes {
     }
 
     /// Findings about stale files.
-    pub fn findings(&self, declarations: &Declarations) -> Vec<Finding> {
+    pub fn findings(&self, inventory: &Inventory) -> Vec<Finding> {
         let finding = |path: &String| {
             let (message, help) = match path.as_str() {
                 ROLES => ("the operator declares no RBAC rules", "declare them with `#[rbac]`"),

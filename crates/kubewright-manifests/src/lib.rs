@@ -6,9 +6,9 @@
 //! the files on disk.
 
 pub mod crd;
-pub mod declarations;
 pub mod declare;
 pub mod files;
+pub mod inventory;
 pub mod lint;
 pub mod rbac;
 #[cfg(feature = "types")]

@@ -13,8 +13,8 @@ use std::fmt;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-use crate::declarations::Declarations;
 use crate::declare::Item;
+use crate::inventory::Inventory;
 
 /// The severity of a finding.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
@@ -109,14 +109,14 @@ impl fmt::Display for Finding {
 
 /// Checks all declarations of an operator and its merged CRDs with file names. Findings are sorted by
 /// location and unique.
-pub fn check(declarations: &Declarations, definitions: &[(String, Value)]) -> Vec<Finding> {
-    let mut findings: Vec<Finding> = declarations.kinds().flat_map(|kind| kind.findings.clone()).collect();
-    if declarations.declared.is_empty() && declarations.controllers.is_empty() {
-        findings.push(nothing_declared(declarations));
+pub fn check(inventory: &Inventory, definitions: &[(String, Value)]) -> Vec<Finding> {
+    let mut findings: Vec<Finding> = inventory.kinds().flat_map(|kind| kind.findings.clone()).collect();
+    if inventory.declared.is_empty() && inventory.controllers.is_empty() {
+        findings.push(nothing_declared(inventory));
     }
-    findings.extend(definitions::check(declarations, definitions));
-    findings.extend(rules::check(declarations));
-    findings.extend(webhooks::check(declarations));
+    findings.extend(definitions::check(inventory, definitions));
+    findings.extend(rules::check(inventory));
+    findings.extend(webhooks::check(inventory));
     sort(&mut findings);
     findings
 }
@@ -137,10 +137,10 @@ pub fn worst(findings: &[Finding]) -> Option<Level> {
     findings.iter().map(|finding| finding.level).max()
 }
 
-fn nothing_declared(declarations: &Declarations) -> Finding {
+fn nothing_declared(inventory: &Inventory) -> Finding {
     Finding::error(
         "KW502",
-        &declarations.whole(),
+        &inventory.whole(),
         "the operator declares nothing: no kind, RBAC rule, webhook or controller. The linker drops a library \
          that is never referenced, including its attributes",
         "reference the library in main.rs, as in the scaffold, and register a controller before `manager.run()`",

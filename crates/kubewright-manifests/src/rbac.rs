@@ -14,8 +14,8 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use serde_json::{Map, Value, json};
 
-use crate::declarations::Declarations;
 use crate::declare::Rule;
+use crate::inventory::Inventory;
 
 pub use bindings::{Account, bound};
 pub use implied::implied_rules;
@@ -152,9 +152,9 @@ fn merged(rules: &BTreeSet<PolicyRule>) -> BTreeSet<PolicyRule> {
 
 /// All rules of an operator, declared or implied, with the namespace of their Role. If the operator watches
 /// specific namespaces, namespaced resources are granted in those.
-pub fn rules(declarations: &Declarations) -> Vec<Rule> {
-    let all = declarations.rules().cloned().chain(implied_rules(declarations));
-    all.flat_map(|rule| scope::placed(&rule, declarations)).collect()
+pub fn rules(inventory: &Inventory) -> Vec<Rule> {
+    let all = inventory.rules().cloned().chain(implied_rules(inventory));
+    all.flat_map(|rule| scope::placed(&rule, inventory)).collect()
 }
 
 /// The roles with these rules: ClusterRoles first, then Roles by namespace, sorted by name.

@@ -8,8 +8,8 @@ use std::collections::BTreeMap;
 use base64::Engine as _;
 use serde_json::{Map, Value, json};
 
-use crate::declarations::ApiServiceDeclared;
 use crate::declare::Webhook;
+use crate::inventory::ApiServiceDeclared;
 use crate::rbac::canonical_group;
 
 /// The default name of the mutating webhook configuration.

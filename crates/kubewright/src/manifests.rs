@@ -1,17 +1,17 @@
 //! The declarations of this program: those of its attributes, and what is registered with its manager.
 //!
-//! Converts the runtime's [`ManagerManifest`] into the [`Declarations`] that are printed. kubewright-manifests turns
+//! Converts the runtime's [`ManagerManifest`] into the [`Inventory`] that are printed. kubewright-manifests turns
 //! them into manifests.
 
-use kubewright_manifests::declarations::{
-    ApiServiceDeclared, ControllerDeclared, ConversionDeclared, Declarations, Resource,
-};
 use kubewright_manifests::declare;
+use kubewright_manifests::inventory::{
+    ApiServiceDeclared, ControllerDeclared, ConversionDeclared, Inventory, Resource,
+};
 use kubewright_runtime::internal::ManagerManifest;
 use kubewright_runtime::{Kind, Scope};
 
 /// All declarations of the program.
-pub(crate) fn declarations(manifest: &ManagerManifest) -> Declarations {
+pub(crate) fn inventory(manifest: &ManagerManifest) -> Inventory {
     let controllers = manifest.controllers.iter().map(|controller| ControllerDeclared {
         name: controller.name.clone(),
         of: controller.kind.as_ref().map(resource).unwrap_or_default(),
@@ -30,7 +30,7 @@ pub(crate) fn declarations(manifest: &ManagerManifest) -> Declarations {
         .api_services
         .iter()
         .map(|api| ApiServiceDeclared { group: api.group.clone(), version: api.version.clone() });
-    Declarations {
+    Inventory {
         // Flags decide at run time whether these are used, so their permissions are always declared.
         leader_election: true,
         secure_metrics: true,
@@ -43,7 +43,7 @@ pub(crate) fn declarations(manifest: &ManagerManifest) -> Declarations {
         webhook_certificates: true,
         conversions: conversions.collect(),
         api_services: api_services.collect(),
-        ..Declarations::new(&manifest.name)
+        ..Inventory::new(&manifest.name)
     }
 }
 
@@ -80,7 +80,7 @@ mod tests {
         let manager = Manager::describing(ManagerOptions::new("test"), |_| {}).unwrap();
         let controller = manager.controller(Nothing).watches::<Secret>(|_, _| Vec::new());
         controller.reads::<Namespace>().register().unwrap();
-        let declared = declarations(&manager.manifest());
+        let declared = inventory(&manager.manifest());
         let watched: Vec<&str> = declared.controllers[0].watches.iter().map(|it| &*it.plural).collect();
         assert_eq!(watched, ["secrets", "namespaces"]);
     }
@@ -90,7 +90,7 @@ mod tests {
         let manager = Manager::describing(ManagerOptions::new("test"), |_| {}).unwrap();
         manager.cache().index::<Secret>("owner", |_| Vec::new()).unwrap();
         manager.controller(Nothing).finalizer("example.com/cleanup").without_status().register().unwrap();
-        let declared = declarations(&manager.manifest());
+        let declared = inventory(&manager.manifest());
         assert_eq!(declared.controllers[0].finalizers, ["example.com/cleanup"]);
         assert!(declared.controllers[0].without_status);
         let cached: Vec<&str> = declared.cached.iter().map(|it| &*it.plural).collect();

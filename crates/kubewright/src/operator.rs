@@ -282,7 +282,7 @@ impl Operator {
         runtime.block_on(async { main(Manager::describing(options, send)?).await.map_err(Into::into) })?;
         let manifest = manifest.try_recv().map_err(|_| StartError::NotRun)?;
         let mut stdout = std::io::stdout().lock();
-        let printed = serde_json::to_writer(&mut stdout, &manifests::declarations(&manifest));
+        let printed = serde_json::to_writer(&mut stdout, &manifests::inventory(&manifest));
         printed.map_err(Into::into).and_then(|()| stdout.write_all(b"\n")).map_err(StartError::Printed)?;
         Ok(())
     }

@@ -191,7 +191,7 @@ mod tests {
             "metadata": {"name": "things.example.org"},
             "spec": {
                 "group": "example.org", "scope": "Namespaced", "names": {"kind": "Thing", "plural": "things"},
-                "versions": [{"name": "v1", "resource": true, "storage": true,
+                "versions": [{"name": "v1", "served": true, "storage": true,
                     "additionalPrinterColumns": [
                         column("Size", "integer", ".spec.size"),
                         column("Pruned", "string", ".spec.pruned"),

@@ -368,12 +368,12 @@ impl Registry {
         self.with(&crds)
     }
 
-    /// A CRD by name, resource or not.
+    /// A CRD by name, served or not.
     pub(crate) fn crd(&self, name: &str) -> Option<&Arc<CrdResource>> {
         self.position(name).ok().map(|at| self.crds.get(at))
     }
 
-    /// All CRDs, resource or not, sorted by name.
+    /// All CRDs, served or not, sorted by name.
     pub(crate) fn crds(&self) -> impl Iterator<Item = &Arc<CrdResource>> {
         self.crds.iter()
     }

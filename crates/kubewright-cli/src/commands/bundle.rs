@@ -103,8 +103,8 @@ pub(crate) fn run(args: &Args, ui: &Ui) -> Result<()> {
     // Fails before a long build.
     let name = args.push.as_ref().or(args.build.as_ref()).map(|name| image::parse(name)).transpose()?;
     let file = ProjectFile::load(project.root())?;
-    let declarations = project.declarations(args.bin.as_deref(), &args.cargo, ui)?;
-    let manifests = project.manifests(&declarations, &manifests::Options::default())?;
+    let inventory = project.inventory(args.bin.as_deref(), &args.cargo, ui)?;
+    let manifests = project.manifests(&inventory, &manifests::Options::default())?;
     manifests.print_findings(ui)?;
     if !manifests.changes.is_empty() {
         ui.warn("config/ differs from the compiled operator; run `kubewright manifests` first");
@@ -135,10 +135,10 @@ pub(crate) fn run(args: &Args, ui: &Ui) -> Result<()> {
         package,
         project: file,
         objects,
-        declarations: &declarations,
+        inventory: &inventory,
         readme: read(project.root(), "README.md")?,
         samples,
-        icon: bundle::olm::icon(project.root(), &declarations)?,
+        icon: bundle::olm::icon(project.root(), &inventory)?,
         pins,
     };
     let files = bundle::files(&source, &options)?;

@@ -67,13 +67,13 @@ pub(crate) fn run(args: &Args, ui: &Ui) -> Result<()> {
         }
         None => String::new(),
     };
-    let declarations = project.declarations(args.bin.as_deref(), &args.cargo, ui)?;
+    let inventory = project.inventory(args.bin.as_deref(), &args.cargo, ui)?;
     let options = manifests::Options {
         max_description_length: args.max_description_length,
         header: &header,
         prune: args.prune,
     };
-    let manifests = project.manifests(&declarations, &options)?;
+    let manifests = project.manifests(&inventory, &options)?;
     manifests.print_findings(ui)?;
     if args.check {
         return check(&project, &manifests.changes, ui);

@@ -19,7 +19,7 @@ mod webhooks;
 use std::fmt::Write as _;
 
 use anyhow::{Result, anyhow};
-use kubewright_manifests::declarations::Declarations;
+use kubewright_manifests::inventory::Inventory;
 use kubewright_manifests::yaml;
 use serde_json::{Value, json};
 
@@ -83,7 +83,7 @@ pub(crate) struct Source<'a> {
     pub(crate) package: Package,
     pub(crate) project: ProjectFile,
     pub(crate) objects: Rendered,
-    pub(crate) declarations: &'a Declarations,
+    pub(crate) inventory: &'a Inventory,
     /// README.md, if it exists.
     pub(crate) readme: Option<String>,
     /// The objects in config/samples.

@@ -17,7 +17,7 @@ use kube::api::{Api, DynamicObject, Patch, PatchParams, PostParams};
 use kube::core::{ApiResource, GroupVersionKind};
 use kubewright_apimachinery::permission::Permission;
 use kubewright_apiserver::audit::{Audit, Audited};
-use kubewright_manifests::declarations::Declarations;
+use kubewright_manifests::inventory::Inventory;
 use kubewright_manifests::rbac::{Account, Call, Unused, Usage, bound};
 use serde_json::Value;
 use tokio::sync::Notify;
@@ -105,8 +105,8 @@ impl Permissions {
     }
 
     /// Applies the ServiceAccount, its roles and bindings if they changed. Returns whether they did.
-    pub(crate) async fn grant(&mut self, client: &kube::Client, declarations: &Declarations) -> Result<bool> {
-        let objects = bound(declarations, &self.account);
+    pub(crate) async fn grant(&mut self, client: &kube::Client, inventory: &Inventory) -> Result<bool> {
+        let objects = bound(inventory, &self.account);
         if objects == self.applied {
             return Ok(false);
         }
@@ -115,7 +115,7 @@ impl Permissions {
         }
         self.applied = objects;
         let mut state = self.seen.state();
-        let mut usage = Usage::new(declarations);
+        let mut usage = Usage::new(inventory);
         // Forget forbidden calls: the new binary may have more permissions.
         state.calls.retain(|call| call.code != Some(403));
         for call in &state.calls {
@@ -202,19 +202,19 @@ async fn apply(client: &kube::Client, object: &Value, operator: &str) -> Result<
 }
 
 /// Applies launch arguments to the inventory: watched namespaces and the namespace of the Lease.
-pub(crate) fn as_launched(mut declarations: Declarations, arguments: &[String]) -> Declarations {
+pub(crate) fn as_launched(mut inventory: Inventory, arguments: &[String]) -> Inventory {
     let value = |flag: &str| {
         let mut given = arguments.iter().rev();
         given.find_map(|argument| argument.strip_prefix(flag)?.strip_prefix('=')).map(str::to_owned)
     };
     if let Some(namespaces) = value("--namespace") {
-        declarations.namespaces = namespaces.split(',').map(|it| it.trim().to_owned()).collect();
-        declarations.namespaces.retain(|namespace| !namespace.is_empty());
+        inventory.namespaces = namespaces.split(',').map(|it| it.trim().to_owned()).collect();
+        inventory.namespaces.retain(|namespace| !namespace.is_empty());
     }
     if let Some(namespace) = value("--leader-election-namespace") {
-        declarations.leader_election_namespace = Some(namespace);
+        inventory.leader_election_namespace = Some(namespace);
     }
-    declarations
+    inventory
 }
 
 #[cfg(test)]
@@ -223,15 +223,15 @@ mod tests {
 
     use super::*;
 
-    fn declarations(verbs: &[&str]) -> Declarations {
-        let mut declarations = Declarations::new("shop");
-        declarations.declared = vec![Declared::Rule(Rule {
+    fn inventory(verbs: &[&str]) -> Inventory {
+        let mut declarations = Inventory::new("shop");
+        inventory.declared = vec![Declared::Rule(Rule {
             groups: vec![String::new()],
             resources: vec!["pods".into()],
             verbs: verbs.iter().map(|&verb| verb.to_owned()).collect(),
             ..Rule::default()
         })];
-        declarations
+        inventory
     }
 
     async fn get_pod(server: &kubewright_apiserver::ApiServer, user: &str) -> u16 {
@@ -273,9 +273,9 @@ mod tests {
     #[test]
     fn launch_arguments_set_the_watched_namespaces() {
         let arguments = ["--namespace=a, b", "--leader-election-namespace=c"].map(str::to_owned);
-        let launched = as_launched(declarations(&[]), &arguments);
+        let launched = as_launched(inventory(&[]), &arguments);
         assert_eq!(launched.namespaces, ["a", "b"]);
         assert_eq!(launched.leader_election_namespace.as_deref(), Some("c"));
-        assert_eq!(as_launched(declarations(&[]), &[]), declarations(&[]));
+        assert_eq!(as_launched(inventory(&[]), &[]), inventory(&[]));
     }
 }

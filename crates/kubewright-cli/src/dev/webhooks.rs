@@ -19,7 +19,7 @@ use k8s_openapi::api::admissionregistration::v1::{
 };
 use kube::api::{Api, DeleteParams, DynamicObject, ListParams, Patch, PatchParams};
 use kube::core::{ApiResource, GroupVersionKind};
-use kubewright_manifests::declarations::Declarations;
+use kubewright_manifests::inventory::Inventory;
 use kubewright_manifests::rbac::Account;
 use kubewright_manifests::webhook::{Endpoint, configurations_at, conversion};
 use kubewright_runtime::internal::certificates::Material;
@@ -189,15 +189,11 @@ impl Webhooks {
 
     /// Applies the configurations of the registered webhooks and deletes stale ones. Returns the number of
     /// webhooks.
-    pub(crate) async fn apply(
-        &mut self,
-        client: &kube::Client,
-        declarations: &Declarations,
-    ) -> Result<usize> {
+    pub(crate) async fn apply(&mut self, client: &kube::Client, inventory: &Inventory) -> Result<usize> {
         if self.is_reachable == Some(false) {
             return Ok(0);
         }
-        let mut wanted = configurations_at(&declarations.webhooks, self.endpoint(), &self.prefix());
+        let mut wanted = configurations_at(&inventory.webhooks, self.endpoint(), &self.prefix());
         for configuration in &mut wanted {
             configuration["metadata"]["labels"] = json!({ LABEL: self.project });
         }
@@ -210,7 +206,7 @@ impl Webhooks {
             }
             self.applied = wanted;
         }
-        Ok(declarations.webhooks.len() + declarations.conversions.len())
+        Ok(inventory.webhooks.len() + inventory.conversions.len())
     }
 
     /// The prefix of the names of configurations. Names of packages may have characters that names of objects may not
@@ -417,7 +413,7 @@ mod tests {
         assert_eq!(installed(&client).await["spec"]["conversion"], json!({ "strategy": "None" }));
     }
 
-    fn declarations() -> Declarations {
+    fn inventory() -> Inventory {
         let webhook = kubewright_manifests::declare::Webhook {
             name: "vorder.example.com".into(),
             path: "/validate-order".into(),
@@ -426,7 +422,7 @@ mod tests {
             resources: vec!["orders".into()],
             ..kubewright_manifests::declare::Webhook::default()
         };
-        Declarations { webhooks: vec![webhook.with_defaults()], ..Declarations::new("shop") }
+        Inventory { webhooks: vec![webhook.with_defaults()], ..Inventory::new("shop") }
     }
 
     async fn configurations(client: &kube::Client) -> usize {
@@ -438,7 +434,7 @@ mod tests {
     async fn configurations_of_a_killed_run_are_deleted_at_the_next_start() {
         let client = cluster();
         let mut webhooks = Webhooks::new("shop", &Host::Named("10.0.0.5".to_owned())).unwrap();
-        assert_eq!(webhooks.apply(&client, &declarations()).await.unwrap(), 1);
+        assert_eq!(webhooks.apply(&client, &inventory()).await.unwrap(), 1);
         assert_eq!(configurations(&client).await, 1);
         // A killed process removes nothing.
         drop(webhooks);
@@ -457,14 +453,14 @@ mod tests {
         let mut converted = crds();
         webhooks.convert_here(&client, &mut converted).await.unwrap();
         install(&client, &converted).await;
-        webhooks.apply(&client, &declarations()).await.unwrap();
+        webhooks.apply(&client, &inventory()).await.unwrap();
         let message = webhooks.check_reachable(&client).await.unwrap().expect("unreachable").to_string();
         assert!(message.contains("cannot reach this machine at https://127.0.0.1:"), "{message}");
         assert!(message.contains("--webhook-host"), "{message}");
         assert_eq!(configurations(&client).await, 0);
         assert_eq!(installed(&client).await["spec"], before["spec"]);
         // Later deployments of the run install nothing.
-        assert_eq!(webhooks.apply(&client, &declarations()).await.unwrap(), 0);
+        assert_eq!(webhooks.apply(&client, &inventory()).await.unwrap(), 0);
         webhooks.convert_here(&client, &mut crds()).await.unwrap_err();
         assert_eq!(configurations(&client).await, 0);
         assert_eq!(installed(&client).await["spec"], before["spec"]);
@@ -482,7 +478,7 @@ mod tests {
         let server = Server::bind(&webhooks.listen.parse().unwrap(), "address").await.unwrap().unwrap();
         let handler = Handler::new(|_| async { not_found() });
         let serving = tokio::spawn(server.with_tls(certificates).run(handler, std::future::pending::<()>()));
-        webhooks.apply(&client, &declarations()).await.unwrap();
+        webhooks.apply(&client, &inventory()).await.unwrap();
         assert_eq!(webhooks.check_reachable(&client).await.unwrap(), None);
         assert_eq!(configurations(&client).await, 1, "the webhooks stay, the probe is deleted");
         serving.abort();

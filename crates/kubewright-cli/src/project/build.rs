@@ -14,7 +14,7 @@ use std::thread;
 use std::time::{Duration, SystemTime};
 
 use anyhow::{Context as _, Result, anyhow, bail};
-use kubewright_manifests::declarations::Declarations;
+use kubewright_manifests::inventory::Inventory;
 use serde::Deserialize;
 
 use super::Project;
@@ -54,7 +54,7 @@ struct Target {
 
 impl Project {
     /// Builds the operator and reads its inventory.
-    pub(crate) fn declarations(&self, bin: Option<&str>, cargo: &[String], ui: &Ui) -> Result<Declarations> {
+    pub(crate) fn inventory(&self, bin: Option<&str>, cargo: &[String], ui: &Ui) -> Result<Inventory> {
         let selection = match self.metadata(bin) {
             Ok(metadata) => metadata.selection,
             // The build reports what is wrong with the project.
@@ -68,22 +68,22 @@ impl Project {
     }
 
     /// Reads the inventory of an operator binary.
-    pub(crate) fn declared_by(&self, program: &Path) -> Result<Declarations> {
+    pub(crate) fn declared_by(&self, program: &Path) -> Result<Inventory> {
         let kept = Kept::of(program, self.watched_namespace().as_deref());
-        let mut declarations = if let Some(declarations) = kept.as_ref().and_then(Kept::read) {
-            declarations
+        let mut inventory = if let Some(inventory) = kept.as_ref().and_then(Kept::read) {
+            inventory
         } else {
             let text = self.ask(program)?;
-            let declarations = Declarations::read(&text)
+            let inventory = Inventory::read(&text)
                 .with_context(|| format!("cannot read the inventory of {}", shown(program)))?;
             if let Some(kept) = kept {
                 kept.write(&text);
             }
-            declarations
+            inventory
         };
         // Flags in config/default select the certificate mode, so the program does not know it.
-        declarations.webhook_certificates &= self.issues_certificates();
-        Ok(declarations)
+        inventory.webhook_certificates &= self.issues_certificates();
+        Ok(inventory)
     }
 
     /// The command that builds the operator's binary. [`Programs`] reads its standard output; its standard
@@ -258,10 +258,10 @@ impl Kept {
         Some(Self { file: program.with_file_name(name), build })
     }
 
-    fn read(&self) -> Option<Declarations> {
+    fn read(&self) -> Option<Inventory> {
         let text = fs::read_to_string(&self.file).ok()?;
         let (build, text) = text.split_once('\n')?;
-        (build == self.build).then(|| Declarations::read(text).ok()).flatten()
+        (build == self.build).then(|| Inventory::read(text).ok()).flatten()
     }
 
     /// Failures are ignored: the cache is optional.

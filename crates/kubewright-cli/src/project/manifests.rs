@@ -9,8 +9,8 @@ use std::path::Path;
 
 use anyhow::{Context as _, Result, bail};
 use kubewright_manifests::crd;
-use kubewright_manifests::declarations::Declarations;
 use kubewright_manifests::files::{self, Changes, Files, Plan};
+use kubewright_manifests::inventory::Inventory;
 use kubewright_manifests::lint::{self, Finding, Level};
 use serde_json::Value;
 
@@ -37,27 +37,27 @@ pub(crate) struct Manifests {
     /// The roles on disk before the change; empty if there were none.
     pub(crate) previous_roles: String,
     /// The inventory that they were generated from.
-    pub(crate) declarations: Declarations,
+    pub(crate) inventory: Inventory,
     findings: Vec<Finding>,
 }
 
 impl Project {
     /// Generates the manifests for an inventory.
-    pub(crate) fn manifests(&self, declarations: &Declarations, options: &Options<'_>) -> Result<Manifests> {
-        let (definitions, mut findings) = definitions(declarations, options.max_description_length);
+    pub(crate) fn manifests(&self, inventory: &Inventory, options: &Options<'_>) -> Result<Manifests> {
+        let (definitions, mut findings) = definitions(inventory, options.max_description_length);
         let mut disk = disk(self.root())?;
-        let changes = Plan::new(declarations, &definitions, options.header).against(&disk);
+        let changes = Plan::new(inventory, &definitions, options.header).against(&disk);
         let previous_roles = disk.remove(files::ROLES).unwrap_or_default();
-        findings.extend(lint::check(declarations, &definitions));
+        findings.extend(lint::check(inventory, &definitions));
         for (file, source) in self.sources()? {
             // Compiled sources parse; files that do not parse are not part of the build.
             findings.extend(crd::dropped_validators(&file, &source).unwrap_or_default());
         }
         if !options.prune {
-            findings.extend(changes.findings(declarations));
+            findings.extend(changes.findings(inventory));
         }
         lint::sort(&mut findings);
-        Ok(Manifests { definitions, changes, previous_roles, declarations: declarations.clone(), findings })
+        Ok(Manifests { definitions, changes, previous_roles, inventory: inventory.clone(), findings })
     }
 }
 
@@ -98,8 +98,8 @@ impl Manifests {
 }
 
 /// The CRDs with their files, and the findings.
-fn definitions(declarations: &Declarations, longest: Option<usize>) -> (Vec<(String, Value)>, Vec<Finding>) {
-    let crd::Merged { definitions, findings } = crd::merge_all(declarations);
+fn definitions(inventory: &Inventory, longest: Option<usize>) -> (Vec<(String, Value)>, Vec<Finding>) {
+    let crd::Merged { definitions, findings } = crd::merge_all(inventory);
     let definitions = definitions.into_iter().map(|mut made| {
         if let Some(longest) = longest {
             crd::limit_descriptions(&mut made.definition, longest);

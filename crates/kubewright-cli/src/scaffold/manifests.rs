@@ -5,9 +5,9 @@
 
 use kubewright_apimachinery::gvk::Gvk;
 use kubewright_manifests::crd;
-use kubewright_manifests::declarations::{ControllerDeclared, ConversionDeclared, Declarations, Resource};
 use kubewright_manifests::declare::{Declared, Item, Kind as DeclaredKind, Webhook};
 use kubewright_manifests::files::{Files, Plan};
+use kubewright_manifests::inventory::{ControllerDeclared, ConversionDeclared, Inventory, Resource};
 use serde_json::{Map, Value, json};
 
 use super::kinds::{Admission, Kind};
@@ -16,15 +16,15 @@ use crate::project::project_file::{ProjectFile, WebhookCerts};
 
 /// The generated files.
 pub(super) fn files(project: &ProjectFile, kinds: &[Kind<'_>]) -> Files {
-    let declarations = declarations(project, kinds);
-    let merged = crd::merge_all(&declarations);
+    let inventory = inventory(project, kinds);
+    let merged = crd::merge_all(&inventory);
     let definitions: Vec<(String, Value)> =
         merged.definitions.into_iter().map(|made| (made.file, made.definition)).collect();
     Plan::new(&declarations, &definitions, "").files().clone()
 }
 
 /// The inventory that the project's binary would print.
-pub(super) fn declarations(project: &ProjectFile, kinds: &[Kind<'_>]) -> Declarations {
+pub(super) fn inventory(project: &ProjectFile, kinds: &[Kind<'_>]) -> Inventory {
     let controllers = kinds.iter().flat_map(|kind| {
         kind.controllers.iter().map(|controller| ControllerDeclared {
             name: controller.named.clone().unwrap_or_else(|| kind.singular.clone()),
@@ -43,7 +43,7 @@ pub(super) fn declarations(project: &ProjectFile, kinds: &[Kind<'_>]) -> Declara
         let (group, kind) = (kind.group.clone(), kind.resource.kind.clone());
         ConversionDeclared { group, kind, versions: versions.collect() }
     });
-    Declarations {
+    Inventory {
         leader_election: true,
         secure_metrics: true,
         events: true,
@@ -53,7 +53,7 @@ pub(super) fn declarations(project: &ProjectFile, kinds: &[Kind<'_>]) -> Declara
         webhook_certificates: project.webhook_certs() == WebhookCerts::SelfSigned,
         conversions: conversions.collect(),
         controllers: controllers.collect(),
-        ..Declarations::new(&project.project_name)
+        ..Inventory::new(&project.project_name)
     }
 }
 

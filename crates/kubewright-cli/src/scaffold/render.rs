@@ -397,7 +397,7 @@ impl Output {
             let values = json!({ "role": role, "binding": binding });
             self.put(&path, &path, template!("config/rbac/binding.yaml.j2"), &values);
         }
-        let declarations = manifests::declarations(project, kinds);
+        let inventory = manifests::inventory(project, kinds);
         for (file, role) in [
             ("leader_election_role", rbac::leader_election_role(&declarations)),
             ("metrics_auth_role", rbac::metrics_auth_role(&declarations)),

@@ -20,7 +20,7 @@ use base64::engine::general_purpose::STANDARD;
 use kubewright_apiserver::audit::{Audit, Audited};
 use kubewright_apiserver::serve::Listening;
 use kubewright_apiserver::{AdmissionPlugins, ApiServer, Options};
-use kubewright_manifests::declarations::Declarations;
+use kubewright_manifests::inventory::Inventory;
 use kubewright_manifests::rbac::{Call, Usage};
 use serde_json::Value;
 use tempfile::TempDir;
@@ -208,10 +208,10 @@ fn program() -> PathBuf {
     run::target().join("debug/markdown-view")
 }
 
-fn declarations(program: &Path) -> Declarations {
+fn inventory(program: &Path) -> Inventory {
     let printed = run::run(Command::new(program).env("KUBEWRIGHT_MANIFESTS", "1"));
     assert_eq!(printed.status, 0, "{printed}");
-    Declarations::read(&printed.stdout).expect("the program prints its declarations")
+    Inventory::read(&printed.stdout).expect("the program prints its declarations")
 }
 
 #[test]
@@ -267,7 +267,7 @@ fn a_deployed_operator_enforces_its_webhooks_with_exactly_its_permissions() {
     let calls = cluster.requests.0.lock().expect("no panic").clone();
     let forbidden: Vec<&Call> = calls.iter().filter(|call| call.code == Some(403)).collect();
     assert!(forbidden.is_empty(), "{forbidden:?}");
-    let mut usage = Usage::new(&declarations(&program));
+    let mut usage = Usage::new(&inventory(&program));
     for call in &calls {
         usage.note(call);
     }

@@ -7,8 +7,8 @@ use std::collections::BTreeMap;
 
 use serde_json::Value;
 
-use crate::declarations::{ConversionDeclared, Declarations};
 use crate::declare::{Item, Kind};
+use crate::inventory::{ConversionDeclared, Inventory};
 use crate::lint::{Finding, Level};
 use crate::webhook;
 
@@ -57,14 +57,14 @@ pub fn merge(kinds: Vec<Kind>) -> Merged {
 }
 
 /// The CRDs of everything that an operator declares, with the conversions that it registered.
-pub fn merge_all(declarations: &Declarations) -> Merged {
-    let mut merged = merge(declarations.kinds().cloned().collect());
+pub fn merge_all(inventory: &Inventory) -> Merged {
+    let mut merged = merge(inventory.kinds().cloned().collect());
     for made in &mut merged.definitions {
         let spec = &made.definition["spec"];
         let converts = |it: &ConversionDeclared| {
             spec["group"] == it.group.as_str() && spec["names"]["kind"] == it.kind.as_str()
         };
-        if declarations.conversions.iter().any(converts) {
+        if inventory.conversions.iter().any(converts) {
             made.definition["spec"]["conversion"] = webhook::conversion(webhook::DEFAULT_ENDPOINT);
         }
     }

@@ -5,10 +5,10 @@ use serde_json::json;
 use super::*;
 use crate::declare::{Declared, Rule, Webhook};
 
-fn operator() -> (Declarations, Vec<(String, Value)>) {
-    let mut declarations = Declarations::new("guestbook");
+fn operator() -> (Inventory, Vec<(String, Value)>) {
+    let mut declarations = Inventory::new("guestbook");
     let words = |words: &[&str]| words.iter().map(ToString::to_string).collect::<Vec<_>>();
-    declarations.declared = vec![
+    inventory.declared = vec![
         Declared::Rule(Rule {
             groups: words(&[""]),
             resources: words(&["pods"]),
@@ -34,7 +34,7 @@ fn paths(files: &Files) -> Vec<&str> {
 
 #[test]
 fn a_plan_has_crds_roles_and_webhooks() {
-    let (declarations, definitions) = operator();
+    let (inventory, definitions) = operator();
     let plan = Plan::new(&declarations, &definitions, "");
     assert_eq!(paths(plan.files()), ["config/crd/bases/example.com_guestbooks.yaml", ROLES, WEBHOOKS]);
     insta::assert_snapshot!(plan.files()[ROLES], @r#"
@@ -68,15 +68,15 @@ fn a_plan_has_crds_roles_and_webhooks() {
 
 #[test]
 fn without_webhooks_there_is_no_file_for_them() {
-    let (mut declarations, definitions) = operator();
-    declarations.declared.pop();
+    let (mut inventory, definitions) = operator();
+    inventory.declared.pop();
     let plan = Plan::new(&declarations, &definitions, "");
     assert!(!plan.files().contains_key(WEBHOOKS));
 }
 
 #[test]
 fn a_header_is_written_first_as_a_comment() {
-    let (declarations, definitions) = operator();
+    let (inventory, definitions) = operator();
     let plan = Plan::new(&declarations, &definitions, "# Copyright\n\nThe authors\n");
     for text in plan.files().values() {
         assert!(text.starts_with("# Copyright\n\n# The authors\n---\n"), "{text}");
@@ -85,7 +85,7 @@ fn a_header_is_written_first_as_a_comment() {
 
 #[test]
 fn a_second_run_changes_nothing() {
-    let (declarations, definitions) = operator();
+    let (inventory, definitions) = operator();
     let plan = Plan::new(&declarations, &definitions, "");
     let mut disk = plan.files().clone();
     disk.insert("config/crd/kustomization.yaml".into(), "resources: []".into());
@@ -96,9 +96,9 @@ fn a_second_run_changes_nothing() {
 
 #[test]
 fn only_changed_files_are_written() {
-    let (mut declarations, definitions) = operator();
+    let (mut inventory, definitions) = operator();
     let disk = Plan::new(&declarations, &definitions, "").files().clone();
-    if let Declared::Rule(rule) = &mut declarations.declared[0] {
+    if let Declared::Rule(rule) = &mut inventory.declared[0] {
         rule.verbs.push("list".into());
     }
     let changes = Plan::new(&declarations, &definitions, "").against(&disk);
@@ -107,15 +107,15 @@ fn only_changed_files_are_written() {
 
 #[test]
 fn stale_files_are_reported_and_kept() {
-    let (mut declarations, definitions) = operator();
+    let (mut inventory, definitions) = operator();
     let mut disk = Plan::new(&declarations, &definitions, "").files().clone();
     disk.insert("config/crd/bases/example.com_books.yaml".into(), String::new());
     disk.insert("config/crd/bases/README.md".into(), String::new());
-    declarations.declared.clear();
+    inventory.declared.clear();
     let changes = Plan::new(&declarations, &definitions, "").against(&disk);
     assert_eq!(changes.stale, ["config/crd/bases/example.com_books.yaml", ROLES, WEBHOOKS]);
     assert!(!changes.is_empty() && changes.write.is_empty());
-    let findings: Vec<String> = changes.findings(&declarations).iter().map(ToString::to_string).collect();
+    let findings: Vec<String> = changes.findings(&inventory).iter().map(ToString::to_string).collect();
     insta::assert_snapshot!(findings.join("\n"), @"
     warning[KW501] guestbook: config/crd/bases/example.com_books.yaml: no kind of the operator produces this file: it was renamed or removed, or is not in `crds!`, and the file would still be applied
       help: remove the file, or add the kind to `crds!`
@@ -128,9 +128,9 @@ fn stale_files_are_reported_and_kept() {
 
 #[test]
 fn leader_election_and_secure_metrics_have_separate_role_files() {
-    let (mut declarations, definitions) = operator();
-    declarations.leader_election = true;
-    declarations.secure_metrics = true;
+    let (mut inventory, definitions) = operator();
+    inventory.leader_election = true;
+    inventory.secure_metrics = true;
     let plan = Plan::new(&declarations, &definitions, "");
     for (path, right) in [
         (LEADER_ELECTION, "leases"),

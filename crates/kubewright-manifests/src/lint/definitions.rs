@@ -15,8 +15,8 @@ use serde_json::Value;
 use self::place::Place;
 use super::server::{self, Refusal};
 use super::{Finding, Level};
-use crate::declarations::Declarations;
 use crate::declare::{Item, Kind};
+use crate::inventory::Inventory;
 
 /// Maximum total size of an object's annotations.
 const ANNOTATIONS: usize = 262_144;
@@ -24,11 +24,11 @@ const ANNOTATIONS: usize = 262_144;
 const LAST_APPLIED: &str = "kubectl.kubernetes.io/last-applied-configuration";
 
 /// Checks all CRDs.
-pub(super) fn check(declarations: &Declarations, definitions: &[(String, Value)]) -> Vec<Finding> {
-    let whole = declarations.whole();
+pub(super) fn check(inventory: &Inventory, definitions: &[(String, Value)]) -> Vec<Finding> {
+    let whole = inventory.whole();
     let mut findings = Vec::new();
     for (_, definition) in definitions {
-        let of = Origin::of(declarations, definition, &whole);
+        let of = Origin::of(inventory, definition, &whole);
         let refusals = server::refusals(definition);
         let own = refusals.iter().filter(|refusal| !follows(refusal, &refusals));
         findings.extend(own.filter_map(|refusal| of.refused(refusal)));
@@ -62,12 +62,12 @@ struct Origin<'a> {
 }
 
 impl<'a> Origin<'a> {
-    fn of(declarations: &'a Declarations, definition: &'a Value, whole: &'a Item) -> Self {
+    fn of(inventory: &'a Inventory, definition: &'a Value, whole: &'a Item) -> Self {
         let name = |definition: &Value| {
             let spec = definition.at("spec");
             (spec.str_at("group").to_owned(), spec.str_at("names.plural").to_owned())
         };
-        let kinds = declarations.kinds().filter(|kind| name(&kind.definition) == name(definition)).collect();
+        let kinds = inventory.kinds().filter(|kind| name(&kind.definition) == name(definition)).collect();
         Self { definition, kinds, whole }
     }
 

@@ -7,8 +7,8 @@ use kubewright_apimachinery::object::Fields as _;
 use kubewright_apis::facts;
 
 use super::{Finding, server};
-use crate::declarations::Declarations;
 use crate::declare::Rule;
+use crate::inventory::Inventory;
 use crate::rbac::{self, canonical_group};
 
 /// Resources that only exist in RBAC rules.
@@ -23,10 +23,10 @@ const VIRTUAL: [(&str, &[&str]); 4] = [
 const SUBRESOURCES: [&str; 3] = ["status", "finalizers", "scale"];
 
 /// Checks every rule.
-pub(super) fn check(declarations: &Declarations) -> Vec<Finding> {
-    let known = Known::of(declarations);
+pub(super) fn check(inventory: &Inventory) -> Vec<Finding> {
+    let known = Known::of(inventory);
     let mut findings = Vec::new();
-    for rule in declarations.rules() {
+    for rule in inventory.rules() {
         findings.extend(refused(rule));
         findings.extend(wildcards(rule));
         findings.extend(names_that_do_not_restrict(rule));
@@ -107,7 +107,7 @@ struct Known<'a> {
 }
 
 impl<'a> Known<'a> {
-    fn of(declarations: &'a Declarations) -> Self {
+    fn of(inventory: &'a Inventory) -> Self {
         let mut plurals: BTreeMap<&str, BTreeSet<&str>> = BTreeMap::new();
         for resource in facts::resources() {
             plurals.entry(resource.group).or_default().insert(resource.plural);
@@ -116,13 +116,13 @@ impl<'a> Known<'a> {
             plurals.entry(group).or_default().extend(known);
         }
         let mut own = BTreeSet::new();
-        for kind in declarations.kinds() {
+        for kind in inventory.kinds() {
             let spec = kind.definition.at("spec");
             plurals.entry(spec.str_at("group")).or_default().insert(spec.str_at("names.plural"));
             own.insert(spec.str_at("group"));
         }
         // A controller may reconcile a kind of this group that another operator defines.
-        for resource in declarations.resources() {
+        for resource in inventory.resources() {
             if let Some(known) = plurals.get_mut(resource.group.as_str()) {
                 known.insert(&resource.plural);
             }

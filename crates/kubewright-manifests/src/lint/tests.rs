@@ -15,12 +15,12 @@ fn item(path: &str, line: u32) -> Item {
 }
 
 /// All findings as printed.
-fn rendered(declarations: &Declarations, definitions: &[(String, Value)]) -> String {
+fn rendered(inventory: &Inventory, definitions: &[(String, Value)]) -> String {
     check(declarations, definitions).iter().map(ToString::to_string).collect::<Vec<_>>().join("\n")
 }
 
 /// An operator with one kind that has these fields in its spec.
-fn guestbook(spec: &Value) -> (Declarations, Vec<(String, Value)>) {
+fn guestbook(spec: &Value) -> (Inventory, Vec<(String, Value)>) {
     let definition = json!({
         "apiVersion": "apiextensions.k8s.io/v1",
         "kind": "CustomResourceDefinition",
@@ -45,9 +45,9 @@ fn guestbook(spec: &Value) -> (Declarations, Vec<(String, Value)>) {
     of_definition(definition)
 }
 
-fn of_definition(definition: Value) -> (Declarations, Vec<(String, Value)>) {
-    let mut declarations = Declarations::new("guestbook");
-    declarations.declared.push(Declared::Kind(Kind {
+fn of_definition(definition: Value) -> (Inventory, Vec<(String, Value)>) {
+    let mut declarations = Inventory::new("guestbook");
+    inventory.declared.push(Declared::Kind(Kind {
         item: item("guestbook::v1::Guestbook", 12),
         definition: definition.clone(),
         findings: Vec::new(),
@@ -71,20 +71,20 @@ fn a_finding_is_printed_with_location_reason_and_fix() {
 
 #[test]
 fn an_operator_that_declares_nothing_is_an_error() {
-    let findings = check(&Declarations::new("guestbook"), &[]);
+    let findings = check(&Inventory::new("guestbook"), &[]);
     assert_eq!(worst(&findings), Some(Level::Error));
     assert_eq!(findings[0].code, "KW502");
 }
 
 #[test]
 fn findings_about_types_are_included_and_sorted() {
-    let (mut declarations, definitions) =
+    let (mut inventory, definitions) =
         guestbook(&json!({ "size": { "type": "integer", "format": "uint32" } }));
-    if let Some(Declared::Kind(kind)) = declarations.declared.first_mut() {
+    if let Some(Declared::Kind(kind)) = inventory.declared.first_mut() {
         let found = Finding::warning("KW199", &kind.item, "dropped", "").at("spec");
         kind.findings = vec![found.clone(), found];
     }
     let codes: Vec<String> =
-        check(&declarations, &definitions).into_iter().map(|finding| finding.code).collect();
+        check(&inventory, &definitions).into_iter().map(|finding| finding.code).collect();
     assert_eq!(codes, ["KW199", "KW213"]);
 }

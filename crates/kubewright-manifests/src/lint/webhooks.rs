@@ -10,17 +10,17 @@ use kubewright_apimachinery::webhook::MANAGER_LABEL;
 use serde_json::Value;
 
 use super::{Finding, server};
-use crate::declarations::Declarations;
 use crate::declare::{Handler, Webhook};
+use crate::inventory::Inventory;
 use crate::webhook::{configuration, configurations};
 
 /// Checks every webhook.
-pub(super) fn check(declarations: &Declarations) -> Vec<Finding> {
+pub(super) fn check(inventory: &Inventory) -> Vec<Finding> {
     let mut findings = Vec::new();
     let mut names: BTreeMap<(bool, &str, &str), &Webhook> = BTreeMap::new();
-    for webhook in declarations.webhooks() {
+    for webhook in inventory.webhooks() {
         findings.extend(address(webhook));
-        findings.extend(lock_ups(webhook, declarations));
+        findings.extend(lock_ups(webhook, inventory));
         for refusal in configurations([webhook]).iter().flat_map(server::refusals) {
             let (code, field, help) = traced(refusal.field.trim_start_matches("webhooks[0]."));
             findings.push(Finding::error(code, &webhook.item, refusal.message, help).at(field));
@@ -35,7 +35,7 @@ pub(super) fn check(declarations: &Declarations) -> Vec<Finding> {
             findings.push(Finding::error("KW401", &webhook.item, message, help).at("name"));
         }
     }
-    findings.extend(declarations.handlers().filter_map(|handler| unregistered(handler, declarations)));
+    findings.extend(inventory.handlers().filter_map(|handler| unregistered(handler, inventory)));
     findings
 }
 
@@ -54,7 +54,7 @@ fn address(webhook: &Webhook) -> Option<Finding> {
 
 /// A webhook that rejects objects the operator needs can prevent the operator from starting. Then the configuration must
 /// be deleted manually.
-fn lock_ups(webhook: &Webhook, declarations: &Declarations) -> Vec<Finding> {
+fn lock_ups(webhook: &Webhook, inventory: &Inventory) -> Vec<Finding> {
     let mut findings = Vec::new();
     if !webhook.failure_policy.eq_ignore_ascii_case("fail") {
         return findings;
@@ -94,7 +94,7 @@ fn lock_ups(webhook: &Webhook, declarations: &Declarations) -> Vec<Finding> {
     } else if webhook.namespace_selector.is_some()
         && !excludes
         && !is_selective
-        && declarations.webhooks.contains(webhook)
+        && inventory.webhooks.contains(webhook)
     {
         let message = "`namespace_selector` does not exclude the operator's own namespace: an object there cannot be \
                        written while the operator is down";
@@ -157,8 +157,8 @@ fn excludes_operators(selector: Option<&Value>) -> bool {
 }
 
 /// A handler that is not registered is neither served nor in the manifest. Its author believes that the rule is enforced.
-fn unregistered(handler: &Handler, declarations: &Declarations) -> Option<Finding> {
-    if declarations.webhooks.iter().any(|webhook| webhook.item == handler.item) {
+fn unregistered(handler: &Handler, inventory: &Inventory) -> Option<Finding> {
+    if inventory.webhooks.iter().any(|webhook| webhook.item == handler.item) {
         return None;
     }
     let name = handler.item.path.rsplit("::").next().unwrap_or_default();

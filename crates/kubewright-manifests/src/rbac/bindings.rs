@@ -8,7 +8,7 @@ use std::collections::BTreeSet;
 use serde_json::{Value, json};
 
 use super::{API_VERSION, leader_election_role, metrics_auth_role, roles, rules, webhook_certificates_role};
-use crate::declarations::Declarations;
+use crate::inventory::Inventory;
 
 /// The ServiceAccount of an operator.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -46,11 +46,11 @@ impl Account {
 /// Namespaces, the ServiceAccount, the generated roles and their bindings, in creation order.
 ///
 /// Namespaced roles and roles with a `role_name` are bound too. In a project, the author binds those.
-pub fn bound(declarations: &Declarations, account: &Account) -> Vec<Value> {
-    let mut granted = roles(&rules(declarations));
-    granted.extend(leader_election_role(declarations));
-    granted.extend(metrics_auth_role(declarations));
-    granted.extend(webhook_certificates_role(declarations));
+pub fn bound(inventory: &Inventory, account: &Account) -> Vec<Value> {
+    let mut granted = roles(&rules(inventory));
+    granted.extend(leader_election_role(inventory));
+    granted.extend(metrics_auth_role(inventory));
+    granted.extend(webhook_certificates_role(inventory));
     let mut namespaces = BTreeSet::from([account.namespace.clone()]);
     let mut objects = Vec::new();
     for mut role in granted {
@@ -91,9 +91,9 @@ mod tests {
 
     #[test]
     fn every_role_is_bound_to_the_account() {
-        let mut declarations = Declarations::new("shop");
-        declarations.leader_election = true;
-        declarations.secure_metrics = true;
+        let mut declarations = Inventory::new("shop");
+        inventory.leader_election = true;
+        inventory.secure_metrics = true;
         declarations.declared = ["", "infra"]
             .map(|namespace| {
                 Declared::Rule(Rule {
@@ -110,7 +110,7 @@ mod tests {
             account.user(),
             "system:serviceaccount:shop-example-system:shop-example-controller-manager"
         );
-        let told: Vec<String> = bound(&declarations, &account)
+        let told: Vec<String> = bound(&inventory, &account)
             .iter()
             .map(|object| {
                 let metadata = &object["metadata"];

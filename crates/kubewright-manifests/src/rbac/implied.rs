@@ -5,8 +5,8 @@
 
 use kubewright_apimachinery::object::Fields as _;
 
-use crate::declarations::{ApiServiceDeclared, ControllerDeclared, Declarations, Resource};
 use crate::declare::Rule;
+use crate::inventory::{ApiServiceDeclared, ControllerDeclared, Inventory, Resource};
 use crate::webhook::configuration;
 
 /// Verbs of the cache for every kind. `get` is used by `Client::uncached` and after a write without a
@@ -32,51 +32,51 @@ pub(super) enum Used {
 /// The rules of the operator's role that are implied by its controllers and events. Leader election and
 /// secure metrics have separate roles: see [`leader_election_role`](super::leader_election_role) and
 /// [`metrics_auth_role`](super::metrics_auth_role).
-pub fn implied_rules(declarations: &Declarations) -> Vec<Rule> {
-    derived(declarations).into_iter().map(|derived| derived.rule).collect()
+pub fn implied_rules(inventory: &Inventory) -> Vec<Rule> {
+    derived(inventory).into_iter().map(|derived| derived.rule).collect()
 }
 
-pub(super) fn derived(declarations: &Declarations) -> Vec<Derived> {
+pub(super) fn derived(inventory: &Inventory) -> Vec<Derived> {
     let mut all = Vec::new();
-    for controller in &declarations.controllers {
-        all.extend(of_controller(controller, declarations));
+    for controller in &inventory.controllers {
+        all.extend(of_controller(controller, inventory));
     }
-    let cached = declarations.cached.iter();
+    let cached = inventory.cached.iter();
     all.extend(
         cached.map(|resource| Derived {
             rule: rule(&resource.group, &resource.plural, &READ),
             used: Used::ByAny,
         }),
     );
-    if declarations.events {
+    if inventory.events {
         all.push(Derived {
             rule: rule("events.k8s.io", "events", &["create", "patch"]),
             used: Used::Sometimes,
         });
     }
-    all.extend(of_certificates(declarations));
+    all.extend(of_certificates(inventory));
     all
 }
 
 /// Where the CA of the webhooks is injected. Lists and watches find the objects by their Service, whatever prefix their
 /// names have; kustomize rewrites the names of configurations.
-fn of_certificates(declarations: &Declarations) -> Vec<Derived> {
+fn of_certificates(inventory: &Inventory) -> Vec<Derived> {
     const ADMISSION: &str = "admissionregistration.k8s.io";
-    if !declarations.webhook_certificates {
+    if !inventory.webhook_certificates {
         return Vec::new();
     }
     let configurations = |mutating: bool| -> Vec<String> {
-        let webhooks = declarations.webhooks.iter().filter(|webhook| webhook.mutating == mutating);
+        let webhooks = inventory.webhooks.iter().filter(|webhook| webhook.mutating == mutating);
         webhooks.map(|webhook| configuration(webhook).to_owned()).collect()
     };
-    let crds = declarations.conversions.iter().filter_map(|conversion| {
+    let crds = inventory.conversions.iter().filter_map(|conversion| {
         let mut kinds = declarations.kinds().map(|kind| kind.definition.at("spec"));
         let spec = kinds.find(|spec| {
             spec.str_at("group") == conversion.group && spec.str_at("names.kind") == conversion.kind
         })?;
         Some(format!("{}.{}", spec.str_at("names.plural"), conversion.group))
     });
-    let api_services = declarations.api_services.iter().map(ApiServiceDeclared::name);
+    let api_services = inventory.api_services.iter().map(ApiServiceDeclared::name);
     let targets = [
         (ADMISSION, "mutatingwebhookconfigurations", configurations(true)),
         (ADMISSION, "validatingwebhookconfigurations", configurations(false)),
@@ -95,7 +95,7 @@ fn of_certificates(declarations: &Declarations) -> Vec<Derived> {
     all
 }
 
-fn of_controller(controller: &ControllerDeclared, declarations: &Declarations) -> Vec<Derived> {
+fn of_controller(controller: &ControllerDeclared, inventory: &Inventory) -> Vec<Derived> {
     let ControllerDeclared { of, owns, watches, finalizers, without_status, .. } = controller;
     let by_any = |rule| Derived { rule, used: Used::ByAny };
     // A controller of keys has no kind.
@@ -106,7 +106,7 @@ fn of_controller(controller: &ControllerDeclared, declarations: &Declarations) -
     if !has_kind {
         return all;
     }
-    if !without_status && is_own_with_status(of, declarations) {
+    if !without_status && is_own_with_status(of, inventory) {
         let status = format!("{}/status", of.plural);
         all.push(by_any(rule(&of.group, &status, &["update", "patch"])));
     }
@@ -133,9 +133,9 @@ fn rule(group: &str, resource: &str, verbs: &[&str]) -> Rule {
 
 /// Whether a kind is defined by the operator and has a status subresource. The status of other kinds is
 /// written by their own controller.
-fn is_own_with_status(resource: &Resource, declarations: &Declarations) -> bool {
+fn is_own_with_status(resource: &Resource, inventory: &Inventory) -> bool {
     let Resource { group, version, plural, .. } = resource;
-    let mut versions = declarations
+    let mut versions = inventory
         .kinds()
         .map(|kind| kind.definition.at("spec"))
         .filter(|spec| spec.str_at("group") == group && spec.str_at("names.plural") == plural)

@@ -7,12 +7,12 @@ use kubewright_apimachinery::object::Fields as _;
 use kubewright_apis::facts;
 
 use super::canonical_group;
-use crate::declarations::Declarations;
 use crate::declare::Rule;
+use crate::inventory::Inventory;
 
 /// Splits a rule by role. A rule with a namespace is unchanged.
-pub(super) fn placed(rule: &Rule, declarations: &Declarations) -> Vec<Rule> {
-    if declarations.namespaces.is_empty() || !rule.namespace.is_empty() || rule.resources.is_empty() {
+pub(super) fn placed(rule: &Rule, inventory: &Inventory) -> Vec<Rule> {
+    if inventory.namespaces.is_empty() || !rule.namespace.is_empty() || rule.resources.is_empty() {
         return vec![rule.clone()];
     }
     let mut placed = Vec::new();
@@ -33,10 +33,10 @@ pub(super) fn placed(rule: &Rule, declarations: &Declarations) -> Vec<Rule> {
             .resources
             .iter()
             .cloned()
-            .partition(|resource| is_of_the_cluster(canonical_group(group), resource, declarations));
+            .partition(|resource| is_of_the_cluster(canonical_group(group), resource, inventory));
         let group = std::slice::from_ref(group);
         grant("", group, cluster, &[]);
-        for namespace in &declarations.namespaces {
+        for namespace in &inventory.namespaces {
             grant(namespace, group, namespaced.clone(), &[]);
         }
     }
@@ -44,13 +44,12 @@ pub(super) fn placed(rule: &Rule, declarations: &Declarations) -> Vec<Rule> {
     if placed.is_empty() { vec![rule.clone()] } else { placed }
 }
 
-fn is_of_the_cluster(group: &str, resource: &str, declarations: &Declarations) -> bool {
+fn is_of_the_cluster(group: &str, resource: &str, inventory: &Inventory) -> bool {
     let plural = resource.split('/').next().unwrap_or_default();
-    if let Some(known) = declarations.resources().find(|known| known.group == group && known.plural == plural)
-    {
+    if let Some(known) = inventory.resources().find(|known| known.group == group && known.plural == plural) {
         return !known.namespaced;
     }
-    let own = declarations
+    let own = inventory
         .kinds()
         .map(|kind| kind.definition.at("spec"))
         .find(|spec| spec.str_at("group") == group && spec.str_at("names.plural") == plural);

@@ -6,7 +6,7 @@
 use serde_json::{Value, json};
 
 use super::API_VERSION;
-use crate::declarations::Declarations;
+use crate::inventory::Inventory;
 
 /// The Role in `leader_election_role.yaml`.
 pub const LEADER_ELECTION_ROLE: &str = "leader-election-role";
@@ -21,9 +21,9 @@ pub const DEBUG_PAGE_READER: &str = "debug-page-reader";
 pub const WEBHOOK_CERTIFICATES_ROLE: &str = "webhook-certificates-role";
 
 /// The Secret with the webhook certificates, if the operator keeps them itself. Only this Secret can be read.
-pub fn webhook_certificates_role(declarations: &Declarations) -> Option<Value> {
+pub fn webhook_certificates_role(inventory: &Inventory) -> Option<Value> {
     let secret = format!("{}-webhook-cert", declarations.program);
-    (declarations.webhook_certificates && declarations.serves_webhooks()).then(|| {
+    (inventory.webhook_certificates && inventory.serves_webhooks()).then(|| {
         json!({
             "apiVersion": API_VERSION,
             "kind": "Role",
@@ -43,12 +43,12 @@ pub fn webhook_certificates_role(declarations: &Declarations) -> Option<Value> {
 
 /// The Role for Leases, if the operator uses leader election. kustomize sets the namespace unless the
 /// operator specifies one.
-pub fn leader_election_role(declarations: &Declarations) -> Option<Value> {
+pub fn leader_election_role(inventory: &Inventory) -> Option<Value> {
     let mut metadata = json!({ "name": LEADER_ELECTION_ROLE });
-    if let Some(namespace) = &declarations.leader_election_namespace {
+    if let Some(namespace) = &inventory.leader_election_namespace {
         metadata["namespace"] = namespace.as_str().into();
     }
-    declarations.leader_election.then(|| {
+    inventory.leader_election.then(|| {
         json!({
             "apiVersion": API_VERSION,
             "kind": "Role",
@@ -65,9 +65,9 @@ pub fn leader_election_role(declarations: &Declarations) -> Option<Value> {
 }
 
 /// The ClusterRole for TokenReviews and SubjectAccessReviews, if metrics are secured.
-pub fn metrics_auth_role(declarations: &Declarations) -> Option<Value> {
+pub fn metrics_auth_role(inventory: &Inventory) -> Option<Value> {
     let review = |group: &str, resource: &str| json!({ "apiGroups": [group], "resources": [resource], "verbs": ["create"] });
-    declarations.secure_metrics.then(|| {
+    inventory.secure_metrics.then(|| {
         cluster_role(
             METRICS_AUTH_ROLE,
             &json!([
@@ -79,15 +79,15 @@ pub fn metrics_auth_role(declarations: &Declarations) -> Option<Value> {
 }
 
 /// The ClusterRole for clients that scrape secured metrics.
-pub fn metrics_reader_role(declarations: &Declarations) -> Option<Value> {
+pub fn metrics_reader_role(inventory: &Inventory) -> Option<Value> {
     let rules = json!([{ "nonResourceURLs": ["/metrics"], "verbs": ["get"] }]);
-    declarations.secure_metrics.then(|| cluster_role(METRICS_READER, &rules))
+    inventory.secure_metrics.then(|| cluster_role(METRICS_READER, &rules))
 }
 
 /// The ClusterRole for users who read the debug page, which is secured like the metrics.
-pub fn debug_page_reader_role(declarations: &Declarations) -> Option<Value> {
+pub fn debug_page_reader_role(inventory: &Inventory) -> Option<Value> {
     let rules = json!([{ "nonResourceURLs": ["/debug/page"], "verbs": ["get"] }]);
-    declarations.secure_metrics.then(|| cluster_role(DEBUG_PAGE_READER, &rules))
+    inventory.secure_metrics.then(|| cluster_role(DEBUG_PAGE_READER, &rules))
 }
 
 fn cluster_role(name: &str, rules: &Value) -> Value {

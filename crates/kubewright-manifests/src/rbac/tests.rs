@@ -3,8 +3,8 @@
 use proptest::prelude::*;
 
 use super::*;
-use crate::declarations::{ControllerDeclared, Resource};
 use crate::declare::{Declared, Item, Kind};
+use crate::inventory::{ControllerDeclared, Resource};
 
 fn words(text: &str) -> Vec<String> {
     text.split([',', ';']).filter(|word| !word.is_empty()).map(|word| word.trim().to_owned()).collect()
@@ -107,7 +107,7 @@ fn kind_with_status(group: &str, plural: &str) -> Kind {
     }
 }
 
-fn guestbook() -> Declarations {
+fn guestbook() -> Inventory {
     let resource = |group: &str, kind: &str, plural: &str, namespaced| Resource {
         group: group.into(),
         version: "v1".into(),
@@ -115,9 +115,9 @@ fn guestbook() -> Declarations {
         plural: plural.into(),
         namespaced,
     };
-    let mut declarations = Declarations::new("guestbook");
-    declarations.events = true;
-    declarations.controllers = vec![ControllerDeclared {
+    let mut declarations = Inventory::new("guestbook");
+    inventory.events = true;
+    inventory.controllers = vec![ControllerDeclared {
         name: "guestbook".into(),
         of: resource("example.com", "Guestbook", "guestbooks", true),
         owns: vec![
@@ -127,7 +127,7 @@ fn guestbook() -> Declarations {
         watches: vec![resource("", "Namespace", "namespaces", false)],
         ..ControllerDeclared::default()
     }];
-    declarations.declared = vec![
+    inventory.declared = vec![
         Declared::Kind(kind_with_status("example.com", "guestbooks")),
         Declared::Rule(rule("apps|deployments|create,patch,delete")),
         Declared::Rule(Rule { urls: words("/version"), ..rule("core|nodes,secrets|get") }),
@@ -137,17 +137,17 @@ fn guestbook() -> Declarations {
             ..rule("core|secrets|get")
         }),
     ];
-    declarations
+    inventory
 }
 
-fn all(declarations: &Declarations) -> String {
+fn all(inventory: &Inventory) -> String {
     let role = |role: &Value| {
         let metadata = &role["metadata"];
         let place = metadata["namespace"].as_str().unwrap_or("-");
         let rules = rendered(role["rules"].as_array().unwrap());
         format!("{} {place} {}\n{rules}", role["kind"].as_str().unwrap(), metadata["name"].as_str().unwrap())
     };
-    roles(&rules(declarations)).iter().map(role).collect()
+    roles(&rules(inventory)).iter().map(role).collect()
 }
 
 #[test]
@@ -169,7 +169,7 @@ fn a_controller_gets_implied_permissions() {
 
 #[test]
 fn an_operator_with_namespaces_has_a_role_in_each() {
-    let mut declarations = guestbook();
+    let mut inventory = guestbook();
     declarations.namespaces = words("team-a,team-b");
     insta::assert_snapshot!(all(&declarations), @r"
     ClusterRole - manager-role
@@ -198,16 +198,16 @@ fn an_operator_with_namespaces_has_a_role_in_each() {
 }
 
 /// All derived rules, one line each.
-fn derived(declarations: &Declarations) -> Vec<String> {
-    implied_rules(declarations)
+fn derived(inventory: &Inventory) -> Vec<String> {
+    implied_rules(inventory)
         .iter()
         .map(|rule| format!("{}/{}: {}", rule.groups[0], rule.resources[0], rule.verbs.join(",")))
         .collect()
 }
 
-fn pods() -> Declarations {
-    let mut declarations = Declarations::new("auditor");
-    declarations.controllers = vec![ControllerDeclared {
+fn pods() -> Inventory {
+    let mut declarations = Inventory::new("auditor");
+    inventory.controllers = vec![ControllerDeclared {
         name: "pod".into(),
         of: Resource {
             version: "v1".into(),
@@ -218,7 +218,7 @@ fn pods() -> Declarations {
         },
         ..ControllerDeclared::default()
     }];
-    declarations
+    inventory
 }
 
 #[test]
@@ -228,51 +228,51 @@ fn a_controller_of_pods_only_gets_read_permissions() {
 
 #[test]
 fn only_the_status_of_own_kinds_can_be_written() {
-    let mut declarations = guestbook();
-    declarations.controllers[0].owns.clear();
-    declarations.controllers[0].watches.clear();
-    declarations.events = false;
+    let mut inventory = guestbook();
+    inventory.controllers[0].owns.clear();
+    inventory.controllers[0].watches.clear();
+    inventory.events = false;
     let read_and_status =
         ["example.com/guestbooks: get,list,watch", "example.com/guestbooks/status: update,patch"];
-    assert_eq!(derived(&declarations), read_and_status);
-    declarations.controllers[0].without_status = true;
-    assert_eq!(derived(&declarations), read_and_status[..1]);
-    declarations.controllers[0].without_status = false;
-    declarations.declared.clear();
-    assert_eq!(derived(&declarations), read_and_status[..1]);
+    assert_eq!(derived(&inventory), read_and_status);
+    inventory.controllers[0].without_status = true;
+    assert_eq!(derived(&inventory), read_and_status[..1]);
+    inventory.controllers[0].without_status = false;
+    inventory.declared.clear();
+    assert_eq!(derived(&inventory), read_and_status[..1]);
 }
 
 /// OwnerReferencesPermissionEnforcement requires it if a child blocks its owner's deletion.
 #[test]
 fn owning_objects_grants_update_of_finalizers() {
-    let mut declarations = pods();
-    declarations.controllers[0].owns =
+    let mut inventory = pods();
+    inventory.controllers[0].owns =
         vec![Resource { version: "v1".into(), plural: "configmaps".into(), ..Resource::default() }];
     assert_eq!(
-        derived(&declarations),
+        derived(&inventory),
         ["/pods: get,list,watch", "/configmaps: get,list,watch", "/pods/finalizers: update"]
     );
 }
 
 #[test]
 fn a_finalizer_grants_patch() {
-    let mut declarations = pods();
+    let mut inventory = pods();
     declarations.controllers[0].finalizers = vec!["example.com/cleanup".into()];
     assert_eq!(derived(&declarations), ["/pods: get,list,watch", "/pods: patch"]);
 }
 
 #[test]
 fn a_controller_of_keys_has_no_kind() {
-    let mut declarations = pods();
-    declarations.controllers[0].watches = vec![std::mem::take(&mut declarations.controllers[0].of)];
+    let mut inventory = pods();
+    inventory.controllers[0].watches = vec![std::mem::take(&mut inventory.controllers[0].of)];
     assert_eq!(derived(&declarations), ["/pods: get,list,watch"]);
 }
 
 #[test]
 fn the_leader_election_role_grants_what_leader_election_needs() {
-    let mut declarations = pods();
-    declarations.leader_election = true;
-    let role = leader_election_role(&declarations).unwrap();
+    let mut inventory = pods();
+    inventory.leader_election = true;
+    let role = leader_election_role(&inventory).unwrap();
     insta::assert_snapshot!(rendered(role["rules"].as_array().unwrap()), @"apiGroups: ['coordination.k8s.io'], resources: ['leases'], verbs: ['create', 'get', 'update']");
 }
 
@@ -306,14 +306,14 @@ fn a_role_has_the_form_of_the_api() {
 
 #[test]
 fn support_roles_exist_if_needed() {
-    let mut declarations = guestbook();
-    let support = |of: &Declarations| {
+    let mut inventory = guestbook();
+    let support = |of: &Inventory| {
         [leader_election_role(of), metrics_auth_role(of), metrics_reader_role(of), debug_page_reader_role(of)]
     };
-    assert_eq!(support(&declarations), [None, None, None, None]);
-    declarations.leader_election = true;
-    declarations.secure_metrics = true;
-    let names: Vec<String> = support(&declarations)
+    assert_eq!(support(&inventory), [None, None, None, None]);
+    inventory.leader_election = true;
+    inventory.secure_metrics = true;
+    let names: Vec<String> = support(&inventory)
         .into_iter()
         .flatten()
         .map(|role| format!("{} {}", role["kind"], role["metadata"]["name"]))

@@ -10,8 +10,8 @@ use kubewright_apimachinery::permission::Permission;
 
 use super::implied::{self, Used};
 use super::{canonical_group, scope};
-use crate::declarations::Declarations;
 use crate::declare::{Item, Rule};
+use crate::inventory::Inventory;
 
 /// A request of an operator.
 #[derive(Clone, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
@@ -77,16 +77,16 @@ pub struct Unused {
 
 impl Usage {
     /// Creates a usage without requests.
-    pub fn new(declarations: &Declarations) -> Self {
+    pub fn new(inventory: &Inventory) -> Self {
         let placed = |rule: &Rule, derived: Option<Used>| {
             let grant = |rule| Grant { rule, derived, used: BTreeSet::new() };
-            scope::placed(rule, declarations).into_iter().map(grant).collect::<Vec<_>>()
+            scope::placed(rule, inventory).into_iter().map(grant).collect::<Vec<_>>()
         };
-        let mut grants: Vec<Grant> = declarations.rules().flat_map(|rule| placed(rule, None)).collect();
-        for derived in implied::derived(declarations) {
+        let mut grants: Vec<Grant> = inventory.rules().flat_map(|rule| placed(rule, None)).collect();
+        for derived in implied::derived(inventory) {
             grants.extend(placed(&derived.rule, Some(derived.used)));
         }
-        Self { grants, support: support(declarations), refused: BTreeSet::new() }
+        Self { grants, support: support(inventory), refused: BTreeSet::new() }
     }
 
     /// Records a request.
@@ -206,9 +206,8 @@ fn is_resource(wide: &str, one: &str) -> bool {
 }
 
 /// The rules of the roles for leader election and secured metrics.
-fn support(declarations: &Declarations) -> Vec<Rule> {
-    let roles =
-        [super::leader_election_role(declarations), super::metrics_auth_role(declarations)].into_iter();
+fn support(inventory: &Inventory) -> Vec<Rule> {
+    let roles = [super::leader_election_role(inventory), super::metrics_auth_role(inventory)].into_iter();
     let words = |value: &serde_json::Value| {
         let words = value.as_array().into_iter().flatten();
         words.filter_map(serde_json::Value::as_str).map(str::to_owned).collect()
@@ -227,10 +226,10 @@ fn support(declarations: &Declarations) -> Vec<Rule> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::declarations::{ControllerDeclared, Resource};
     use crate::declare::Declared;
+    use crate::inventory::{ControllerDeclared, Resource};
 
-    fn declarations() -> Declarations {
+    fn inventory() -> Inventory {
         let resource = |group: &str, plural: &str| Resource {
             group: group.into(),
             version: "v1".into(),
@@ -238,22 +237,22 @@ mod tests {
             namespaced: true,
             ..Resource::default()
         };
-        let mut declarations = Declarations::new("shop");
-        declarations.events = true;
-        declarations.leader_election = true;
-        declarations.controllers = vec![ControllerDeclared {
+        let mut declarations = Inventory::new("shop");
+        inventory.events = true;
+        inventory.leader_election = true;
+        inventory.controllers = vec![ControllerDeclared {
             of: resource("example.com", "orders"),
             owns: vec![resource("", "configmaps")],
             ..ControllerDeclared::default()
         }];
-        declarations.declared = vec![Declared::Rule(Rule {
+        inventory.declared = vec![Declared::Rule(Rule {
             item: Item { file: "src/order.rs".into(), line: 7, ..Item::default() },
             groups: vec!["core".into()],
             resources: vec!["configmaps".into()],
             verbs: ["create", "patch", "delete"].map(str::to_owned).into(),
             ..Rule::default()
         })];
-        declarations
+        inventory
     }
 
     fn call(verb: &str, group: &str, resource: &str, code: u16) -> Call {
@@ -274,7 +273,7 @@ mod tests {
 
     #[test]
     fn permissions_without_requests_are_unused() {
-        let mut usage = Usage::new(&declarations());
+        let mut usage = Usage::new(&inventory());
         usage.note(&call("watch", "example.com", "orders", 200));
         usage.note(&call("list", "", "configmaps", 200));
         usage.note(&Call { applies: true, ..call("patch", "", "configmaps", 200) });
@@ -293,14 +292,14 @@ mod tests {
 
     #[test]
     fn a_watch_uses_the_permission_to_list() {
-        let mut declarations = declarations();
-        declarations.declared = vec![Declared::Rule(Rule {
+        let mut inventory = inventory();
+        inventory.declared = vec![Declared::Rule(Rule {
             groups: vec![String::new()],
             resources: vec!["secrets".into()],
             verbs: ["list", "watch"].map(str::to_owned).into(),
             ..Rule::default()
         })];
-        let mut usage = Usage::new(&declarations);
+        let mut usage = Usage::new(&inventory);
         assert!(told(&usage).contains(&"list secrets: not used; declared by #[rbac]".to_owned()));
         usage.note(&call("watch", "", "secrets", 200));
         assert!(!told(&usage).iter().any(|line| line.contains("secrets")), "{:?}", told(&usage));
@@ -313,7 +312,7 @@ mod tests {
 
     #[test]
     fn a_registration_of_a_kind_that_is_never_read_is_unused() {
-        let mut usage = Usage::new(&declarations());
+        let mut usage = Usage::new(&inventory());
         for verb in ["create", "patch", "delete", "watch"] {
             usage.note(&call(verb, "", "configmaps", 200));
         }
@@ -328,7 +327,7 @@ mod tests {
 
     #[test]
     fn a_rejected_request_reports_the_missing_permission() {
-        let mut usage = Usage::new(&declarations());
+        let mut usage = Usage::new(&inventory());
         usage.note(&call("patch", "example.com", "orders", 403));
         usage.note(&call("update", "", "configmaps", 403));
         // The role grants this request: admission or a quota rejected it.
@@ -342,23 +341,23 @@ mod tests {
 
     #[test]
     fn an_apply_without_create_permission_reports_create() {
-        let mut declarations = declarations();
-        declarations.declared = vec![Declared::Rule(Rule {
+        let mut inventory = inventory();
+        inventory.declared = vec![Declared::Rule(Rule {
             groups: vec![String::new()],
             resources: vec!["secrets".into()],
             verbs: vec!["patch".into()],
             ..Rule::default()
         })];
-        let mut usage = Usage::new(&declarations);
+        let mut usage = Usage::new(&inventory);
         usage.note(&Call { applies: true, ..call("patch", "", "secrets", 403) });
         assert_eq!(usage.refused(), [Permission::new("", "secrets", "create")]);
     }
 
     #[test]
     fn a_role_grants_nothing_in_other_namespaces() {
-        let mut declarations = declarations();
+        let mut inventory = inventory();
         declarations.namespaces = vec!["a".into()];
-        let mut usage = Usage::new(&declarations);
+        let mut usage = Usage::new(&inventory);
         usage.note(&Call { namespace: "b".into(), ..call("delete", "", "configmaps", 403) });
         assert_eq!(usage.refused(), [Permission::new("", "configmaps", "delete")]);
         usage.note(&call("delete", "", "configmaps", 200));

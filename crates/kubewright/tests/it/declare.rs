@@ -1,4 +1,4 @@
-//! Declarations of attributes on all kinds of items.
+//! Inventory of attributes on all kinds of items.
 
 use std::path::Path;
 

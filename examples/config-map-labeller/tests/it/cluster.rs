@@ -17,7 +17,7 @@ use kubewright::kube::{self, ResourceExt as _};
 use kubewright_apiserver::audit::{Audit, Audited};
 use kubewright_apiserver::serve::Listening;
 use kubewright_apiserver::{ApiServer, Options};
-use kubewright_manifests::declarations::Declarations;
+use kubewright_manifests::inventory::Inventory;
 use kubewright_manifests::rbac::{Account, Call, Usage, bound};
 
 use crate::program::Program;
@@ -31,7 +31,7 @@ pub(crate) struct Cluster {
     /// Calls the server directly, without a socket.
     kube: kube::Client,
     calls: Arc<Calls>,
-    declarations: Declarations,
+    inventory: Inventory,
 }
 
 /// Requests of the operator.
@@ -65,19 +65,19 @@ impl Cluster {
         let server = ApiServer::new(Options { audit: Some(calls.clone()), ..Options::default() });
         let kube = kube::Client::new(server.clone(), "default");
         let declared = Program::start(&["manifests"], &[])?.end().await?;
-        let declarations = Declarations {
+        let inventory = Inventory {
             leader_election_namespace: Some("default".to_owned()),
-            ..Declarations::read(&declared.stdout)?
+            ..Inventory::read(&declared.stdout)?
         };
         let cluster = Self {
             listening: Listening::open(server, 0).await?,
             folder: tempfile::tempdir()?,
             kube,
             calls,
-            declarations,
+            inventory,
         };
         std::fs::write(cluster.folder.path().join("config"), cluster.listening.kubeconfig())?;
-        for object in bound(&cluster.declarations, &account()) {
+        for object in bound(&cluster.inventory, &account()) {
             cluster.apply(serde_json::from_value(object)?).await?;
         }
         Ok(cluster)
@@ -96,7 +96,7 @@ impl Cluster {
     }
 
     fn usage(&self) -> Usage {
-        let mut usage = Usage::new(&self.declarations);
+        let mut usage = Usage::new(&self.inventory);
         for call in self.calls.0.lock().unwrap_or_else(PoisonError::into_inner).iter() {
             usage.note(call);
         }

@@ -17,7 +17,7 @@ pub(super) fn of(source: &Source<'_>, options: &Options, version: &str) -> Resul
     let deployment = deployment::spec(manager.value(), !webhooks.is_empty(), project.namespaced);
     let images = deployment::related_images(&deployment);
     let image = images.iter().find(|image| image["name"] == "manager").map(|image| image["image"].clone());
-    let owned = descriptors::owned(&source.objects, source.declarations);
+    let owned = descriptors::owned(&source.objects, source.inventory);
     let readme = Readme::parse(source.readme.as_deref().unwrap_or_default());
     let title = readme.title.filter(|title| title != name).unwrap_or_else(|| display_name(name));
     let description = if readme.text.is_empty() { package.description.clone() } else { readme.text };
@@ -32,7 +32,7 @@ pub(super) fn of(source: &Source<'_>, options: &Options, version: &str) -> Resul
         "operators.operatorframework.io/builder": format!("kubewright-v{}", env!("CARGO_PKG_VERSION")),
         "operators.operatorframework.io/project_layout": LAYOUT,
     });
-    olm::annotate(&mut annotations, source.declarations);
+    olm::annotate(&mut annotations, source.inventory);
     if let Some(image) = image {
         annotations["containerImage"] = image;
     }

@@ -1,6 +1,6 @@
 //! Owned CRDs and their descriptors, with which OLM's console shows forms and status.
 
-use kubewright_manifests::declarations::Declarations;
+use kubewright_manifests::inventory::Inventory;
 use serde_json::{Value, json};
 
 use super::olm;
@@ -13,20 +13,20 @@ const UI: &str = "urn:alm:descriptor:com.tectonic.ui";
 const CONDITIONS: &str = "urn:alm:descriptor:io.kubernetes.conditions";
 
 /// The owned CRDs: one entry for each served version, sorted.
-pub(super) fn owned(objects: &Rendered, declarations: &Declarations) -> Vec<Value> {
+pub(super) fn owned(objects: &Rendered, inventory: &Inventory) -> Vec<Value> {
     let mut owned: Vec<(String, String, Value)> = Vec::new();
     for definition in objects.of_kind("CustomResourceDefinition") {
         let versions = definition.value()["spec"]["versions"].as_array().into_iter().flatten();
         for version in versions.filter(|version| version["served"] == true) {
             let name = version["name"].as_str().unwrap_or_default().to_owned();
-            owned.push((definition.name().to_owned(), name, entry(definition, version, declarations)));
+            owned.push((definition.name().to_owned(), name, entry(definition, version, inventory)));
         }
     }
     owned.sort_by(|one, other| (&one.0, &one.1).cmp(&(&other.0, &other.1)));
     owned.into_iter().map(|(.., entry)| entry).collect()
 }
 
-fn entry(definition: &Object, version: &Value, declarations: &Declarations) -> Value {
+fn entry(definition: &Object, version: &Value, inventory: &Inventory) -> Value {
     let spec = &definition.value()["spec"];
     let kind = spec["names"]["kind"].as_str().unwrap_or_default();
     let schema = &version["schema"]["openAPIV3Schema"];
@@ -39,9 +39,9 @@ fn entry(definition: &Object, version: &Value, declarations: &Declarations) -> V
         "description": described.unwrap_or_else(|| format!("{} of the operator.", display_name(kind))),
     });
     let group = spec["group"].as_str().unwrap_or_default();
-    olm::describe(&mut entry, group, kind, declarations);
+    olm::describe(&mut entry, group, kind, inventory);
     let mut resources: Vec<Value> = Vec::new();
-    let controllers = declarations.controllers.iter();
+    let controllers = inventory.controllers.iter();
     for controller in controllers.filter(|it| it.of.group == group && it.of.kind == kind) {
         for child in &controller.owns {
             let resource = json!({ "kind": child.kind, "name": "", "version": child.version });

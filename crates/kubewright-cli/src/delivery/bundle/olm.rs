@@ -6,8 +6,8 @@ use std::path::Path;
 use anyhow::{Context as _, Result, anyhow};
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
-use kubewright_manifests::declarations::Declarations;
 use kubewright_manifests::declare::Olm;
+use kubewright_manifests::inventory::Inventory;
 use serde_json::{Value, json};
 
 use crate::error::Hint as _;
@@ -22,8 +22,8 @@ const ICONS: [(&str, &str); 5] = [
 ];
 
 /// Overrides the texts of an owned CRD.
-pub(super) fn describe(entry: &mut Value, group: &str, kind: &str, declarations: &Declarations) {
-    for olm in declarations.olm().filter(|it| it.group == group && it.kind == kind) {
+pub(super) fn describe(entry: &mut Value, group: &str, kind: &str, inventory: &Inventory) {
+    for olm in inventory.olm().filter(|it| it.group == group && it.kind == kind) {
         for (field, text) in [("displayName", &olm.display_name), ("description", &olm.description)] {
             if !text.is_empty() {
                 entry[field] = text.as_str().into();
@@ -33,18 +33,18 @@ pub(super) fn describe(entry: &mut Value, group: &str, kind: &str, declarations:
 }
 
 /// Overrides the annotations of the ClusterServiceVersion.
-pub(super) fn annotate(annotations: &mut Value, declarations: &Declarations) {
-    if let Some(level) = first(declarations, |olm| &olm.capabilities) {
+pub(super) fn annotate(annotations: &mut Value, inventory: &Inventory) {
+    if let Some(level) = first(inventory, |olm| &olm.capabilities) {
         annotations["capabilities"] = level.into();
     }
-    if let Some(olm) = declarations.olm().find(|olm| !olm.categories.is_empty()) {
+    if let Some(olm) = inventory.olm().find(|olm| !olm.categories.is_empty()) {
         annotations["categories"] = olm.categories.join(", ").into();
     }
 }
 
 /// The icon of the operator, as the ClusterServiceVersion has it.
-pub(crate) fn icon(root: &Path, declarations: &Declarations) -> Result<Option<Value>> {
-    let Some(path) = first(declarations, |olm| &olm.icon) else { return Ok(None) };
+pub(crate) fn icon(root: &Path, inventory: &Inventory) -> Result<Option<Value>> {
+    let Some(path) = first(inventory, |olm| &olm.icon) else { return Ok(None) };
     let extension = path.rsplit('.').next().unwrap_or_default().to_lowercase();
     let media_type = ICONS.iter().find(|(name, _)| *name == extension).map(|(_, media_type)| *media_type);
     let media_type = media_type
@@ -56,8 +56,8 @@ pub(crate) fn icon(root: &Path, declarations: &Declarations) -> Result<Option<Va
     Ok(Some(json!({ "base64data": STANDARD.encode(data), "mediatype": media_type })))
 }
 
-fn first(declarations: &Declarations, text: fn(&Olm) -> &String) -> Option<&str> {
-    declarations.olm().map(text).find(|text| !text.is_empty()).map(String::as_str)
+fn first(inventory: &Inventory, text: fn(&Olm) -> &String) -> Option<&str> {
+    inventory.olm().map(text).find(|text| !text.is_empty()).map(String::as_str)
 }
 
 #[cfg(test)]
@@ -66,15 +66,15 @@ mod tests {
 
     use super::*;
 
-    fn declared(olm: Olm) -> Declarations {
-        let mut declarations = Declarations::new("shop");
-        declarations.declared.push(Declared::Olm(olm));
-        declarations
+    fn declared(olm: Olm) -> Inventory {
+        let mut declarations = Inventory::new("shop");
+        inventory.declared.push(Declared::Olm(olm));
+        inventory
     }
 
     #[test]
     fn texts_override_those_of_the_kind_only() {
-        let declarations = declared(Olm {
+        let inventory = declared(Olm {
             group: "sales.example.com".into(),
             kind: "Order".into(),
             display_name: "Web Order".into(),
@@ -90,11 +90,11 @@ mod tests {
         describe(&mut other, "sales.example.com", "Invoice", &declarations);
         assert_eq!(other, default);
         let mut annotations = json!({ "capabilities": "Basic Install" });
-        annotate(&mut annotations, &declarations);
+        annotate(&mut annotations, &inventory);
         let expected = json!({ "capabilities": "Deep Insights", "categories": "Database, Storage" });
         assert_eq!(annotations, expected);
         let mut annotations = json!({ "capabilities": "Basic Install" });
-        annotate(&mut annotations, &Declarations::new("shop"));
+        annotate(&mut annotations, &Inventory::new("shop"));
         assert_eq!(annotations, json!({ "capabilities": "Basic Install" }));
     }
 
@@ -105,7 +105,7 @@ mod tests {
         fs::write(folder.path().join("icon.svg"), "<svg/>").unwrap();
         let found = icon(folder.path(), &of("icon.svg")).unwrap();
         assert_eq!(found, Some(json!({ "base64data": "PHN2Zy8+", "mediatype": "image/svg+xml" })));
-        assert_eq!(icon(folder.path(), &Declarations::new("shop")).unwrap(), None);
+        assert_eq!(icon(folder.path(), &Inventory::new("shop")).unwrap(), None);
         let missing = icon(folder.path(), &of("gone.png")).unwrap_err();
         assert_eq!(missing.to_string(), "cannot read the icon gone.png");
         assert_eq!(icon(folder.path(), &of("icon.txt")).unwrap_err().to_string(), "icon.txt is not an icon");

@@ -26,8 +26,8 @@ impl Declared {
     ) -> Result<Manifests> {
         let (project, program) = (project.clone(), program.to_owned());
         let made = tokio::task::spawn_blocking(move || {
-            let declarations = project.declared_by(&program)?;
-            let made = project.manifests(&declarations, &manifests::Options::default())?;
+            let inventory = project.declared_by(&program)?;
+            let made = project.manifests(&inventory, &manifests::Options::default())?;
             if made.check().is_ok() {
                 made.write(&project, false)?;
             }

@@ -32,7 +32,7 @@ impl Session {
         let manifests = self.declare(program, &mut steps).await?;
         let is_same = self.replace(program, &mut steps).await?;
         self.is_deployed = true;
-        self.webhooks.install(&manifests.declarations, &self.cluster, &self.report).await?;
+        self.webhooks.install(&manifests.inventory, &self.cluster, &self.report).await?;
         self.follow_samples(is_same, &mut steps).await?;
         if !(steps.is_first || is_same && self.builds.is_repeated()) {
             let total = shown(self.builds.elapsed());
@@ -73,8 +73,7 @@ impl Session {
             format!("crds ({changed} changed) {took}")
         });
 
-        let granted =
-            self.role.grant(&manifests.declarations, &self.cluster, &mut self.operator, &self.report);
+        let granted = self.role.grant(&manifests.inventory, &self.cluster, &mut self.operator, &self.report);
         if granted.await? && !steps.is_first {
             steps.line.push("role changed".to_owned());
         }

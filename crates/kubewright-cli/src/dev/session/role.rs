@@ -2,8 +2,8 @@
 
 use anyhow::{Result, anyhow};
 use kubewright_apimachinery::permission::{Permission, attributes};
-use kubewright_manifests::declarations::Declarations;
 use kubewright_manifests::files;
+use kubewright_manifests::inventory::Inventory;
 
 use super::role_changes;
 use crate::dev::cluster::Cluster;
@@ -30,7 +30,7 @@ impl Role {
     /// the roles changed.
     pub(super) async fn grant(
         &mut self,
-        declarations: &Declarations,
+        inventory: &Inventory,
         cluster: &Cluster,
         operator: &mut Operator,
         report: &Report,
@@ -39,9 +39,9 @@ impl Role {
             operator.act_as(None);
             return Ok(false);
         };
-        let declarations = as_launched(declarations.clone(), operator.arguments());
+        let inventory = as_launched(inventory.clone(), operator.arguments());
         let client = cluster.client();
-        let granted = match permissions.grant(client, &declarations).await {
+        let granted = match permissions.grant(client, &inventory).await {
             Ok(changed) if !cluster.is_existing() || permissions.may_impersonate(client).await? => {
                 Ok(changed)
             }

@@ -1,7 +1,7 @@
 //! The operator's webhooks in the cluster, if the cluster can reach this machine.
 
 use anyhow::{Result, anyhow};
-use kubewright_manifests::declarations::Declarations;
+use kubewright_manifests::inventory::Inventory;
 
 use crate::dev::cluster::Cluster;
 use crate::dev::operator::Launch;
@@ -59,7 +59,7 @@ impl WebhookServer {
         match &mut self.webhooks {
             Some(webhooks) => webhooks.convert_here(cluster.client(), &mut manifests.definitions).await,
             // Without the conversion, objects of the other versions could be neither read nor written.
-            None if !manifests.declarations.conversions.is_empty() => Err(anyhow!(
+            None if !manifests.inventory.conversions.is_empty() => Err(anyhow!(
                 "the operator has a conversion webhook, and the address at which the cluster reaches this machine is unknown"
             ))
             .hint("set --webhook-host to a name or address of this machine that the cluster can connect to"),
@@ -70,25 +70,25 @@ impl WebhookServer {
     /// Configures the API server to call the operator's webhooks. The operator already serves them.
     pub(super) async fn install(
         &mut self,
-        declarations: &Declarations,
+        inventory: &Inventory,
         cluster: &Cluster,
         report: &Report,
     ) -> Result<()> {
         let is_first = !std::mem::replace(&mut self.is_reported, true);
         let Some(webhooks) = &mut self.webhooks else {
-            if is_first && declarations.serves_webhooks() {
+            if is_first && inventory.serves_webhooks() {
                 let message = "not installed: cannot detect how this cluster reaches your machine; \
                                set --webhook-host to a reachable name or address";
                 report.failed("webhooks", message)?;
             }
             return Ok(());
         };
-        let installed = webhooks.apply(cluster.client(), declarations).await?;
+        let installed = webhooks.apply(cluster.client(), inventory).await?;
         if installed > 0
             && let Some(unreachable) = webhooks.check_reachable(cluster.client()).await?
         {
             // Without the conversion, objects of the other versions could be neither read nor written.
-            if !declarations.conversions.is_empty() {
+            if !inventory.conversions.is_empty() {
                 return Err(anyhow!("webhooks: {unreachable}"));
             }
             return report.failed("webhooks", &unreachable.to_string());

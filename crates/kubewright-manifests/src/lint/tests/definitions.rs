@@ -5,8 +5,8 @@ use serde_json::{Value, json};
 use super::{check, guestbook, of_definition, rendered};
 
 fn findings(spec: &Value) -> String {
-    let (declarations, definitions) = guestbook(spec);
-    rendered(&declarations, &definitions)
+    let (inventory, definitions) = guestbook(spec);
+    rendered(&inventory, &definitions)
 }
 
 /// Findings about a valid CRD with a change.
@@ -14,8 +14,8 @@ fn changed(change: impl FnOnce(&mut Value)) -> String {
     let (_, mut definitions) = guestbook(&json!({ "size": { "type": "integer" } }));
     let mut definition = definitions.remove(0).1;
     change(&mut definition);
-    let (declarations, definitions) = of_definition(definition);
-    rendered(&declarations, &definitions)
+    let (inventory, definitions) = of_definition(definition);
+    rendered(&inventory, &definitions)
 }
 
 #[test]
@@ -232,14 +232,14 @@ fn other_errors_are_reported_with_a_general_code() {
 
 #[test]
 fn a_crd_too_large_for_kubectl_apply_is_reported() {
-    let (declarations, mut definitions) =
+    let (inventory, mut definitions) =
         guestbook(&json!({ "size": { "type": "integer", "description": "x".repeat(262_144) } }));
-    let findings = check(&declarations, &definitions);
+    let findings = check(&inventory, &definitions);
     assert_eq!(findings.len(), 1);
     assert!(findings[0].to_string().contains("262144"), "{}", findings[0]);
     definitions[0].1["spec"]["versions"][0]["schema"]["openAPIV3Schema"]["properties"]["spec"] =
         json!({ "type": "object", "description": "x".repeat(261_000) });
-    assert_eq!(check(&declarations, &definitions), []);
+    assert_eq!(check(&inventory, &definitions), []);
 }
 
 #[test]
@@ -251,7 +251,7 @@ fn an_error_in_a_version_is_reported_for_its_type() {
     old["spec"]["versions"][0]["schema"]["openAPIV3Schema"]["properties"]["spec"] = json!({});
     let version = old["spec"]["versions"][0].clone();
     definitions[0].1["spec"]["versions"].as_array_mut().unwrap().push(version);
-    declarations.declared.push(crate::declare::Declared::Kind(crate::declare::Kind {
+    inventory.declared.push(crate::declare::Declared::Kind(crate::declare::Kind {
         item: super::item("guestbook::v1alpha1::Guestbook", 99),
         definition: old,
         findings: Vec::new(),

@@ -6,9 +6,9 @@ use super::{guestbook, item, rendered};
 use crate::declare::{Declared, Rule};
 
 fn findings(rule: Rule) -> String {
-    let (mut declarations, _) = guestbook(&json!({}));
+    let (mut inventory, _) = guestbook(&json!({}));
     declarations.declared.push(Declared::Rule(Rule { item: item("guestbook::Reconciler", 30), ..rule }));
-    rendered(&declarations, &[])
+    rendered(&inventory, &[])
 }
 
 fn words(text: &str) -> Vec<String> {

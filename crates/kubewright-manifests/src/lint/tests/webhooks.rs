@@ -21,21 +21,21 @@ fn webhook() -> Webhook {
 }
 
 fn findings(webhooks: Vec<Webhook>) -> String {
-    let (mut declarations, _) = guestbook(&json!({}));
-    declarations.webhooks = webhooks;
-    rendered(&declarations, &[])
+    let (mut inventory, _) = guestbook(&json!({}));
+    inventory.webhooks = webhooks;
+    rendered(&inventory, &[])
 }
 
 #[test]
 fn a_handler_that_is_not_registered_is_an_error() {
-    let (mut declarations, _) = guestbook(&json!({}));
+    let (mut inventory, _) = guestbook(&json!({}));
     let handler = Handler { item: webhook().item, registration: "validator".into() };
-    declarations.declared.push(Declared::Handler(handler));
+    inventory.declared.push(Declared::Handler(handler));
     insta::assert_snapshot!(rendered(&declarations, &[]), @r"
     error[KW413] src/lib.rs:20 guestbook::webhook::Validator: `Validator` has #[webhook] but is not registered, so the API server never calls it
       help: register it before the manager runs, as `manager.validator(...)?` in src/registry.rs, or remove it
     ");
-    declarations.webhooks.push(webhook());
+    inventory.webhooks.push(webhook());
     assert_eq!(rendered(&declarations, &[]), "");
 }
 

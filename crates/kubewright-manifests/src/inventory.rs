@@ -1,7 +1,7 @@
 //! The JSON report that an operator's program prints about itself.
 //!
 //! The program and the tool may be of different releases, so the format has a version number, which
-//! [`Declarations::read`] checks first.
+//! [`Inventory::read`] checks first.
 
 use serde::{Deserialize, Serialize};
 
@@ -13,7 +13,7 @@ pub const FORMAT: u32 = 1;
 /// Everything that an operator declares, by attributes and registered controllers.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
-pub struct Declarations {
+pub struct Inventory {
     /// The format version: [`FORMAT`].
     pub format: u32,
     /// The name of the program.
@@ -138,7 +138,7 @@ pub enum ReadError {
     },
 }
 
-impl Declarations {
+impl Inventory {
     /// An operator without declarations.
     pub fn new(program: impl Into<String>) -> Self {
         Self {
@@ -238,33 +238,33 @@ mod tests {
 
     #[test]
     fn declarations_round_trip_as_json() {
-        let mut declarations = Declarations::new("guestbook");
-        declarations.leader_election = true;
+        let mut declarations = Inventory::new("guestbook");
+        inventory.leader_election = true;
         declarations.namespaces.push("team-a".into());
-        declarations.declared.push(Declared::Rule(Rule {
+        inventory.declared.push(Declared::Rule(Rule {
             groups: vec!["apps".into()],
             resources: vec!["deployments".into()],
             verbs: vec!["get".into()],
             ..Rule::default()
         }));
-        declarations.controllers.push(ControllerDeclared {
+        inventory.controllers.push(ControllerDeclared {
             name: "guestbook".into(),
             of: Resource { kind: "Guestbook".into(), ..Resource::default() },
             ..ControllerDeclared::default()
         });
-        let text = serde_json::to_string(&declarations).unwrap();
-        assert_eq!(Declarations::read(&text).unwrap(), declarations);
+        let text = serde_json::to_string(&inventory).unwrap();
+        assert_eq!(Inventory::read(&text).unwrap(), inventory);
     }
 
     #[test]
     fn another_format_version_is_reported_before_its_fields_are_parsed() {
-        let error = Declarations::read(r#"{"format": 2, "program": {"name": "guestbook"}}"#).unwrap_err();
+        let error = Inventory::read(r#"{"format": 2, "program": {"name": "guestbook"}}"#).unwrap_err();
         insta::assert_snapshot!(error, @"the operator prints its inventory in format 2, but this tool reads format 1; use the same release of the `kubewright` crate and the command-line tool (`cargo update -p kubewright`)");
     }
 
     #[test]
     fn other_output_of_the_program_is_an_error() {
-        let error = Declarations::read("hello\n{}").unwrap_err();
+        let error = Inventory::read("hello\n{}").unwrap_err();
         assert!(error.to_string().contains("standard output"), "{error}");
     }
 }
