@@ -133,7 +133,7 @@ impl Changes {
                 ),
             };
             let help = format!("remove the file, or {help}");
-            Finding::warning("KW501", &declarations.whole(), format!("{path}: {message}"), help)
+            Finding::warning("KW501", &inventory.whole(), format!("{path}: {message}"), help)
         };
         self.stale.iter().map(finding).collect()
     }

@@ -238,9 +238,9 @@ mod tests {
 
     #[test]
     fn declarations_round_trip_as_json() {
-        let mut declarations = Inventory::new("guestbook");
+        let mut inventory = Inventory::new("guestbook");
         inventory.leader_election = true;
-        declarations.namespaces.push("team-a".into());
+        inventory.namespaces.push("team-a".into());
         inventory.declared.push(Declared::Rule(Rule {
             groups: vec!["apps".into()],
             resources: vec!["deployments".into()],

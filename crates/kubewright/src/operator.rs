@@ -393,7 +393,7 @@ enum StartError {
         "{WEBHOOK_ADDRESS}: invalid address {0:?}; use one such as 127.0.0.1:9443, or unset the variable"
     )]
     WebhookAddress(String),
-    #[error("failed to print the operator's declarations")]
+    #[error("failed to print the operator's inventory")]
     Printed(#[source] std::io::Error),
     #[error("--leader-elect: not running in a pod; set --leader-election-namespace")]
     LeaseNamespace(#[source] std::io::Error),

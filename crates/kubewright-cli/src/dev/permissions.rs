@@ -224,7 +224,7 @@ mod tests {
     use super::*;
 
     fn inventory(verbs: &[&str]) -> Inventory {
-        let mut declarations = Inventory::new("shop");
+        let mut inventory = Inventory::new("shop");
         inventory.declared = vec![Declared::Rule(Rule {
             groups: vec![String::new()],
             resources: vec!["pods".into()],
@@ -250,8 +250,8 @@ mod tests {
         };
         let server = kubewright_apiserver::ApiServer::new(options);
         let client = kube::Client::new(server.clone(), "default");
-        assert!(permissions.grant(&client, &declarations(&["list"])).await.unwrap());
-        assert!(!permissions.grant(&client, &declarations(&["list"])).await.unwrap());
+        assert!(permissions.grant(&client, &inventory(&["list"])).await.unwrap());
+        assert!(!permissions.grant(&client, &inventory(&["list"])).await.unwrap());
 
         let user = permissions.user();
         assert_eq!(get_pod(&server, &user).await, 403);
@@ -262,7 +262,7 @@ mod tests {
         assert_eq!(permissions.all_refused(), refused);
 
         // A new binary declares the missing permission.
-        assert!(permissions.grant(&client, &declarations(&["list", "get"])).await.unwrap());
+        assert!(permissions.grant(&client, &inventory(&["list", "get"])).await.unwrap());
         assert_eq!(permissions.all_refused(), []);
         assert_eq!(get_pod(&server, &user).await, 404);
         let unused: Vec<String> = permissions.unused().iter().map(ToString::to_string).collect();

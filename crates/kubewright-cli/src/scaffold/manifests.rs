@@ -20,7 +20,7 @@ pub(super) fn files(project: &ProjectFile, kinds: &[Kind<'_>]) -> Files {
     let merged = crd::merge_all(&inventory);
     let definitions: Vec<(String, Value)> =
         merged.definitions.into_iter().map(|made| (made.file, made.definition)).collect();
-    Plan::new(&declarations, &definitions, "").files().clone()
+    Plan::new(&inventory, &definitions, "").files().clone()
 }
 
 /// The inventory that the project's binary would print.

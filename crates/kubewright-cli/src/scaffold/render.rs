@@ -399,10 +399,10 @@ impl Output {
         }
         let inventory = manifests::inventory(project, kinds);
         for (file, role) in [
-            ("leader_election_role", rbac::leader_election_role(&declarations)),
-            ("metrics_auth_role", rbac::metrics_auth_role(&declarations)),
-            ("metrics_reader_role", rbac::metrics_reader_role(&declarations)),
-            ("debug_page_reader_role", rbac::debug_page_reader_role(&declarations)),
+            ("leader_election_role", rbac::leader_election_role(&inventory)),
+            ("metrics_auth_role", rbac::metrics_auth_role(&inventory)),
+            ("metrics_reader_role", rbac::metrics_reader_role(&inventory)),
+            ("debug_page_reader_role", rbac::debug_page_reader_role(&inventory)),
         ] {
             let path = format!("config/rbac/{file}.yaml");
             let text = yaml::documents(&role);

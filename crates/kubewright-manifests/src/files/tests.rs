@@ -6,7 +6,7 @@ use super::*;
 use crate::declare::{Declared, Rule, Webhook};
 
 fn operator() -> (Inventory, Vec<(String, Value)>) {
-    let mut declarations = Inventory::new("guestbook");
+    let mut inventory = Inventory::new("guestbook");
     let words = |words: &[&str]| words.iter().map(ToString::to_string).collect::<Vec<_>>();
     inventory.declared = vec![
         Declared::Rule(Rule {
@@ -25,7 +25,7 @@ fn operator() -> (Inventory, Vec<(String, Value)>) {
         Declared::Webhook(Box::new(Webhook { name: "v.example.com".into(), ..Webhook::default() })),
     ];
     let definition = json!({ "kind": "CustomResourceDefinition" });
-    (declarations, vec![("example.com_guestbooks.yaml".into(), definition)])
+    (inventory, vec![("example.com_guestbooks.yaml".into(), definition)])
 }
 
 fn paths(files: &Files) -> Vec<&str> {
@@ -35,7 +35,7 @@ fn paths(files: &Files) -> Vec<&str> {
 #[test]
 fn a_plan_has_crds_roles_and_webhooks() {
     let (inventory, definitions) = operator();
-    let plan = Plan::new(&declarations, &definitions, "");
+    let plan = Plan::new(&inventory, &definitions, "");
     assert_eq!(paths(plan.files()), ["config/crd/bases/example.com_guestbooks.yaml", ROLES, WEBHOOKS]);
     insta::assert_snapshot!(plan.files()[ROLES], @r#"
     ---
@@ -70,14 +70,14 @@ fn a_plan_has_crds_roles_and_webhooks() {
 fn without_webhooks_there_is_no_file_for_them() {
     let (mut inventory, definitions) = operator();
     inventory.declared.pop();
-    let plan = Plan::new(&declarations, &definitions, "");
+    let plan = Plan::new(&inventory, &definitions, "");
     assert!(!plan.files().contains_key(WEBHOOKS));
 }
 
 #[test]
 fn a_header_is_written_first_as_a_comment() {
     let (inventory, definitions) = operator();
-    let plan = Plan::new(&declarations, &definitions, "# Copyright\n\nThe authors\n");
+    let plan = Plan::new(&inventory, &definitions, "# Copyright\n\nThe authors\n");
     for text in plan.files().values() {
         assert!(text.starts_with("# Copyright\n\n# The authors\n---\n"), "{text}");
     }
@@ -86,7 +86,7 @@ fn a_header_is_written_first_as_a_comment() {
 #[test]
 fn a_second_run_changes_nothing() {
     let (inventory, definitions) = operator();
-    let plan = Plan::new(&declarations, &definitions, "");
+    let plan = Plan::new(&inventory, &definitions, "");
     let mut disk = plan.files().clone();
     disk.insert("config/crd/kustomization.yaml".into(), "resources: []".into());
     let changes = plan.against(&disk);
@@ -97,22 +97,22 @@ fn a_second_run_changes_nothing() {
 #[test]
 fn only_changed_files_are_written() {
     let (mut inventory, definitions) = operator();
-    let disk = Plan::new(&declarations, &definitions, "").files().clone();
+    let disk = Plan::new(&inventory, &definitions, "").files().clone();
     if let Declared::Rule(rule) = &mut inventory.declared[0] {
         rule.verbs.push("list".into());
     }
-    let changes = Plan::new(&declarations, &definitions, "").against(&disk);
+    let changes = Plan::new(&inventory, &definitions, "").against(&disk);
     assert_eq!(paths(&changes.write), [ROLES]);
 }
 
 #[test]
 fn stale_files_are_reported_and_kept() {
     let (mut inventory, definitions) = operator();
-    let mut disk = Plan::new(&declarations, &definitions, "").files().clone();
+    let mut disk = Plan::new(&inventory, &definitions, "").files().clone();
     disk.insert("config/crd/bases/example.com_books.yaml".into(), String::new());
     disk.insert("config/crd/bases/README.md".into(), String::new());
     inventory.declared.clear();
-    let changes = Plan::new(&declarations, &definitions, "").against(&disk);
+    let changes = Plan::new(&inventory, &definitions, "").against(&disk);
     assert_eq!(changes.stale, ["config/crd/bases/example.com_books.yaml", ROLES, WEBHOOKS]);
     assert!(!changes.is_empty() && changes.write.is_empty());
     let findings: Vec<String> = changes.findings(&inventory).iter().map(ToString::to_string).collect();
@@ -131,7 +131,7 @@ fn leader_election_and_secure_metrics_have_separate_role_files() {
     let (mut inventory, definitions) = operator();
     inventory.leader_election = true;
     inventory.secure_metrics = true;
-    let plan = Plan::new(&declarations, &definitions, "");
+    let plan = Plan::new(&inventory, &definitions, "");
     for (path, right) in [
         (LEADER_ELECTION, "leases"),
         (METRICS_AUTH, "tokenreviews"),

@@ -16,7 +16,7 @@ fn item(path: &str, line: u32) -> Item {
 
 /// All findings as printed.
 fn rendered(inventory: &Inventory, definitions: &[(String, Value)]) -> String {
-    check(declarations, definitions).iter().map(ToString::to_string).collect::<Vec<_>>().join("\n")
+    check(inventory, definitions).iter().map(ToString::to_string).collect::<Vec<_>>().join("\n")
 }
 
 /// An operator with one kind that has these fields in its spec.
@@ -46,13 +46,13 @@ fn guestbook(spec: &Value) -> (Inventory, Vec<(String, Value)>) {
 }
 
 fn of_definition(definition: Value) -> (Inventory, Vec<(String, Value)>) {
-    let mut declarations = Inventory::new("guestbook");
+    let mut inventory = Inventory::new("guestbook");
     inventory.declared.push(Declared::Kind(Kind {
         item: item("guestbook::v1::Guestbook", 12),
         definition: definition.clone(),
         findings: Vec::new(),
     }));
-    (declarations, vec![("example.com_guestbooks.yaml".into(), definition)])
+    (inventory, vec![("example.com_guestbooks.yaml".into(), definition)])
 }
 
 #[test]

@@ -91,10 +91,10 @@ mod tests {
 
     #[test]
     fn every_role_is_bound_to_the_account() {
-        let mut declarations = Inventory::new("shop");
+        let mut inventory = Inventory::new("shop");
         inventory.leader_election = true;
         inventory.secure_metrics = true;
-        declarations.declared = ["", "infra"]
+        inventory.declared = ["", "infra"]
             .map(|namespace| {
                 Declared::Rule(Rule {
                     groups: vec![String::new()],

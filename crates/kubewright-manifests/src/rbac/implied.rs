@@ -70,7 +70,7 @@ fn of_certificates(inventory: &Inventory) -> Vec<Derived> {
         webhooks.map(|webhook| configuration(webhook).to_owned()).collect()
     };
     let crds = inventory.conversions.iter().filter_map(|conversion| {
-        let mut kinds = declarations.kinds().map(|kind| kind.definition.at("spec"));
+        let mut kinds = inventory.kinds().map(|kind| kind.definition.at("spec"));
         let spec = kinds.find(|spec| {
             spec.str_at("group") == conversion.group && spec.str_at("names.kind") == conversion.kind
         })?;

@@ -22,7 +22,7 @@ pub const WEBHOOK_CERTIFICATES_ROLE: &str = "webhook-certificates-role";
 
 /// The Secret with the webhook certificates, if the operator keeps them itself. Only this Secret can be read.
 pub fn webhook_certificates_role(inventory: &Inventory) -> Option<Value> {
-    let secret = format!("{}-webhook-cert", declarations.program);
+    let secret = format!("{}-webhook-cert", inventory.program);
     (inventory.webhook_certificates && inventory.serves_webhooks()).then(|| {
         json!({
             "apiVersion": API_VERSION,

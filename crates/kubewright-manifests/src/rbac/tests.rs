@@ -115,7 +115,7 @@ fn guestbook() -> Inventory {
         plural: plural.into(),
         namespaced,
     };
-    let mut declarations = Inventory::new("guestbook");
+    let mut inventory = Inventory::new("guestbook");
     inventory.events = true;
     inventory.controllers = vec![ControllerDeclared {
         name: "guestbook".into(),
@@ -170,8 +170,8 @@ fn a_controller_gets_implied_permissions() {
 #[test]
 fn an_operator_with_namespaces_has_a_role_in_each() {
     let mut inventory = guestbook();
-    declarations.namespaces = words("team-a,team-b");
-    insta::assert_snapshot!(all(&declarations), @r"
+    inventory.namespaces = words("team-a,team-b");
+    insta::assert_snapshot!(all(&inventory), @r"
     ClusterRole - manager-role
     nonResourceURLs: ['/version'], verbs: ['get']
     apiGroups: [''], resources: ['namespaces'], verbs: ['get', 'list', 'watch']
@@ -206,7 +206,7 @@ fn derived(inventory: &Inventory) -> Vec<String> {
 }
 
 fn pods() -> Inventory {
-    let mut declarations = Inventory::new("auditor");
+    let mut inventory = Inventory::new("auditor");
     inventory.controllers = vec![ControllerDeclared {
         name: "pod".into(),
         of: Resource {
@@ -257,15 +257,15 @@ fn owning_objects_grants_update_of_finalizers() {
 #[test]
 fn a_finalizer_grants_patch() {
     let mut inventory = pods();
-    declarations.controllers[0].finalizers = vec!["example.com/cleanup".into()];
-    assert_eq!(derived(&declarations), ["/pods: get,list,watch", "/pods: patch"]);
+    inventory.controllers[0].finalizers = vec!["example.com/cleanup".into()];
+    assert_eq!(derived(&inventory), ["/pods: get,list,watch", "/pods: patch"]);
 }
 
 #[test]
 fn a_controller_of_keys_has_no_kind() {
     let mut inventory = pods();
     inventory.controllers[0].watches = vec![std::mem::take(&mut inventory.controllers[0].of)];
-    assert_eq!(derived(&declarations), ["/pods: get,list,watch"]);
+    assert_eq!(derived(&inventory), ["/pods: get,list,watch"]);
 }
 
 #[test]

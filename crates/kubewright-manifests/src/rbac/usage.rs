@@ -237,7 +237,7 @@ mod tests {
             namespaced: true,
             ..Resource::default()
         };
-        let mut declarations = Inventory::new("shop");
+        let mut inventory = Inventory::new("shop");
         inventory.events = true;
         inventory.leader_election = true;
         inventory.controllers = vec![ControllerDeclared {
@@ -356,7 +356,7 @@ mod tests {
     #[test]
     fn a_role_grants_nothing_in_other_namespaces() {
         let mut inventory = inventory();
-        declarations.namespaces = vec!["a".into()];
+        inventory.namespaces = vec!["a".into()];
         let mut usage = Usage::new(&inventory);
         usage.note(&Call { namespace: "b".into(), ..call("delete", "", "configmaps", 403) });
         assert_eq!(usage.refused(), [Permission::new("", "configmaps", "delete")]);

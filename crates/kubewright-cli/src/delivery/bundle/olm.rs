@@ -67,7 +67,7 @@ mod tests {
     use super::*;
 
     fn declared(olm: Olm) -> Inventory {
-        let mut declarations = Inventory::new("shop");
+        let mut inventory = Inventory::new("shop");
         inventory.declared.push(Declared::Olm(olm));
         inventory
     }
@@ -84,10 +84,10 @@ mod tests {
         });
         let default = json!({ "displayName": "Order", "description": "An order." });
         let mut order = default.clone();
-        describe(&mut order, "sales.example.com", "Order", &declarations);
+        describe(&mut order, "sales.example.com", "Order", &inventory);
         assert_eq!(order, json!({ "displayName": "Web Order", "description": "An order." }));
         let mut other = default.clone();
-        describe(&mut other, "sales.example.com", "Invoice", &declarations);
+        describe(&mut other, "sales.example.com", "Invoice", &inventory);
         assert_eq!(other, default);
         let mut annotations = json!({ "capabilities": "Basic Install" });
         annotate(&mut annotations, &inventory);

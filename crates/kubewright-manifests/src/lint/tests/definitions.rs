@@ -244,7 +244,7 @@ fn a_crd_too_large_for_kubectl_apply_is_reported() {
 
 #[test]
 fn an_error_in_a_version_is_reported_for_its_type() {
-    let (mut declarations, mut definitions) = guestbook(&json!({ "size": { "type": "integer" } }));
+    let (mut inventory, mut definitions) = guestbook(&json!({ "size": { "type": "integer" } }));
     let mut old = definitions[0].1.clone();
     old["spec"]["versions"][0]["name"] = "v1alpha1".into();
     old["spec"]["versions"][0]["storage"] = false.into();
@@ -256,7 +256,7 @@ fn an_error_in_a_version_is_reported_for_its_type() {
         definition: old,
         findings: Vec::new(),
     }));
-    insta::assert_snapshot!(rendered(&declarations, &definitions), @"
+    insta::assert_snapshot!(rendered(&inventory, &definitions), @"
     error[KW201] src/lib.rs:99 guestbook::v1alpha1::Guestbook spec: type: Required value: must not be empty for specified object fields
       help: every field needs exactly one type outside of `anyOf`, `oneOf` and `allOf`; otherwise use an int-or-string, an untyped value that preserves unknown fields, or a struct with optional fields
     ");

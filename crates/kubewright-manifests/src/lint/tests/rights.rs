@@ -7,7 +7,7 @@ use crate::declare::{Declared, Rule};
 
 fn findings(rule: Rule) -> String {
     let (mut inventory, _) = guestbook(&json!({}));
-    declarations.declared.push(Declared::Rule(Rule { item: item("guestbook::Reconciler", 30), ..rule }));
+    inventory.declared.push(Declared::Rule(Rule { item: item("guestbook::Reconciler", 30), ..rule }));
     rendered(&inventory, &[])
 }
 

@@ -31,12 +31,12 @@ fn a_handler_that_is_not_registered_is_an_error() {
     let (mut inventory, _) = guestbook(&json!({}));
     let handler = Handler { item: webhook().item, registration: "validator".into() };
     inventory.declared.push(Declared::Handler(handler));
-    insta::assert_snapshot!(rendered(&declarations, &[]), @r"
+    insta::assert_snapshot!(rendered(&inventory, &[]), @r"
     error[KW413] src/lib.rs:20 guestbook::webhook::Validator: `Validator` has #[webhook] but is not registered, so the API server never calls it
       help: register it before the manager runs, as `manager.validator(...)?` in src/registry.rs, or remove it
     ");
     inventory.webhooks.push(webhook());
-    assert_eq!(rendered(&declarations, &[]), "");
+    assert_eq!(rendered(&inventory, &[]), "");
 }
 
 #[test]
