@@ -156,15 +156,22 @@ impl Browser {
         self.command("POST", "/actions", &actions).await.expect("keys are pressed");
     }
 
-    /// Clicks the first element that matches a selector.
+    /// Clicks the first element that matches a selector. If the page replaces the element meanwhile, clicks the new one.
     pub(crate) async fn click(&self, selector: &str) {
         let by = json!({ "using": "css selector", "value": selector });
-        let element =
-            self.command("POST", "/element", &by).await.unwrap_or_else(|error| panic!("{selector}: {error}"));
-        let id =
-            element.as_object().and_then(|element| element.values().next()?.as_str()).expect("an element");
-        let path = format!("/element/{id}/click");
-        self.command("POST", &path, &json!({})).await.unwrap_or_else(|error| panic!("{selector}: {error}"));
+        loop {
+            let element = self.command("POST", "/element", &by).await;
+            let element = element.unwrap_or_else(|error| panic!("{selector}: {error}"));
+            let id = element
+                .as_object()
+                .and_then(|element| element.values().next()?.as_str())
+                .expect("an element");
+            match self.command("POST", &format!("/element/{id}/click"), &json!({})).await {
+                Ok(_) => return,
+                Err(error) if error.contains("stale element reference") => {}
+                Err(error) => panic!("{selector}: {error}"),
+            }
+        }
     }
 
     /// Emulates a light or dark system theme.
