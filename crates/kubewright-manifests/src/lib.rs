@@ -1,7 +1,7 @@
 //! Generates the manifests of a compiled operator.
 //!
 //! Attributes register declarations at link time ([`declare`]). The operator's program adds its controllers
-//! and prints everything as JSON, without a cluster ([`declarations`]). From this, [`files`] generates the
+//! and prints everything as JSON, without a cluster ([`inventory`]). From this, [`files`] generates the
 //! manifests and [`lint`] reports problems. All functions are pure: they depend only on the declarations and
 //! the files on disk.
 
