@@ -44,7 +44,7 @@ pub use self::health::WATCH_FAILURE;
 pub use self::index::Index;
 use self::informer::Common;
 pub use self::informer::{Informer, Observer};
-use self::metrics::Watches;
+pub(crate) use self::metrics::Caches;
 pub use self::options::{
     CacheOptions, CacheOptionsError, DECODED_BUDGET, KindOptions, NamespaceOptions, RESYNC,
 };
@@ -105,10 +105,11 @@ impl Cache {
         Ok(Self { inner: Arc::new(inner) })
     }
 
-    /// Registers the metrics of this cache.
+    /// Registers the metrics of this cache. Register only one cache in a registry.
     pub fn register_metrics(&self, registry: &mut Registry) {
-        self.inner.common.metrics.register(registry);
-        registry.register_collector(Box::new(Watches(Arc::downgrade(&self.inner))));
+        let caches = Caches::default();
+        caches.add(None, self);
+        registry.register_collector(Box::new(caches));
     }
 
     /// The informer of a type. The first call creates it.
@@ -214,9 +215,17 @@ impl Cache {
 
     /// Stops watching a type and drops its objects and indexes. Its followers end.
     pub fn remove<K: Object>(&self) {
-        let kind = Kind::of::<K>();
+        self.remove_kind(&Kind::of::<K>(), K::metadata_api());
+    }
+
+    /// Like [`Cache::remove`], for a kind that is known only at run time: stops the watches of whole objects, or those of
+    /// metadata only.
+    ///
+    /// Call it when the CRD of a kind is uninstalled, after the controllers of the kind were removed. Otherwise the watch
+    /// keeps failing, which makes the manager not ready.
+    pub fn remove_kind(&self, kind: &Kind, metadata_only: bool) {
         self.informers().retain(|id, running| {
-            let keep = id.kind != kind || id.requested.metadata_only != K::metadata_api();
+            let keep = id.kind != *kind || id.requested.metadata_only != metadata_only;
             if !keep {
                 running.cancel.cancel();
                 running.informer.stop();

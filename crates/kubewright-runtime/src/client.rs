@@ -305,7 +305,7 @@ impl Client {
         }
         let read =
             |item: &RawValue| decode(item.get()).map(Arc::new).map_err(|source| unreadable(&kind, source));
-        self.fetch_all(&kind, &list, K::metadata_api(), read).await
+        Ok(self.fetch_all(&kind, &list, K::metadata_api(), read).await?.0)
     }
 
     /// Looks up the resource of a kind that is known only at run time.
@@ -346,7 +346,7 @@ impl Client {
             object.types = Some(kind.type_meta());
             Ok(Arc::new(object))
         };
-        self.fetch_all(&kind, &list, false, read).await
+        Ok(self.fetch_all(&kind, &list, false, read).await?.0)
     }
 
     /// Gets an object from the server, bypassing the cache.
@@ -378,19 +378,20 @@ impl Client {
         self.send(request.map_err(Error::Build)?).await
     }
 
+    /// Lists objects on the server, in pages. Returns them with the resourceVersion of the list.
     async fn fetch_all<T>(
         &self,
         kind: &Kind,
         list: &ListOptions,
         metadata_only: bool,
         read: impl Fn(&RawValue) -> Result<T, Error>,
-    ) -> Result<Vec<T>, Error> {
+    ) -> Result<(Vec<T>, String), Error> {
         let accept = if metadata_only { http::METADATA_LIST } else { "application/json" };
         let most = list.limit.unwrap_or(usize::MAX);
         let (mut found, mut token, mut in_pages) = (Vec::new(), String::new(), true);
         if most == 0 {
             // The server treats a limit of zero as no limit.
-            return Ok(found);
+            return Ok((found, String::new()));
         }
         loop {
             let mut query = selection(kind, list)?;
@@ -416,7 +417,7 @@ impl Client {
             }
             token = page.metadata.r#continue;
             if token.is_empty() || found.len() >= most {
-                return Ok(found);
+                return Ok((found, page.metadata.resource_version));
             }
         }
     }
@@ -472,8 +473,9 @@ struct Page<'a> {
 }
 
 #[derive(Deserialize, Default)]
-#[serde(default)]
+#[serde(rename_all = "camelCase", default)]
 struct PageMeta {
+    resource_version: String,
     r#continue: String,
 }
 

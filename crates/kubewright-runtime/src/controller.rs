@@ -182,9 +182,10 @@ impl Manager {
     ///
     /// # async fn example(manager: Manager) -> Result<(), Box<dyn std::error::Error>> {
     /// let kind = manager.client().kind(&Gvk::new("example.com", "v1", "Widget")).await?;
-    /// let widgets = manager.dynamic_controller(kind, Auditor).build()?;
+    /// let widgets = manager.dynamic_controller(kind.clone(), Auditor).build()?;
     /// // Later, for example when the CRD is deleted:
     /// widgets.remove().await;
+    /// manager.cache().remove_kind(&kind, false);
     /// # Ok(())
     /// # }
     /// ```
@@ -287,8 +288,8 @@ impl<C> ControllerBuilder<C> {
     /// Reconciles the keys that a map function returns when an object of another type changes. The function is called
     /// with the object before and after the change, so that keys it no longer refers to are reconciled, too.
     ///
-    /// The function may read the cache: no event is delivered before every type that any controller of the manager
-    /// watches or [reads](Self::reads) is listed.
+    /// The function may read the cache: no event is delivered before every type that this controller watches or
+    /// [reads](Self::reads) is listed, and every type that is cached when the manager starts.
     pub fn watches<K: Object>(self, map: impl Fn(&K, &Cache) -> Vec<Key> + Send + Sync + 'static) -> Self {
         self.watches_with(Watch::new(), map)
     }
@@ -364,7 +365,7 @@ impl<C> ControllerBuilder<C> {
     }
 
     /// The timeout of the first lists, after which the manager fails; two minutes by default. The controller waits for
-    /// all types that are cached when the manager starts, including those of other controllers.
+    /// its own types, and for all types that are cached when the manager starts, including those of other controllers.
     pub fn sync_timeout(mut self, timeout: Duration) -> Self {
         self.parts.options.sync_timeout = timeout;
         self

@@ -43,7 +43,7 @@ pub use self::servers::Addresses;
 use self::tasks::Task;
 pub use self::tasks::TaskContext;
 use crate::Key;
-use crate::cache::{Cache, Informer};
+use crate::cache::{Cache, Caches, Informer};
 use crate::client::Client;
 use crate::controller::{Controller, ControllerDeps, ControllerMetrics, KindSource, Role};
 use crate::debug_page::DebugPage;
@@ -96,6 +96,8 @@ struct Inner {
     client: Client,
     fence: Fence,
     cache: Cache,
+    /// The caches of all clusters, for metrics and memory statistics.
+    caches: Caches,
     healthz: Checks,
     readyz: Checks,
     recorder: Recorder,
@@ -139,9 +141,11 @@ impl Manager {
         let mut cache = options.cache.clone();
         cache.seed = cache.seed.or(Some(rng.u64(..)));
         let cache = Cache::new(cache)?;
+        let caches = Caches::default();
+        caches.add(None, &cache);
         let (queue_metrics, controller_metrics, election_metrics) =
             options.metrics.with_registry(|registry| {
-                cache.register_metrics(registry);
+                registry.register_collector(Box::new(caches.clone()));
                 let election = options.leader_election.is_some().then(|| ElectionMetrics::register(registry));
                 (QueueMetrics::register(registry), ControllerMetrics::register(registry), election)
             });
@@ -169,6 +173,7 @@ impl Manager {
                 client,
                 fence,
                 cache,
+                caches,
                 healthz: Checks::new("healthz"),
                 readyz,
                 recorder: if options.events_ignore_note { recorder.ignoring_notes() } else { recorder },
@@ -473,7 +478,8 @@ impl Manager {
         let mut groups = Groups::default();
         // Before any step that can fail: dropping it stops the informers, so that no caller waits for them.
         let watches = inner.cache.run(inner.kube.clone(), groups.cache.stop.clone());
-        // Registered after the cache started, so that no source waits for them.
+        let clusters: Vec<Part> = clusters.into_iter().map(|(cluster, life)| cluster.part(life)).collect();
+        // Registered after the caches started, so that no source waits for them.
         for source in optional {
             inner.watch(source);
         }
@@ -492,8 +498,8 @@ impl Manager {
             Ok(())
         });
         groups.cache.spawn("cache", watches.map(Ok));
-        for (cluster, life) in clusters {
-            parts.start(cluster.part(life), &mut groups);
+        for cluster in clusters {
+            parts.start(cluster, &mut groups);
         }
         for (controller, life) in controllers {
             parts.start(self.controller_part(controller, life, journal.clone(), rng.fork()), &mut groups);
@@ -538,7 +544,8 @@ impl Manager {
 impl Inner {
     fn watch(&self, source: &KindSource) {
         let informer = source.informer(&self.cache);
-        if source.optional && !self.cache.initial().iter().any(|it| Arc::ptr_eq(it, &informer)) {
+        let cache = source.other_cache().unwrap_or(&self.cache);
+        if source.optional && !cache.initial().iter().any(|it| Arc::ptr_eq(it, &informer)) {
             informer.set_optional(true);
         }
     }

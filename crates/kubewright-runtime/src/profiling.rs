@@ -26,7 +26,7 @@ use std::sync::Arc;
 
 use http::{HeaderValue, StatusCode, header};
 
-use crate::Cache;
+use crate::cache::Caches;
 use crate::serve::{Handler, Request, Response, text};
 
 const INDEX: &str = "/debug/pprof/
@@ -43,12 +43,8 @@ Profiles of this process. Read a CPU profile with:
 /// Takes a heap profile.
 pub(crate) type HeapProfile = Arc<dyn Fn() -> Result<Vec<u8>, Box<dyn Error + Send + Sync>> + Send + Sync>;
 
-/// Serves the pprof endpoints. `caches` are listed by name in the memory statistics.
-pub(crate) fn handler(
-    caches: impl Fn() -> Vec<(String, Cache)> + Send + Sync + 'static,
-    heap: Option<HeapProfile>,
-) -> Handler {
-    let caches = Arc::new(caches);
+/// Serves the pprof endpoints. The memory statistics list the caches.
+pub(crate) fn handler(caches: Caches, heap: Option<HeapProfile>) -> Handler {
     let heap = Handler::new(move |_| heap_profile(heap.clone()));
     let index = Handler::new(|_| async { text(StatusCode::OK, INDEX) });
     Handler::paths([
@@ -61,7 +57,7 @@ pub(crate) fn handler(
         (
             "/debug/memory",
             Handler::new(move |_| {
-                let report = memory::report(&caches());
+                let report = memory::report(&caches.all());
                 async move { text(StatusCode::OK, report) }
             }),
         ),

@@ -39,13 +39,31 @@ pub(crate) struct Failure {
     pub(crate) since: Instant,
     /// The last error.
     pub(crate) reason: String,
-    pub(crate) forbidden: bool,
+    cause: FailureCause,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum FailureCause {
+    Forbidden,
+    /// The server does not serve the resource.
+    Unserved,
+    Other,
+}
+
+impl FailureCause {
+    fn of(error: &Error) -> Self {
+        match () {
+            () if error.is_forbidden() => Self::Forbidden,
+            () if error.is_not_found() => Self::Unserved,
+            () => Self::Other,
+        }
+    }
 }
 
 impl Failure {
     /// Whether the failure makes the manager not ready.
     pub(crate) fn is_serious(&self) -> bool {
-        self.forbidden || self.since.elapsed() > WATCH_FAILURE
+        self.cause == FailureCause::Forbidden || self.since.elapsed() > WATCH_FAILURE
     }
 }
 
@@ -74,18 +92,21 @@ impl WatchHealth {
 
     /// Records a failed list or watch.
     pub(crate) fn failed(&self, error: &Error) {
-        self.note(Chain(error).to_string(), error.is_forbidden());
+        self.note(Chain(error).to_string(), FailureCause::of(error));
     }
 
     /// Records a watch that ended without an error, but too soon.
     pub(crate) fn too_short(&self) {
-        self.note("the server closes watches immediately".to_owned(), false);
+        self.note("the server closes watches immediately".to_owned(), FailureCause::Other);
     }
 
-    fn note(&self, reason: String, forbidden: bool) {
+    fn note(&self, reason: String, cause: FailureCause) {
         let mut state = self.state();
-        let since = state.failure.as_ref().map_or_else(Instant::now, |failure| failure.since);
-        state.failure = Some(Failure { since, reason, forbidden });
+        // An optional kind may have been missing for long before its watch fails for another reason.
+        let is_unserved = |cause| cause == FailureCause::Unserved;
+        let ongoing = state.failure.as_ref().filter(|it| is_unserved(it.cause) == is_unserved(cause));
+        let since = ongoing.map_or_else(Instant::now, |failure| failure.since);
+        state.failure = Some(Failure { since, reason, cause });
     }
 
     /// The time since the last complete list, event or bookmark. `None` before the first list.
@@ -98,6 +119,11 @@ impl WatchHealth {
         let state = self.state();
         let open = state.opened.is_some_and(|opened| opened.elapsed() >= SHORT);
         state.failure.clone().filter(|_| !open)
+    }
+
+    /// Whether the list or watch fails because the server does not serve the resource.
+    pub(crate) fn is_unserved(&self) -> bool {
+        self.failure().is_some_and(|failure| failure.cause == FailureCause::Unserved)
     }
 
     fn state(&self) -> MutexGuard<'_, State> {

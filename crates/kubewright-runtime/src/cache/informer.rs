@@ -173,9 +173,10 @@ impl Informer {
         self.optional.store(optional, Ordering::Relaxed);
     }
 
-    /// Whether the kind is optional and not listed yet.
+    /// Whether the kind is optional, and not listed yet or no longer served.
     pub(crate) fn is_missing(&self) -> bool {
-        self.optional.load(Ordering::Relaxed) && !self.is_synced()
+        let is_unserved = || self.parts.iter().any(|part| part.health.is_unserved());
+        self.optional.load(Ordering::Relaxed) && (!self.is_synced() || is_unserved())
     }
 
     /// The number of objects.

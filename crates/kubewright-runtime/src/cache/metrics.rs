@@ -1,21 +1,24 @@
 //! Cache metrics: counters, and the age of each watch at scrape time.
+//!
+//! One collector encodes the metrics of several caches, so that each family is described once: a metrics page with two
+//! `# TYPE` lines of one name is invalid.
 
+use std::collections::BTreeMap;
 use std::fmt;
-use std::sync::{Arc, PoisonError, Weak};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 
 use prometheus_client::collector::Collector;
-use prometheus_client::encoding::{DescriptorEncoder, EncodeLabelSet};
+use prometheus_client::encoding::{
+    DescriptorEncoder, EncodeLabel as _, EncodeLabelSet, LabelSetEncoder, NoLabelSet,
+};
 use prometheus_client::metrics::MetricType;
-use prometheus_client::metrics::counter::Counter;
-use prometheus_client::metrics::family::Family;
-use prometheus_client::registry::Registry;
 
-use super::Inner;
 use super::informer::{Informer, Part};
+use super::{Cache, Inner};
 use crate::Gvk;
 use crate::client::Error;
 
-#[derive(Debug, Clone, PartialEq, Eq, Hash, EncodeLabelSet)]
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, EncodeLabelSet)]
 struct OfFunction {
     group: String,
     version: String,
@@ -26,7 +29,7 @@ struct OfFunction {
     name: String,
 }
 
-#[derive(Debug, Clone, PartialEq, Eq, Hash, EncodeLabelSet)]
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, EncodeLabelSet)]
 struct OfFailure {
     group: String,
     version: String,
@@ -34,27 +37,16 @@ struct OfFailure {
     reason: String,
 }
 
-/// The counters of a cache. Clones share them.
-#[derive(Clone, Default)]
+type Counts<L> = Mutex<BTreeMap<L, u64>>;
+
+/// The counters of a cache.
+#[derive(Default)]
 pub(crate) struct CacheMetrics {
-    panics: Family<OfFunction, Counter>,
-    failures: Family<OfFailure, Counter>,
+    panics: Counts<OfFunction>,
+    failures: Counts<OfFailure>,
 }
 
 impl CacheMetrics {
-    pub(crate) fn register(&self, registry: &mut Registry) {
-        registry.register(
-            "kubewright_cache_panics",
-            "Panics of index functions and transforms of the cache",
-            self.panics.clone(),
-        );
-        registry.register(
-            "kubewright_informer_failures",
-            "Lists and watches of an informer that failed, by reason",
-            self.failures.clone(),
-        );
-    }
-
     /// Counts a failed list or watch.
     pub(super) fn failed(&self, kind: &Gvk, error: &Error) {
         let reason = match error {
@@ -70,7 +62,7 @@ impl CacheMetrics {
             kind: kind.kind.clone(),
             reason,
         };
-        self.failures.get_or_create_owned(&labels).inc();
+        *lock(&self.failures).entry(labels).or_default() += 1;
     }
 
     /// Counts a panic of the index function `index`, or of the transform if it is `None`.
@@ -82,11 +74,15 @@ impl CacheMetrics {
             function: if index.is_some() { "index" } else { "transform" },
             name: index.unwrap_or_default().to_owned(),
         };
-        self.panics.get_or_create_owned(&labels).inc();
+        *lock(&self.panics).entry(labels).or_default() += 1;
     }
 }
 
-#[derive(Debug, Clone, PartialEq, Eq, Hash, EncodeLabelSet)]
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+#[derive(Debug, Clone, PartialEq, Eq, EncodeLabelSet)]
 struct OfWatch {
     group: String,
     version: String,
@@ -113,53 +109,132 @@ impl OfWatch {
     }
 }
 
-/// Exports the ages of all watches of a cache, computed at each scrape.
-pub(super) struct Watches(pub(super) Weak<Inner>);
+/// Labels with the name of the cluster. The manager's own cluster has no name and no label.
+struct InCluster<'a, L> {
+    cluster: Option<&'a str>,
+    labels: &'a L,
+}
 
-impl Watches {
-    fn gauge(
-        encoder: &mut DescriptorEncoder<'_>,
-        name: &str,
-        help: &str,
-        informers: &[Arc<Informer>],
-        value: impl Fn(&Part) -> Option<f64>,
-    ) -> fmt::Result {
-        let mut gauge = encoder.encode_descriptor(name, help, None, MetricType::Gauge)?;
-        for informer in informers {
-            for part in informer.parts() {
-                if let Some(value) = value(part) {
-                    gauge.encode_family(&OfWatch::new(informer, part))?.encode_gauge(&value)?;
-                }
-            }
+impl<L: EncodeLabelSet> EncodeLabelSet for InCluster<'_, L> {
+    fn encode(&self, encoder: &mut LabelSetEncoder<'_>) -> fmt::Result {
+        if let Some(cluster) = self.cluster {
+            ("cluster", cluster).encode(encoder.encode_label())?;
         }
-        Ok(())
+        self.labels.encode(encoder)
     }
 }
 
-impl Collector for Watches {
+/// The caches of a manager, by cluster. Clones share the list.
+#[derive(Clone, Default)]
+pub(crate) struct Caches(Arc<Mutex<Vec<Member>>>);
+
+struct Member {
+    /// `None` for the manager's own cluster.
+    cluster: Option<String>,
+    /// Weak: a detached cluster may be dropped while its metrics are collected.
+    cache: Weak<Inner>,
+}
+
+impl Caches {
+    /// Adds the cache of a cluster. `None` is the manager's own.
+    pub(crate) fn add(&self, cluster: Option<&str>, cache: &Cache) {
+        let (cluster, cache) = (cluster.map(str::to_owned), Arc::downgrade(&cache.inner));
+        lock(&self.0).push(Member { cluster, cache });
+    }
+
+    /// Removes a cache. Returns whether it was in the list.
+    pub(crate) fn remove(&self, cache: &Cache) -> bool {
+        let mut members = lock(&self.0);
+        let before = members.len();
+        members.retain(|member| !std::ptr::eq(member.cache.as_ptr(), &raw const *cache.inner));
+        members.len() < before
+    }
+
+    /// The caches with the names of their clusters, in the order in which they were added.
+    pub(crate) fn all(&self) -> Vec<(Option<String>, Cache)> {
+        let members = lock(&self.0);
+        let all = members.iter().filter_map(|Member { cluster, cache }| {
+            Some((cluster.clone(), Cache { inner: cache.upgrade()? }))
+        });
+        all.collect()
+    }
+}
+
+impl Collector for Caches {
     fn encode(&self, mut encoder: DescriptorEncoder<'_>) -> fmt::Result {
-        let Some(inner) = self.0.upgrade() else { return Ok(()) };
-        let informers = inner.informers.lock().unwrap_or_else(PoisonError::into_inner);
-        let informers: Vec<Arc<Informer>> = informers.values().map(|it| it.informer.clone()).collect();
-        Self::gauge(
+        let caches = self.all();
+        counter(
+            &mut encoder,
+            "kubewright_cache_panics",
+            "Panics of index functions and transforms of the cache",
+            &caches,
+            |metrics| &metrics.panics,
+        )?;
+        counter(
+            &mut encoder,
+            "kubewright_informer_failures",
+            "Lists and watches of an informer that failed, by reason",
+            &caches,
+            |metrics| &metrics.failures,
+        )?;
+        gauge(
             &mut encoder,
             "kubewright_informer_last_event_age_seconds",
             "Time since an informer received its last event, bookmark or complete list",
-            &informers,
+            &caches,
             |part| part.health.age().map(|age| age.as_secs_f64()),
         )?;
-        Self::gauge(
+        gauge(
             &mut encoder,
             "kubewright_informer_failing_seconds",
             "Time since the list or watch of an informer has failed; 0 if it works",
-            &informers,
+            &caches,
             |part| Some(part.health.failure().map_or(0.0, |failure| failure.since.elapsed().as_secs_f64())),
         )
     }
 }
 
-impl fmt::Debug for Watches {
+fn counter<L: EncodeLabelSet + Clone>(
+    encoder: &mut DescriptorEncoder<'_>,
+    name: &str,
+    help: &str,
+    caches: &[(Option<String>, Cache)],
+    counts: impl Fn(&CacheMetrics) -> &Counts<L>,
+) -> fmt::Result {
+    let mut counter = encoder.encode_descriptor(name, help, None, MetricType::Counter)?;
+    for (cluster, cache) in caches {
+        for (labels, count) in lock(counts(&cache.inner.common.metrics)).iter() {
+            let labels = InCluster { cluster: cluster.as_deref(), labels };
+            counter.encode_family(&labels)?.encode_counter::<NoLabelSet, _, u64>(count, None)?;
+        }
+    }
+    Ok(())
+}
+
+fn gauge(
+    encoder: &mut DescriptorEncoder<'_>,
+    name: &str,
+    help: &str,
+    caches: &[(Option<String>, Cache)],
+    value: impl Fn(&Part) -> Option<f64>,
+) -> fmt::Result {
+    let mut gauge = encoder.encode_descriptor(name, help, None, MetricType::Gauge)?;
+    for (cluster, cache) in caches {
+        for informer in cache.all() {
+            for part in informer.parts() {
+                if let Some(value) = value(part) {
+                    let labels = OfWatch::new(&informer, part);
+                    let labels = InCluster { cluster: cluster.as_deref(), labels: &labels };
+                    gauge.encode_family(&labels)?.encode_gauge(&value)?;
+                }
+            }
+        }
+    }
+    Ok(())
+}
+
+impl fmt::Debug for Caches {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("Watches")
+        f.write_str("Caches")
     }
 }

@@ -37,7 +37,7 @@ const ANSWER: Duration = Duration::from_mins(1);
 const LOOKUP: Duration = Duration::from_secs(5);
 /// At most this many of these GETs per second, so that a mass deletion does not delay the watch.
 const LOOKUPS: u32 = 10;
-/// If the server did not stream a list of a kind, read pages for this long. Then try again: the server may have been
+/// If the server cannot stream lists of a kind, read pages for this long. Then try again: the server may have been
 /// upgraded.
 const PAGED: Duration = Duration::from_mins(30);
 const BACKOFF_FIRST: Duration = Duration::from_millis(800);
@@ -86,6 +86,16 @@ pub(crate) struct Reflector<'a> {
     client: &'a kube::Client,
     rng: fastrand::Rng,
     lookups: Lookups,
+}
+
+/// How a streamed list ended.
+enum Streamed {
+    /// The list was complete, and the watch after it has ended.
+    Whole,
+    /// The server closed the response before the list was complete.
+    Ended,
+    /// The server sent nothing for [`ANSWER`] before the list was complete.
+    Stalled,
 }
 
 /// One parsed line of a watch response.
@@ -207,16 +217,30 @@ impl<'a> Reflector<'a> {
 
     async fn list(&mut self, from: &mut String) -> Result<(), Error> {
         if self.informer.streams() {
-            match self.stream(from).await {
-                // The server knows the parameters but cannot stream.
-                Err(error) if error.is_invalid() || error.is_bad_request() => {}
-                // An older server ignores the parameters and never sends the bookmark that ends the list.
-                Ok(()) if from.is_empty() => {}
-                done => return done,
-            }
             let kind = self.informer.kind().gvk();
-            debug!(%kind, retry_in = ?PAGED, "Server does not support streaming lists; using pagination");
-            self.informer.page_for(PAGED);
+            match self.stream(from).await {
+                Ok(Streamed::Whole) => return Ok(()),
+                // The server knows the parameters but cannot stream.
+                Err(error) if error.is_invalid() || error.is_bad_request() => {
+                    debug!(%kind, retry_in = ?PAGED, "Server does not support streaming lists; using pagination");
+                    self.informer.page_for(PAGED);
+                }
+                Err(error) => return Err(error),
+                // An older server ignores the parameters and never sends the bookmark that ends the list.
+                Ok(Streamed::Stalled) => {
+                    debug!(
+                        %kind,
+                        after = ?ANSWER,
+                        retry_in = ?PAGED,
+                        "Server did not complete the streamed list; using pagination",
+                    );
+                    self.informer.page_for(PAGED);
+                }
+                // For example because the server shuts down.
+                Ok(Streamed::Ended) => {
+                    debug!(%kind, "Server ended the streamed list before it was complete; using pagination once");
+                }
+            }
         }
         self.part.health.ended();
         self.pages(from).await
@@ -250,15 +274,18 @@ impl<'a> Reflector<'a> {
         }
     }
 
-    /// Reads the list as the initial events of a watch, and continues with that watch. Success with an empty `from`
-    /// means that the watch ended before the list was complete.
-    async fn stream(&mut self, from: &mut String) -> Result<(), Error> {
+    /// Reads the list as the initial events of a watch, and continues with that watch.
+    async fn stream(&mut self, from: &mut String) -> Result<Streamed, Error> {
         let mut query = self.query();
         query.push("sendInitialEvents", true);
         query.push("resourceVersionMatch", "NotOlderThan");
         let (mut lines, deadline) = self.open(&mut query).await?;
         let mut entries: Vec<Arc<Entry>> = Vec::new();
-        while let Some(line) = next(&mut lines, Instant::now() + ANSWER).await? {
+        loop {
+            let Ok(line) = tokio::time::timeout(ANSWER, lines.next()).await else {
+                return Ok(Streamed::Stalled);
+            };
+            let Some(line) = line? else { return Ok(Streamed::Ended) };
             let line = self.line(&line)?;
             match line.what {
                 "ADDED" | "MODIFIED" => entries.extend(self.entry(line.object)),
@@ -274,13 +301,13 @@ impl<'a> Reflector<'a> {
                         self.informer.replace(self.part, entries, number(&version));
                         self.part.health.received();
                         *from = version;
-                        return self.follow(lines, deadline, from).await;
+                        self.follow(lines, deadline, from).await?;
+                        return Ok(Streamed::Whole);
                     }
                 }
                 _ => return Err(failed(line.object)),
             }
         }
-        Ok(())
     }
 
     async fn watch(&mut self, from: &mut String) -> Result<(), Error> {

@@ -208,7 +208,7 @@ impl Unknown {
                     WriteResult::Version(found.version)
                 }
                 Some(_) => return None,
-                None => WriteResult::Gone(informer.entry(key)?.uid().clone()),
+                None => WriteResult::Removed(informer.entry(key)?.uid().clone()),
             };
             Some(PendingWrite::new(informer, key, Instant::now(), &wrote))
         });
@@ -253,8 +253,8 @@ impl Unknown {
             let list = namespace.map_or_else(ListOptions::all, ListOptions::namespace);
             for entry in informer.entries(&list)? {
                 if !there.contains(entry.key()) && entry.version() <= version {
-                    let gone = WriteResult::Gone(entry.uid().clone());
-                    pending.push(PendingWrite::new(informer.clone(), entry.key(), Instant::now(), &gone));
+                    let removed = WriteResult::Removed(entry.uid().clone());
+                    pending.push(PendingWrite::new(informer.clone(), entry.key(), Instant::now(), &removed));
                 }
             }
         }

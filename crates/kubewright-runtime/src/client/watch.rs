@@ -3,7 +3,13 @@
 //! [`Client::watch`] is for short uses, such as waiting for one object. Controllers and readers use the cache instead.
 //! A watch that ends or breaks is reopened from its last resourceVersion, with backoff after failures. If that version
 //! is too old, the watch starts over and reports [`WatchEvent::Restarted`].
+//!
+//! The existing objects are the initial events of the watch. They are ordered by key, so their resourceVersions are not
+//! a position: a watch that breaks before their end starts over. If the server does not stream them, they are listed in
+//! pages.
 
+use std::any::Any;
+use std::collections::{BTreeMap, VecDeque};
 use std::time::Duration;
 
 use ::http::{Request, header};
@@ -43,8 +49,8 @@ pub enum WatchEvent<K> {
     Deleted(K),
     /// Everything up to this resourceVersion has been reported.
     Bookmark(String),
-    /// The resourceVersion was too old, so events were lost. The current objects follow as [`WatchEvent::Added`];
-    /// deletions in between are not reported.
+    /// The resourceVersion was too old, so events were lost, or the watch broke before all existing objects were
+    /// reported. The current objects follow as [`WatchEvent::Added`]; deletions in between are not reported.
     Restarted,
 }
 
@@ -91,13 +97,15 @@ impl Client {
         let list = self.list_in_namespace(&kind, list)?;
         // Parse the selectors now, so that the caller gets the error.
         selection(&kind, &list)?;
-        let accept = if metadata_only { http::METADATA } else { "application/json" };
         let watch = Watch {
             client: self.clone(),
             kind,
-            list,
-            accept,
+            list: ListOptions { limit: None, ..list },
+            metadata_only,
             from: String::new(),
+            in_pages: false,
+            listed: VecDeque::new(),
+            reported: false,
             open: None,
             failures: 0,
             ended: false,
@@ -111,13 +119,24 @@ struct Watch {
     client: Client,
     kind: Kind,
     list: ListOptions,
-    accept: &'static str,
-    /// The resourceVersion of the next watch; empty for the current state.
+    metadata_only: bool,
+    /// The resourceVersion of the next watch; empty until all existing objects are known.
     from: String,
+    /// Whether existing objects are listed in pages, because the server did not stream them.
+    in_pages: bool,
+    /// The objects of such a list that have not been returned yet, and then its resourceVersion.
+    listed: VecDeque<Listed>,
+    /// Whether existing objects have been returned, but not all.
+    reported: bool,
     open: Option<Open>,
-    /// The number of failures since the last event.
+    /// The number of failures since the last event after the existing objects.
     failures: u32,
     ended: bool,
+}
+
+enum Listed {
+    Object(Box<RawValue>),
+    End(String),
 }
 
 struct Open {
@@ -138,10 +157,19 @@ struct Mark {
     metadata: MarkMeta,
 }
 
-#[derive(Deserialize)]
-#[serde(rename_all = "camelCase")]
+#[derive(Deserialize, Default)]
+#[serde(rename_all = "camelCase", default)]
 struct MarkMeta {
     resource_version: String,
+    annotations: Option<BTreeMap<String, String>>,
+}
+
+impl MarkMeta {
+    /// Whether the bookmark marks the end of the existing objects.
+    fn ends_initial_events(&self) -> bool {
+        let end = self.annotations.as_ref().and_then(|it| it.get("k8s.io/initial-events-end"));
+        end.is_some_and(|end| end == "true")
+    }
 }
 
 impl Watch {
@@ -151,17 +179,31 @@ impl Watch {
             if self.ended {
                 return None;
             }
-            let error = match self.line().await {
+            if let Some(listed) = self.listed.pop_front() {
+                return Some(match listed {
+                    Listed::Object(object) => self.object(object.get()).map(WatchEvent::Added),
+                    Listed::End(version) => Ok(WatchEvent::Bookmark(version)),
+                });
+            }
+            let lists = self.open.is_none() && self.from.is_empty() && self.in_pages;
+            let ended = if lists { self.list().await.map(|()| None) } else { self.line().await };
+            let error = match ended {
                 Ok(Some(line)) => match self.event(&line) {
                     Ok(event) => return Some(Ok(event)),
                     // One object cannot be decoded; the watch continues.
                     Err(error @ Error::Decode { .. }) => return Some(Err(error)),
                     Err(error) => error,
                 },
+                Ok(None) if lists => continue,
                 Ok(None) => {
                     self.open = None;
+                    // An older server ignores the parameters and never sends the bookmark that ends the list.
+                    self.in_pages = self.from.is_empty();
                     // Avoid a busy loop if watches end without an event.
                     self.pause(None).await;
+                    if self.restarts() {
+                        return Some(Ok(WatchEvent::Restarted));
+                    }
                     continue;
                 }
                 Err(error) => error,
@@ -169,15 +211,43 @@ impl Watch {
             self.open = None;
             if error.is_gone() {
                 self.from.clear();
+                self.reported = false;
                 self.pause(Some(&error)).await;
                 return Some(Ok(WatchEvent::Restarted));
+            }
+            // The server knows the parameters but cannot stream.
+            let refused = error.is_invalid() || error.is_bad_request();
+            if refused && self.from.is_empty() && !self.in_pages {
+                self.in_pages = true;
+                continue;
             }
             if is_final(&error) {
                 self.ended = true;
                 return Some(Err(error));
             }
             self.pause(Some(&error)).await;
+            if self.restarts() {
+                return Some(Ok(WatchEvent::Restarted));
+            }
         }
+    }
+
+    /// Whether some existing objects have been returned and will be returned again. True once.
+    fn restarts(&mut self) -> bool {
+        self.from.is_empty() && std::mem::take(&mut self.reported)
+    }
+
+    /// Lists the existing objects in pages.
+    async fn list(&mut self) -> Result<(), Error> {
+        let read = |item: &RawValue| Ok(Listed::Object(item.to_owned()));
+        let (objects, version) =
+            self.client.fetch_all(&self.kind, &self.list, self.metadata_only, read).await?;
+        if version.is_empty() {
+            return Err(Error::NoResourceVersion(self.kind.gvk().to_string()));
+        }
+        self.from.clone_from(&version);
+        self.listed = objects.into_iter().chain([Listed::End(version)]).collect();
+        Ok(())
     }
 
     async fn pause(&mut self, error: Option<&Error>) {
@@ -200,14 +270,16 @@ impl Watch {
             None => self.opened().await?,
         };
         let open = self.open.insert(open);
-        // A watch past its timeout is dead.
-        tokio::time::timeout_at(open.deadline, open.lines.next()).await.unwrap_or(Ok(None))
+        // A watch past its timeout is dead. An older server sends no end of the existing objects.
+        let deadline = if self.from.is_empty() { Instant::now() + ANSWER } else { open.deadline };
+        tokio::time::timeout_at(deadline, open.lines.next()).await.unwrap_or(Ok(None))
     }
 
     /// Takes `&mut self`, because the body of an open watch is not `Sync`.
     async fn opened(&mut self) -> Result<Open, Error> {
         let (query, deadline) = (self.query()?, Instant::now() + WATCH + OVERDUE);
-        let request = Request::get(query.as_str()).header(header::ACCEPT, self.accept).body(Vec::new());
+        let accept = if self.metadata_only { http::METADATA } else { "application/json" };
+        let request = Request::get(query.as_str()).header(header::ACCEPT, accept).body(Vec::new());
         let opening = http::open(self.client.raw(), request.map_err(Error::Build)?);
         let answer = tokio::time::timeout(ANSWER, opening).await.unwrap_or(Err(Error::Timeout(ANSWER)))?;
         Ok(Open { lines: Lines::new(answer.into_body()), deadline })
@@ -218,7 +290,10 @@ impl Watch {
         query.push("watch", true);
         query.push("allowWatchBookmarks", true);
         query.push("timeoutSeconds", WATCH.as_secs());
-        if !self.from.is_empty() {
+        if self.from.is_empty() {
+            query.push("sendInitialEvents", true);
+            query.push("resourceVersionMatch", "NotOlderThan");
+        } else {
             query.push("resourceVersion", &self.from);
         }
         Ok(query)
@@ -232,18 +307,32 @@ impl Watch {
             let status = serde_json::from_str(object).map_err(failed)?;
             return Err(Error::Status(Box::new(status)));
         }
-        self.failures = 0;
         let Mark { metadata } = serde_json::from_str(object).map_err(failed)?;
-        if !metadata.resource_version.is_empty() {
-            self.from.clone_from(&metadata.resource_version);
+        let ends = what == "BOOKMARK" && metadata.ends_initial_events();
+        if self.from.is_empty() && !ends {
+            self.reported = true;
+        } else {
+            self.failures = 0;
+            if !metadata.resource_version.is_empty() {
+                self.from.clone_from(&metadata.resource_version);
+            }
         }
-        let read = || serde_json::from_str(object).map_err(failed);
         Ok(match what {
-            "ADDED" => WatchEvent::Added(read()?),
-            "MODIFIED" => WatchEvent::Modified(read()?),
-            "DELETED" => WatchEvent::Deleted(read()?),
+            "ADDED" => WatchEvent::Added(self.object(object)?),
+            "MODIFIED" => WatchEvent::Modified(self.object(object)?),
+            "DELETED" => WatchEvent::Deleted(self.object(object)?),
             _ => WatchEvent::Bookmark(metadata.resource_version),
         })
+    }
+
+    fn object<K: Writable>(&self, object: &str) -> Result<K, Error> {
+        let mut object: K =
+            serde_json::from_str(object).map_err(|source| unreadable(&self.kind, source))?;
+        // The items of a list of a built-in kind have no apiVersion and kind.
+        if let Some(object) = (&mut object as &mut dyn Any).downcast_mut::<DynamicObject>() {
+            object.types.get_or_insert_with(|| self.kind.type_meta());
+        }
+        Ok(object)
     }
 }
 

@@ -144,7 +144,7 @@ impl Client {
     pub(super) fn note_deleted(&self, kind: &Kind, key: &Key, answer: Answer) {
         match (answer.kind.as_str(), answer.details) {
             ("Status", Some(details)) if !details.uid.is_empty() => {
-                self.wrote(kind, key, None, &WriteResult::Gone(details.uid));
+                self.wrote(kind, key, None, &WriteResult::Removed(details.uid));
             }
             ("Status", _) => {}
             _ => self.note_answer(kind, key, &answer.metadata),

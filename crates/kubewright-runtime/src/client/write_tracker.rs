@@ -25,8 +25,8 @@ use crate::{Gvk, Key, Kind, LabelSelector};
 pub(crate) enum WriteResult {
     /// The object now has this version.
     Version(u64),
-    /// The object with this uid no longer exists.
-    Gone(String),
+    /// The object with this uid was deleted and no longer exists.
+    Removed(String),
     /// The object with this uid was deleted at this version. It no longer exists, or a finalizer keeps it with a newer
     /// version.
     Deleted(String, u64),
@@ -145,7 +145,7 @@ impl WriteTracker {
                 && is_of(kind.gvk())
                 && match (wrote, &change.new) {
                     (WriteResult::Version(version), Some(new)) => new.version() == *version,
-                    (WriteResult::Gone(uid), None) => latest.uid() == *uid,
+                    (WriteResult::Removed(uid), None) => latest.uid() == *uid,
                     _ => false,
                 }
         })
@@ -192,7 +192,7 @@ impl PendingWrite {
                 self.version = *version;
                 self.deleted = None;
             }
-            WriteResult::Gone(uid) => self.deleted = Some((uid.clone(), u64::MAX)),
+            WriteResult::Removed(uid) => self.deleted = Some((uid.clone(), u64::MAX)),
             WriteResult::Deleted(uid, version) => {
                 self.version = self.version.max(*version);
                 self.deleted = Some((uid.clone(), *version));

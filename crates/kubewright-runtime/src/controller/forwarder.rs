@@ -26,6 +26,7 @@ pub(super) struct EventForwarder {
     source: KindSource,
     informer: Arc<Informer>,
     cache: Cache,
+    required: Arc<[Arc<Informer>]>,
     requests: Requests,
     filters: Arc<[Predicate<DynamicObject>]>,
     journal: Option<Journal>,
@@ -41,11 +42,13 @@ pub(super) enum ForwarderEnd {
 }
 
 impl EventForwarder {
-    /// Creates a forwarder for one source. Map functions get `cache`, which is the manager's.
+    /// Creates a forwarder for one source. Map functions get `cache`, which is the manager's. `required` are the
+    /// informers of the controller that are listed before it delivers an event.
     pub(super) fn new(
         controller: Arc<str>,
         source: KindSource,
         cache: &Cache,
+        required: Arc<[Arc<Informer>]>,
         requests: &Requests,
         filters: Arc<[Predicate<DynamicObject>]>,
         journal: Option<&Journal>,
@@ -55,6 +58,7 @@ impl EventForwarder {
             informer: source.informer(cache),
             source,
             cache: cache.clone(),
+            required,
             requests: requests.clone(),
             filters,
             journal: journal.cloned(),
@@ -65,9 +69,11 @@ impl EventForwarder {
     pub(super) async fn run(self, queued: ordered_watch::Sender<bool>) -> ForwarderEnd {
         let inbox = self.informer.follow();
         // Predicates and map functions read the cache. Before all kinds are listed, they could miss objects, and the
-        // event would not be delivered again.
+        // event would not be delivered again. A controller that is registered while the manager runs has kinds that
+        // were not registered when the cache started.
         let other = self.source.other_cache().map(Cache::initial);
-        for informer in other.into_iter().flatten().chain(self.cache.initial()) {
+        let initial = other.into_iter().flatten().chain(self.cache.initial());
+        for informer in initial.chain(self.required.iter().cloned()) {
             // If the informer has stopped, the controller reports it and ends.
             let _ = informer.synced().await;
         }

@@ -43,7 +43,7 @@ pub struct WatchHandle {
 
 impl WatchHandle {
     /// Stops delivering events to the controller. The cache keeps the objects until
-    /// [`Cache::remove`](crate::Cache::remove) is called.
+    /// [`Cache::remove`](crate::Cache::remove) or [`Cache::remove_kind`](crate::Cache::remove_kind) is called.
     pub fn remove(&self) {
         self.cancel.cancel();
     }

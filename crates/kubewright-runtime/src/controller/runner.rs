@@ -98,7 +98,13 @@ impl Controller {
         let owned = owned.map(|source| source.informer(&deps.cache)).collect();
         let others: Vec<Cache> =
             self.sources.iter().filter_map(|source| source.other_cache().cloned()).collect();
-        let queued = self.follow(&deps, &requests, &mut forwarders);
+        let required: Arc<[Arc<Informer>]> = self
+            .sources
+            .iter()
+            .filter(|source| !source.optional)
+            .map(|source| source.informer(&deps.cache))
+            .collect();
+        let queued = self.follow(&deps, &required, &requests, &mut forwarders);
         info!(
             controller = &*self.name,
             controller_group = self.group(),
@@ -108,7 +114,7 @@ impl Controller {
         tokio::select! {
             biased;
             () = cancel.cancelled() => return Ok(()),
-            synced = self.synced(&deps.cache, &others, queued) => synced?,
+            synced = self.synced(&deps.cache, &others, &required, queued) => synced?,
         }
         if let Some(mut elected) = deps.elected {
             tokio::select! {
@@ -158,7 +164,15 @@ impl Controller {
                 biased;
                 () = cancel.cancelled() => break,
                 Some(AddedSource { source, cancel }) = self.later.recv() => {
-                    let forwarder = EventForwarder::new(shared.name.clone(), source, &cache, &shared.requests, filters.clone(), journal.as_ref());
+                    let forwarder = EventForwarder::new(
+                        shared.name.clone(),
+                        source,
+                        &cache,
+                        required.clone(),
+                        &shared.requests,
+                        filters.clone(),
+                        journal.as_ref(),
+                    );
                     forwarders.spawn(async move {
                         let run = cancel.run_until_cancelled(forwarder.run(ordered_watch::Sender::new(false)));
                         run.await.unwrap_or(ForwarderEnd::Removed)
@@ -196,6 +210,7 @@ impl Controller {
     fn follow(
         &mut self,
         deps: &ControllerDeps,
+        required: &Arc<[Arc<Informer>]>,
         requests: &Requests,
         forwarders: &mut JoinSet<ForwarderEnd>,
     ) -> Vec<(Arc<Informer>, ordered_watch::Receiver<bool>)> {
@@ -223,6 +238,7 @@ impl Controller {
                     self.name.clone(),
                     source,
                     &deps.cache,
+                    required.clone(),
                     requests,
                     filters.clone(),
                     deps.journal.as_ref(),
@@ -233,17 +249,20 @@ impl Controller {
         sources.collect()
     }
 
-    /// Waits until every initially registered kind is listed and every source has queued its objects.
+    /// Waits until every kind of this controller and every initially registered kind is listed, and every source has
+    /// queued its objects.
     async fn synced(
         &self,
         cache: &Cache,
         others: &[Cache],
+        required: &[Arc<Informer>],
         sources: Vec<(Arc<Informer>, ordered_watch::Receiver<bool>)>,
     ) -> Result<(), ControllerError> {
         let (controller, after) = (|| self.name.to_string(), self.options.sync_timeout);
         let deadline = Instant::now() + after;
-        let initial: Vec<_> = others.iter().chain([cache]).flat_map(Cache::initial).collect();
-        let listed = initial.iter().map(|it| (it, it.synced().map(|it| it.is_ok()).boxed()));
+        let initial = others.iter().chain([cache]).flat_map(Cache::initial);
+        let awaited: Vec<_> = initial.chain(required.iter().cloned()).collect();
+        let listed = awaited.iter().map(|it| (it, it.synced().map(|it| it.is_ok()).boxed()));
         let queued = sources.into_iter().map(|(informer, mut queued)| {
             let queued = async move { queued.wait_for(|queued| *queued).await.is_ok() };
             (informer, queued.boxed())

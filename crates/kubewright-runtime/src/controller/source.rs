@@ -78,7 +78,8 @@ impl<K: Writable> Watch<K> {
     /// objects when the kind is served.
     ///
     /// Until then, reads of the kind from the cache fail with
-    /// [`CacheNotSynced`](crate::client::Error::CacheNotSynced); reads with the client go to the server.
+    /// [`CacheNotSynced`](crate::client::Error::CacheNotSynced); reads with the client go to the server. The CRD may be
+    /// uninstalled and installed again while the manager runs.
     #[must_use]
     pub fn optional(mut self) -> Self {
         self.optional = true;

@@ -27,7 +27,7 @@ const STABLE: Time = 60 * SECOND;
 const WORST: Time = 40 * SECOND;
 /// How often the set of faulty nodes changes. If all nodes were faulty all the time, none could take over at the worst
 /// moment.
-const WEATHER: Time = 15 * SECOND;
+const FAULTY_NODES_CHANGE: Time = 15 * SECOND;
 /// The longest delay before a stopped process restarts.
 const RESTART: Time = 5 * SECOND;
 
@@ -93,13 +93,13 @@ fn micros(span: Duration) -> Time {
 /// A scheduled event of the simulation.
 enum Happening {
     /// The set of faulty nodes changes.
-    Weather,
+    FaultyNodesChange,
     /// A process starts.
     Start { node: usize },
     /// A request reaches the server.
     Arrival { from: Waiting, request: Request },
     /// A process receives an event: a response, a timer, a signal.
-    Delivered { whom: Waiting, event: Event },
+    Delivered { process: Waiting, event: Event },
 }
 
 /// Identifies a wait of a process.
@@ -125,8 +125,8 @@ struct Node {
     wall: Timestamp,
     life: u32,
     turn: u32,
-    stands_still_until: Time,
-    unlucky: bool,
+    paused_until: Time,
+    faulty: bool,
 }
 
 impl Node {
@@ -178,8 +178,8 @@ impl World {
                 wall: Timestamp::from_second(rng.i64(1_700_000_000..1_800_000_000)).expect("a valid time"),
                 life: 0,
                 turn: 0,
-                stands_still_until: 0,
-                unlucky: false,
+                paused_until: 0,
+                faulty: false,
             });
         }
         let mut world = Self {
@@ -197,7 +197,7 @@ impl World {
             let at = world.rng.u64(..RESTART);
             world.later(at, Happening::Start { node });
         }
-        world.later(0, Happening::Weather);
+        world.later(0, Happening::FaultyNodesChange);
         world
     }
 
@@ -241,7 +241,7 @@ impl World {
 
     /// Whether to inject a fault here.
     fn fault(&mut self, node: usize) -> bool {
-        self.now < FAULTS_END && self.nodes[node].unlucky && self.rng.u32(..100) < self.plan.faults
+        self.now < FAULTS_END && self.nodes[node].faulty && self.rng.u32(..100) < self.plan.faults
     }
 
     /// The delay of a message. Late messages arrive when the faults end at the latest.
@@ -255,26 +255,26 @@ impl World {
 
     fn happen(&mut self, happening: Happening) -> Result<(), String> {
         match happening {
-            Happening::Weather => {
+            Happening::FaultyNodesChange => {
                 for node in 0..self.nodes.len() {
-                    self.nodes[node].unlucky = self.rng.u8(..3) == 0;
+                    self.nodes[node].faulty = self.rng.u8(..3) == 0;
                 }
-                self.later(self.now + WEATHER, Happening::Weather);
+                self.later(self.now + FAULTY_NODES_CHANGE, Happening::FaultyNodesChange);
                 Ok(())
             }
             Happening::Start { node } => {
-                let whom = self.start(node);
-                self.tell(whom, Event::Wake)
+                let process = self.start(node);
+                self.deliver(process, Event::Wake)
             }
             Happening::Arrival { from, request } => {
                 let event = self.serve(request);
                 if !self.fault(from.node) {
                     let at = self.now + self.delay(from.node);
-                    self.later(at, Happening::Delivered { whom: from, event });
+                    self.later(at, Happening::Delivered { process: from, event });
                 }
                 Ok(())
             }
-            Happening::Delivered { whom, event } => self.tell(whom, event),
+            Happening::Delivered { process, event } => self.deliver(process, event),
         }
     }
 
@@ -312,78 +312,78 @@ impl World {
     }
 
     /// Delivers `event` to a process that waits for it, once the process is not paused.
-    fn tell(&mut self, whom: Waiting, event: Event) -> Result<(), String> {
-        let place = &mut self.nodes[whom.node];
-        if self.now < place.stands_still_until {
-            let at = place.stands_still_until;
-            self.later(at, Happening::Delivered { whom, event });
+    fn deliver(&mut self, process: Waiting, event: Event) -> Result<(), String> {
+        let place = &mut self.nodes[process.node];
+        if self.now < place.paused_until {
+            let at = place.paused_until;
+            self.later(at, Happening::Delivered { process, event });
             return Ok(());
         }
         let moment = place.moment(self.now);
-        let heard = place.life == whom.life && (place.turn == whom.turn || whom.turn == ANY);
-        let Some(contender) = place.contender.as_mut().filter(|_| heard) else { return Ok(()) };
+        let waits = place.life == process.life && (place.turn == process.turn || process.turn == ANY);
+        let Some(contender) = place.contender.as_mut().filter(|_| waits) else { return Ok(()) };
         place.turn += 1;
-        let whom = Waiting { turn: place.turn, ..whom };
-        let told = told(&event);
+        let process = Waiting { turn: place.turn, ..process };
+        let received = event_name(&event);
         let before = contender.held();
         let step = contender.step(moment, event);
         let held = contender.held();
         let until = held.map(|held| held.at);
-        self.note(whom.node, &format!("{told}, {}, leads until {until:?}", done(&step)));
+        self.note(process.node, &format!("{received}, {}, leads until {until:?}", step_name(&step)));
         if held.is_some() && held != before {
-            let mut others = self.nodes.iter().enumerate().filter(|(index, _)| *index != whom.node);
+            let mut others = self.nodes.iter().enumerate().filter(|(index, _)| *index != process.node);
             if let Some((other, _)) = others.find(|(_, node)| node.leads(self.now)) {
-                return Err(self.complaint(&format!("{} and {other} may lead at the same time", whom.node)));
+                return Err(self.complaint(&format!("{} and {other} may lead at the same time", process.node)));
             }
         }
-        self.carry_out(whom, step);
-        if self.fault(whom.node) {
-            self.hit(whom);
+        self.carry_out(process, step);
+        if self.fault(process.node) {
+            self.hit(process);
         }
         Ok(())
     }
 
-    fn carry_out(&mut self, whom: Waiting, step: Step) {
+    fn carry_out(&mut self, process: Waiting, step: Step) {
         match step {
             Step::Send { request, until } => {
-                let at = self.nodes[whom.node].time(until);
-                self.later(at, Happening::Delivered { whom, event: Event::Failed });
-                let lost = self.fault(whom.node) && self.rng.bool();
-                let copies = if lost { 0 } else { 1 + u8::from(self.fault(whom.node)) };
+                let at = self.nodes[process.node].time(until);
+                self.later(at, Happening::Delivered { process, event: Event::Failed });
+                let lost = self.fault(process.node) && self.rng.bool();
+                let copies = if lost { 0 } else { 1 + u8::from(self.fault(process.node)) };
                 for _ in 0..copies {
-                    let at = self.now + self.delay(whom.node);
-                    self.later(at, Happening::Arrival { from: whom, request: request.clone() });
+                    let at = self.now + self.delay(process.node);
+                    self.later(at, Happening::Arrival { from: process, request: request.clone() });
                 }
             }
             Step::Wait { until } => {
-                let at = self.nodes[whom.node].time(until);
-                self.later(at, Happening::Delivered { whom, event: Event::Wake });
+                let at = self.nodes[process.node].time(until);
+                self.later(at, Happening::Delivered { process, event: Event::Wake });
             }
-            Step::End(_) => self.end(whom.node, "ended"),
+            Step::End(_) => self.end(process.node, "ended"),
         }
     }
 
     /// Injects a fault into the process itself.
-    fn hit(&mut self, whom: Waiting) {
-        if self.nodes[whom.node].contender.is_none() {
+    fn hit(&mut self, process: Waiting) {
+        if self.nodes[process.node].contender.is_none() {
             return;
         }
         match self.rng.u32(..10) {
-            0 => self.end(whom.node, "crashes"),
+            0 => self.end(process.node, "crashes"),
             1 => {
                 let at = self.now + self.rng.u64(..SECOND);
                 self.later(
                     at,
-                    Happening::Delivered { whom: Waiting { turn: ANY, ..whom }, event: Event::Cancelled },
+                    Happening::Delivered { process: Waiting { turn: ANY, ..process }, event: Event::Cancelled },
                 );
             }
-            _ => self.nodes[whom.node].stands_still_until = self.now + self.long(),
+            _ => self.nodes[process.node].paused_until = self.now + self.long(),
         }
     }
 }
 
 /// The event, for the trace.
-fn told(event: &Event) -> &'static str {
+fn event_name(event: &Event) -> &'static str {
     match event {
         Event::Wake => "wakes up",
         Event::Read(_) => "reads",
@@ -396,7 +396,7 @@ fn told(event: &Event) -> &'static str {
 }
 
 /// The resulting step, for the trace.
-fn done(step: &Step) -> &'static str {
+fn step_name(step: &Step) -> &'static str {
     match step {
         Step::Send { request: Request::Get, .. } => "gets",
         Step::Send { request: Request::Create(_), .. } => "creates",

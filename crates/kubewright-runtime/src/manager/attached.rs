@@ -5,6 +5,8 @@
 
 use std::sync::Arc;
 
+use futures_util::FutureExt as _;
+
 use super::lifecycle::{Life, Part, Place};
 use super::{Command, Handle, Manager, ManagerError};
 use crate::cache::{Cache, CacheOptions};
@@ -41,9 +43,14 @@ impl Cluster {
         &self.cache
     }
 
-    /// Stops all watches of this cluster and drops its cached objects. Controller sources of this cluster end.
+    /// Stops all watches of this cluster. Reads of its cache fail from then on, controller sources of this cluster end,
+    /// and its metrics and its readiness check are removed. The cached objects are dropped with the last `Cluster`,
+    /// cache and client of this cluster.
     pub async fn detach(&self) {
-        self.manager.readyz().remove(&check_name(&self.name));
+        // Another cluster may have been attached with this name since the first call.
+        if self.manager.inner.caches.remove(&self.cache) {
+            self.manager.readyz().remove(&check_name(&self.name));
+        }
         self.handle.remove().await;
     }
 }
@@ -62,10 +69,7 @@ impl Manager {
         options.seed = options.seed.or_else(|| Some(self.state().rng.u64(..)));
         let cache = Cache::new(options)?;
         self.reserve(&format!("cluster {name}"))?;
-        self.metrics().with_registry(|registry| {
-            let label = ("cluster".into(), name.to_owned().into());
-            cache.register_metrics(registry.sub_registry_with_label(label));
-        });
+        self.inner.caches.add(Some(name), &cache);
         let (life, handle) = Life::new(&self.inner, &format!("cluster {name}"), true);
         let client = Client::cached(kube.clone(), cache.clone())
             .field_owner(&self.inner.options.name)
@@ -80,28 +84,26 @@ impl Manager {
         };
         let commands = running.commands.clone();
         drop(state);
-        // The cache starts here, before the command is processed, so that sources added next wait for its informers.
         let part = cluster.part(life);
-        commands.send(Command::Start(part)).map_err(|_| ManagerError::Stopped)?;
+        if commands.send(Command::Start(part)).is_err() {
+            self.inner.caches.remove(&cluster.cache);
+            self.readyz().remove(&check_name(name));
+            return Err(ManagerError::Stopped);
+        }
         Ok(cluster)
     }
 }
 
 impl Cluster {
-    /// The part that runs the cache. Informers registered before this call count as registered at the start.
+    /// Starts the cache, and returns the part that runs its watches. Informers registered before this call count as
+    /// registered at the start, whenever the part runs.
     pub(super) fn part(&self, life: Life) -> Part {
-        let (cache, kube) = (self.cache.clone(), self.kube.clone());
+        let watches = self.cache.run(self.kube.clone(), life.stopped());
         Part {
             name: format!("cache of cluster {}", self.name),
             place: Place::Cache,
             life,
-            run: Box::new(move |cancel| {
-                let watches = cache.run(kube, cancel);
-                Box::pin(async move {
-                    watches.await;
-                    Ok(())
-                })
-            }),
+            run: Box::new(|_| Box::pin(watches.map(Ok))),
         }
     }
 }

@@ -71,6 +71,11 @@ impl Life {
     pub(super) fn is_removed(&self) -> bool {
         self.cancel.is_cancelled()
     }
+
+    /// The token that stops the part. The same is passed to [`Part::run`].
+    pub(super) fn stopped(&self) -> CancellationToken {
+        self.cancel.clone()
+    }
 }
 
 impl Drop for Life {

@@ -96,9 +96,9 @@ impl Manager {
         }
         if let Some(server) = pprof {
             info!(address = %server.address(), "Starting pprof server");
-            let cache = self.inner.cache.clone();
+            let caches = self.inner.caches.clone();
             let heap = self.inner.heap_profiles.get().cloned();
-            let handler = profiling::handler(move || vec![("manager".to_owned(), cache.clone())], heap);
+            let handler = profiling::handler(caches, heap);
             let stop = servers.stop.clone();
             servers.spawn("profiles", async move {
                 server.run(handler, stop.cancelled_owned()).await;

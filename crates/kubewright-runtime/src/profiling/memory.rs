@@ -9,15 +9,16 @@ use crate::Cache;
 /// The memory values of `/proc/self/status`.
 const LINES: [&str; 6] = ["VmPeak:", "VmSize:", "VmHWM:", "VmRSS:", "RssAnon:", "VmSwap:"];
 
-/// The report of `/debug/memory`.
-pub(super) fn report(caches: &[(String, Cache)]) -> String {
+/// The report of `/debug/memory`. A cache without a cluster is the manager's own.
+pub(super) fn report(caches: &[(Option<String>, Cache)]) -> String {
     let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
     let mut report = String::from("# memory of the process, from /proc/self/status\n");
     for line in status.lines().filter(|line| LINES.iter().any(|name| line.starts_with(name))) {
         report.push_str(line);
         report.push('\n');
     }
-    for (name, cache) in caches {
+    for (cluster, cache) in caches {
+        let name = cluster.as_ref().map_or("of the manager".to_owned(), |cluster| format!("of cluster {cluster}"));
         // Writing to a String cannot fail.
         let _ = writeln!(
             report,

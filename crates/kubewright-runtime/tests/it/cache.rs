@@ -24,6 +24,7 @@ use kubewright_runtime::client::Error;
 use kubewright_runtime::{CacheOptions, Gvk, Key, Kind, ListOptions};
 use serde_json::json;
 
+use crate::operator::Log;
 use crate::world::{Effect, RecordedRequest, World, config_map, eventually, pod, soon, within};
 
 /// The next changes of a follower: `+a` created, `~a` updated, `-a` deleted, `=a` resynced; marked if initial.
@@ -98,13 +99,14 @@ async fn without_streaming_lists_the_list_is_read_in_pages() -> Result<()> {
     for refusal in [
         Effect::Status(422, "Invalid"),
         Effect::Status(400, "BadRequest"),
-        // An older server ends the watch without the bookmark that ends the list.
+        // A server that shuts down ends the watch without the bookmark that ends the list.
         Effect::Answer(200, String::new()),
-        // Or it sends nothing: to an older server this is a watch without events.
+        // An older server sends nothing: to it this is a watch without events.
         Effect::Mute,
     ] {
+        let (log, ends_early) = (Log::keep()?, matches!(refusal, Effect::Answer(..)));
         let world = World::on(full.server.fork());
-        world.faults.every(refusal, |asked| asked.parameter("sendInitialEvents").is_some());
+        world.faults.every(refusal.clone(), |asked| asked.parameter("sendInitialEvents").is_some());
         let running = world.cache(CacheOptions::default());
         let informer = running.cache.informer::<ConfigMap>();
         within(Duration::from_secs(61), "the list", informer.synced()).await?;
@@ -123,10 +125,17 @@ async fn without_streaming_lists_the_list_is_read_in_pages() -> Result<()> {
         assert!(last.is_watch() && last.parameter("resourceVersion").is_some());
         assert_eq!(last.at, pages[2].at);
         assert_eq!(asked.len(), 5, "streamed, three pages, watched");
-        // Streaming is not tried again soon.
+        let reason = match &refusal {
+            Effect::Answer(..) => "Server ended the streamed list before it was complete",
+            Effect::Mute => "Server did not complete the streamed list",
+            _ => "Server does not support streaming lists",
+        };
+        assert_eq!(log.saying("streamed list").len() + log.saying("streaming lists").len(), 1);
+        assert_eq!(log.saying(reason).len(), 1, "{refusal:?}");
+        // Streaming is not tried again soon, unless the server can stream.
         world.faults.expire(is_map_watch);
         eventually("the list again", || world.faults.count(|it| it.parameter("limit").is_some()) == 6).await;
-        assert_eq!(world.faults.count(is_streamed), 1);
+        assert_eq!(world.faults.count(is_streamed), if ends_early { 2 } else { 1 });
     }
     Ok(())
 }

@@ -394,7 +394,7 @@ async fn a_reconcile_has_its_causes() -> Result<()> {
     let options = ManagerOptions { cache, ..options() }.namespaces(["default"]);
     let (manager, causes) = (Manager::new(world.kube.clone(), options)?, Arc::new(Mutex::new(Vec::new())));
     let noted = causes.clone();
-    let telling = Acts::<Widget>::new(move |_, cx| {
+    let noting_causes = Acts::<Widget>::new(move |_, cx| {
         let mut noted = noted.lock().unwrap();
         let run: Vec<Cause> = cx.causes().iter().cloned().collect();
         let next = match run[0].trigger {
@@ -407,9 +407,9 @@ async fn a_reconcile_has_its_causes() -> Result<()> {
         Box::pin(async { next })
     });
     let (ask, asked) = mpsc::channel(8);
-    manager.controller(telling).owns::<ConfigMap>().channel(asked).register()?;
+    manager.controller(noting_causes).owns::<ConfigMap>().channel(asked).register()?;
     let running = Running::start(&manager);
-    let told = async || {
+    let new_causes = async || {
         tokio::time::sleep(Duration::from_secs(2)).await;
         std::mem::take(&mut *causes.lock().unwrap())
     };
@@ -417,10 +417,10 @@ async fn a_reconcile_has_its_causes() -> Result<()> {
     let cause = |what, kind: Option<Kind>, object: &Key| Cause::new(what, kind, object.clone());
     let (widgets, maps) = (Some(Kind::of::<Widget>()), Some(Kind::of::<ConfigMap>()));
 
-    assert_eq!(told().await, [[cause(Trigger::Initial, widgets.clone(), &key)]]);
+    assert_eq!(new_causes().await, [[cause(Trigger::Initial, widgets.clone(), &key)]]);
     create(&world, &owned("one", vec![owner(&a, true)])).await?;
     assert_eq!(
-        told().await,
+        new_causes().await,
         [
             [cause(Trigger::Created, maps.clone(), &child)],
             [cause(Trigger::Requeued, widgets.clone(), &key)],
@@ -431,19 +431,19 @@ async fn a_reconcile_has_its_causes() -> Result<()> {
     touch::<ConfigMap>(&world, "one", "1").await?;
     let both =
         [cause(Trigger::Modified, widgets.clone(), &key), cause(Trigger::Modified, maps.clone(), &child)];
-    let seen = told().await.concat();
+    let seen = new_causes().await.concat();
     assert_eq!(seen.len(), 2);
     assert!(both.iter().all(|cause| seen.contains(cause)), "{seen:?}");
     ask.send(key.clone()).await?;
-    assert_eq!(told().await, [[cause(Trigger::Channel, None, &key)]]);
+    assert_eq!(new_causes().await, [[cause(Trigger::Channel, None, &key)]]);
     tokio::time::sleep(Duration::from_hours(1)).await;
-    let resync = told().await;
+    let resync = new_causes().await;
     assert_eq!(resync.len(), 1);
     assert_eq!(resync[0][0].trigger, Trigger::Resync);
     world.api::<ConfigMap>().delete("one", &DeleteParams::default()).await?;
-    assert_eq!(told().await, [[cause(Trigger::Deleted, maps, &child)]]);
+    assert_eq!(new_causes().await, [[cause(Trigger::Deleted, maps, &child)]]);
     world.api::<Widget>().delete("a", &DeleteParams::default()).await?;
-    assert_eq!(told().await, [[cause(Trigger::Deleted, widgets, &key)]]);
+    assert_eq!(new_causes().await, [[cause(Trigger::Deleted, widgets, &key)]]);
     running.end().await
 }
 
@@ -454,7 +454,7 @@ async fn events_have_their_type_and_decode_on_access() -> Result<()> {
     world.config_maps(&["a"]).await?;
     let (manager, notes, runs) = (manager(&world)?, Notes::new(), Notes::new());
     let noted = notes.clone();
-    let telling = Predicate::<ConfigMap>::new(move |event| {
+    let noting_events = Predicate::<ConfigMap>::new(move |event| {
         let version = |map: Option<Arc<ConfigMap>>| map.and_then(|map| map.metadata.resource_version.clone());
         let (old, new, now) = (version(event.old()), version(event.new_object()), version(event.object()));
         assert_eq!(now, new.clone().or(old.clone()));
@@ -465,7 +465,7 @@ async fn events_have_their_type_and_decode_on_access() -> Result<()> {
         noted.push(format!("{} {words:?} {}", event.key(), if initial { "initial" } else { "event" }));
         true
     });
-    manager.controller_with(Acts::noting(&runs), Watch::new().filter(telling)).register()?;
+    manager.controller_with(Acts::noting(&runs), Watch::new().filter(noting_events)).register()?;
     let running = Running::start(&manager);
     settle().await;
     world.config_maps(&["b"]).await?;

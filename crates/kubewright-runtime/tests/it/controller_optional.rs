@@ -9,7 +9,7 @@ use kubewright_runtime::controller::Watch;
 use kubewright_runtime::{Context, Key, Outcome, Reconciler};
 
 use crate::operator::{Acts, Notes, Running, manager};
-use crate::world::{Widget, World, eventually, settle, widget};
+use crate::world::{Effect, Widget, World, eventually, eventually_within, settle, widget};
 
 #[tokio::test(start_paused = true)]
 async fn a_missing_optional_kind_does_not_delay_the_controller() -> Result<()> {
@@ -61,6 +61,29 @@ async fn a_controller_of_an_optional_kind_starts_when_the_kind_is_served() -> Re
     world.widgets().await?;
     world.api().create(&PostParams::default(), &widget("a", "red")).await?;
     eventually("the reconcile", || notes.take() == ["red"]).await;
+    running.end().await
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_optional_kind_can_be_uninstalled_and_installed_again() -> Result<()> {
+    let world = World::new();
+    let (manager, notes) = (manager(&world)?, Notes::new());
+    manager.controller_with(Names(notes.clone()), Watch::new().optional()).register()?;
+    let running = Running::start(&manager);
+    for color in ["red", "blue"] {
+        world.widgets().await?;
+        world.api().create(&PostParams::default(), &widget("a", color)).await?;
+        eventually_within(Duration::from_mins(2), "the reconcile", || notes.take() == [color]).await;
+        world.uninstall_widgets().await?;
+        tokio::time::sleep(Duration::from_mins(10)).await;
+        assert_eq!(manager.cache().health(), Ok(()));
+        let asked = manager.client().get_opt::<Widget>(&Key::namespaced("default", "a")).await?;
+        assert_eq!(asked, None);
+    }
+    // Any other failure of the watch makes the manager not ready.
+    world.faults.every(Effect::Status(500, "InternalError"), |asked| asked.path.contains("widgets"));
+    tokio::time::sleep(Duration::from_mins(5)).await;
+    assert!(manager.cache().health().is_err());
     running.end().await
 }
 

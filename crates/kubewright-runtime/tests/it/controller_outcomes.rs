@@ -339,10 +339,10 @@ async fn every_log_line_of_a_reconcile_has_its_fields() -> Result<()> {
     let spoken = log.saying("the reconciler speaks");
     assert_eq!(spoken.len(), 3);
     for (line, id) in spoken.iter().zip(&ids).skip(1) {
-        let told = format!(
+        let expected = format!(
             "controller=configmap controller_group=\"\" controller_kind=ConfigMap object=default/a reconcile_id={id}"
         );
-        assert!(line.contains(&told), "{line}\n{told}");
+        assert!(line.contains(&expected), "{line}\n{expected}");
     }
     let failed = log.saying("Reconciler error");
     let second = failed.last().expect("two runs failed");

@@ -6,7 +6,7 @@ use anyhow::Result;
 use k8s_openapi::api::core::v1::{ConfigMap, Pod, Secret};
 use kube::api::PostParams;
 use kubewright_runtime::client::Error;
-use kubewright_runtime::controller::ControllerError;
+use kubewright_runtime::controller::{ControllerError, Watch};
 use kubewright_runtime::{
     Cache, CacheOptions, Key, Kind, KindOptions, ListOptions, ManagerError, ManagerOptions, Outcome,
     RegisterError,
@@ -63,6 +63,45 @@ async fn a_map_function_runs_after_the_kinds_it_reads_are_listed() -> Result<()>
     secret(&world, "t").await?;
     settle().await;
     assert_eq!(notes.take(), ["a", "b", "c"]);
+    running.end().await
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_map_function_of_a_late_controller_runs_after_the_kinds_it_reads_are_listed() -> Result<()> {
+    let world = World::new();
+    world.config_maps(&["a", "b"]).await?;
+    secret(&world, "s").await?;
+    delay_maps(&world);
+    let (manager, notes) = (manager(&world)?, Notes::new());
+    let running = Running::start(&manager);
+    settle().await;
+    manager
+        .key_controller("keys", noting(&notes))
+        .watches::<Secret>(|_, cache| maps(cache))
+        .reads::<ConfigMap>()
+        .register()?;
+    tokio::time::sleep(Duration::from_secs(30)).await;
+    assert_eq!(notes.take(), ["a", "b"]);
+    running.end().await
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_source_of_another_cluster_waits_for_the_other_kinds_of_a_late_controller() -> Result<()> {
+    let (here, there) = (World::new(), World::new());
+    here.config_maps(&["a"]).await?;
+    secret(&there, "s").await?;
+    delay_maps(&here);
+    let (manager, notes) = (manager(&here)?, Notes::new());
+    let running = Running::start(&manager);
+    settle().await;
+    let remote = manager.attach("remote", there.kube.clone(), CacheOptions::default())?;
+    manager
+        .key_controller("keys", noting(&notes))
+        .watches_in::<Secret>(&remote, Watch::new(), |_, cache| maps(cache))
+        .reads::<ConfigMap>()
+        .register()?;
+    tokio::time::sleep(Duration::from_secs(30)).await;
+    assert_eq!(notes.take(), ["a"]);
     running.end().await
 }
 

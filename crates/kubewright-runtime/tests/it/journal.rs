@@ -42,7 +42,7 @@ impl Listener {
     }
 
     pub(crate) fn manager(&self, world: &World) -> Result<Manager> {
-        told(world, self.address)
+        journaling(world, self.address)
     }
 }
 
@@ -91,7 +91,7 @@ impl Connection {
 }
 
 /// A manager that writes its journal to an address.
-fn told(world: &World, address: SocketAddr) -> Result<Manager> {
+fn journaling(world: &World, address: SocketAddr) -> Result<Manager> {
     let options = ManagerOptions {
         seed: Some(1),
         journal: Some(address),
@@ -347,10 +347,10 @@ async fn a_queue_record_has_the_queued_and_running_keys() -> Result<()> {
         Record::Queue(queue) => Some((queue.controller, queue.depth, queue.active)),
         _ => None,
     };
-    let told = |depth, active| ("configmap".to_owned(), depth, active);
-    while connection.find(queue).await? != told(2, 1) {}
+    let depths = |depth, active| ("configmap".to_owned(), depth, active);
+    while connection.find(queue).await? != depths(2, 1) {}
     gate.add_permits(3);
-    while connection.find(queue).await? != told(0, 0) {}
+    while connection.find(queue).await? != depths(0, 0) {}
     running.end().await
 }
 
@@ -359,7 +359,7 @@ async fn reconciles_continue_without_a_listener() -> Result<()> {
     let world = World::new();
     world.config_maps(&["a"]).await?;
     let address = Listener::bind().await?.address;
-    let (manager, runs) = (told(&world, address)?, Arc::new(AtomicUsize::new(0)));
+    let (manager, runs) = (journaling(&world, address)?, Arc::new(AtomicUsize::new(0)));
     let counted = runs.clone();
     let acts = Acts::<ConfigMap>::new(move |_, _| {
         counted.fetch_add(1, Ordering::SeqCst);

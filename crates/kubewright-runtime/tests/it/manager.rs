@@ -546,8 +546,8 @@ async fn invalid_leader_election_options_are_rejected_immediately() -> Result<()
 
 #[tokio::test]
 async fn a_describing_manager_returns_its_manifest_and_sends_no_requests() -> Result<()> {
-    let (tell, told) = std::sync::mpsc::channel();
-    let manager = Manager::describing(replica("me"), move |manifest| drop(tell.send(manifest)))?;
+    let (sender, receiver) = std::sync::mpsc::channel();
+    let manager = Manager::describing(replica("me"), move |manifest| drop(sender.send(manifest)))?;
     let acts = Acts::<ConfigMap>::new(|_, _| Box::pin(async { Ok(Outcome::done()) }));
     manager.controller(acts).owns::<Secret>().watches::<Lease>(|_, _| Vec::new()).register()?;
     let error = manager.client().get::<Secret>(&Key::namespaced("default", "a")).await.unwrap_err();
@@ -555,7 +555,7 @@ async fn a_describing_manager_returns_its_manifest_and_sends_no_requests() -> Re
 
     let before = manager.manifest();
     manager.run().await?;
-    let manifest = told.try_recv()?;
+    let manifest = receiver.try_recv()?;
     assert_eq!(manifest, before);
     assert_eq!(manifest.namespaces, ["default"]);
     let [controller] = &manifest.controllers[..] else { panic!("{manifest:?}") };

@@ -1,17 +1,19 @@
 //! Controllers, watches, tasks and clusters that are added and removed while a manager runs.
 
+use std::collections::BTreeSet;
 use std::time::Duration;
 
 use anyhow::Result;
 use k8s_openapi::api::core::v1::{ConfigMap, Secret};
 use kube::api::{DeleteParams, DynamicObject, PostParams};
+use kubewright_runtime::client::Error;
 use kubewright_runtime::controller::Watch;
 use kubewright_runtime::{CacheOptions, Context, Gvk, Key, Manager, Outcome, Reconciler};
 use serde_json::json;
 
 use crate::manager::{replica, two_worlds};
 use crate::operator::{Acts, Notes, Running, manager, touch};
-use crate::world::{World, eventually, object, settle, soon, widget};
+use crate::world::{Effect, RecordedRequest, Widget, World, eventually, object, settle, soon, widget};
 
 /// Records the kind, the name and the color of every dynamic object.
 struct Auditor(Notes);
@@ -153,8 +155,8 @@ async fn a_dynamic_kind_can_have_a_controller() -> Result<()> {
     world.widgets().await?;
     let kind = manager.client().kind(&Gvk::new("example.org", "v1", "Widget")).await?;
     let secrets = manager.client().kind(&Gvk::new("", "v1", "Secret")).await?;
-    let controller =
-        manager.dynamic_controller(kind, Auditor(notes.clone())).owns_kind(secrets, Watch::new()).build()?;
+    let controller = manager
+        .dynamic_controller(kind.clone(), Auditor(notes.clone())).owns_kind(secrets, Watch::new()).build()?;
     let made = world.api().create(&PostParams::default(), &widget("w", "red")).await?;
     eventually("the widget", || notes.take() == ["Widget w \"red\""]).await;
 
@@ -176,10 +178,17 @@ async fn a_dynamic_kind_can_have_a_controller() -> Result<()> {
     settle().await;
     assert_eq!(notes.len(), 0, "a removed watch delivers nothing");
 
-    world.api::<crate::world::Widget>().delete("w", &DeleteParams::default()).await?;
+    world.api::<Widget>().delete("w", &DeleteParams::default()).await?;
     eventually("the end of the widget", || notes.all().contains(&"w gone".to_owned())).await;
     soon("the end of the controller", controller.remove()).await;
     assert!(!running.task.is_finished());
+
+    manager.cache().remove_kind(&kind, false);
+    world.uninstall_widgets().await?;
+    settle().await;
+    assert_eq!(world.faults.watches(|asked| asked.path.contains("widgets")), 0);
+    tokio::time::sleep(Duration::from_mins(5)).await;
+    assert_eq!(manager.cache().health(), Ok(()));
     running.end().await
 }
 
@@ -235,10 +244,79 @@ async fn a_cluster_attached_while_the_manager_runs_is_watched_immediately() -> R
     settle().await;
     let remote = manager.attach("remote", there.kube.clone(), CacheOptions::default())?;
     let informer = remote.cache().informer::<ConfigMap>();
+    let unread = remote.cache().get::<ConfigMap>(&Key::namespaced("default", "a"));
+    assert!(matches!(unread, Err(Error::CacheNotSynced(_))), "the cache has started: {unread:?}");
     soon("the remote list", informer.synced()).await?;
     let found = remote.cache().get::<ConfigMap>(&Key::namespaced("default", "a"))?;
     assert!(found.is_some());
     let twice = manager.attach("remote", there.kube.clone(), CacheOptions::default());
     assert!(twice.is_err(), "cluster names must be unique");
+    running.end().await
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_optional_kind_of_another_cluster_does_not_delay_the_controller() -> Result<()> {
+    let (here, there) = (World::new(), World::new());
+    here.config_maps(&["a"]).await?;
+    let (manager, notes) = (manager(&here)?, Notes::new());
+    let remote = manager.attach("remote", there.kube.clone(), CacheOptions::default())?;
+    manager
+        .controller(Acts::<ConfigMap>::noting(&notes))
+        .watches_in::<Widget>(&remote, Watch::new().optional(), |_, _| Vec::new())
+        .register()?;
+    let running = Running::start(&manager);
+    settle().await;
+    assert_eq!(notes.take(), ["a"]);
+    tokio::time::sleep(Duration::from_mins(10)).await;
+    assert_eq!(remote.cache().health(), Ok(()));
+    running.end().await
+}
+
+/// Checks that each metric is described once and that each series is there once. Returns the number of series of a
+/// cluster.
+fn series_of(manager: &Manager, cluster: &str) -> usize {
+    let page = manager.metrics().page(None).1;
+    let mut seen = BTreeSet::new();
+    for line in page.lines().filter(|line| !line.starts_with("# HELP")) {
+        let name = if line.starts_with('#') { line } else { line.rsplit_once(' ').expect("a value").0 };
+        assert!(seen.insert(name), "{name} is there twice:\n{page}");
+    }
+    let label = format!("cluster=\"{cluster}\"");
+    seen.iter().filter(|name| name.contains(&label)).count()
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_cluster_that_is_attached_again_has_each_metric_once() -> Result<()> {
+    let (here, there) = (World::new(), World::new());
+    let manager = manager(&here)?;
+    let running = Running::start(&manager);
+    let other = manager.attach("other", here.kube.clone(), CacheOptions::default())?;
+    soon("the list", other.cache().informer::<ConfigMap>().synced()).await?;
+    for _ in 0..2 {
+        there.faults.next(1, Effect::Status(500, "InternalError"), RecordedRequest::is_watch);
+        let remote = manager.attach("remote", there.kube.clone(), CacheOptions::default())?;
+        soon("the list", remote.cache().informer::<ConfigMap>().synced()).await?;
+        // The failed list, the age of the last event and the duration of the failure.
+        assert_eq!(series_of(&manager, "remote"), 3);
+        soon("the end of the remote watches", remote.detach()).await;
+        assert_eq!(series_of(&manager, "remote"), 0);
+    }
+    assert_eq!(series_of(&manager, "other"), 2);
+    running.end().await
+}
+
+#[tokio::test(start_paused = true)]
+async fn detaching_a_cluster_twice_does_not_affect_a_new_one_of_its_name() -> Result<()> {
+    let (here, there) = (World::new(), World::new());
+    let manager = manager(&here)?;
+    let running = Running::start(&manager);
+    settle().await;
+    let first = manager.attach("remote", there.kube.clone(), CacheOptions::default())?;
+    soon("the end of the remote watches", first.detach()).await;
+    let second = manager.attach("remote", there.kube.clone(), CacheOptions::default())?;
+    soon("the list", second.cache().informer::<ConfigMap>().synced()).await?;
+    soon("nothing", first.detach()).await;
+    assert_eq!(manager.readyz().answer("informer-sync-remote", None).await.status(), 200);
+    assert_eq!(series_of(&manager, "remote"), 2);
     running.end().await
 }

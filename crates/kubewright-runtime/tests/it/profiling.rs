@@ -3,12 +3,12 @@
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 use anyhow::{Context as _, Result};
-use k8s_openapi::api::core::v1::ConfigMap;
-use kubewright_runtime::{Manager, ManagerOptions};
+use k8s_openapi::api::core::v1::{ConfigMap, Secret};
+use kubewright_runtime::{CacheOptions, Manager, ManagerOptions};
 
 use crate::operator::{Acts, Notes, Running};
 use crate::serve::get;
-use crate::world::{World, eventually};
+use crate::world::{World, eventually, soon};
 
 async fn manager(world: &World) -> Result<Manager> {
     world.config_maps(&["a", "b"]).await?;
@@ -34,6 +34,16 @@ async fn memory_statistics_cover_the_process_and_the_caches() -> Result<()> {
         memory.lines().find(|line| line.ends_with("v1, Kind=ConfigMap")).context("the kind has a line")?;
     let numbers: Vec<usize> = line.split_whitespace().take(2).map(str::parse).collect::<Result<_, _>>()?;
     assert_eq!(numbers, [2, maps.bytes()]);
+
+    let remote = manager.attach("remote", world.kube.clone(), CacheOptions::default())?;
+    let secrets = remote.cache().informer::<Secret>();
+    soon("the list", secrets.synced()).await?;
+    let memory = get(address, "/debug/memory").await?.1;
+    assert!(memory.contains("# cache of the manager: "), "{memory}");
+    let (_, of_remote) = memory.split_once("# cache of cluster remote: ").context("clusters are listed")?;
+    assert!(of_remote.contains("v1, Kind=Secret"), "{memory}");
+    remote.detach().await;
+    assert!(!get(address, "/debug/memory").await?.1.contains("remote"));
 
     let (code, index) = get(address, "/debug/pprof/").await?;
     assert_eq!(code, 200);

@@ -12,7 +12,7 @@ use anyhow::Result;
 use k8s_openapi::api::core::v1::{ConfigMap, Namespace, Pod};
 use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
-use kube::api::{Api, PostParams};
+use kube::api::{Api, DeleteParams, PostParams};
 use kube::{CustomResource, CustomResourceExt as _, KubeSchema};
 use kubewright_apiserver::clock::TokioClock;
 use kubewright_apiserver::{ApiServer, Options};
@@ -106,6 +106,13 @@ impl World {
     pub(crate) async fn widgets(&self) -> Result<()> {
         let definitions: Api<CustomResourceDefinition> = Api::all(self.direct.clone());
         definitions.create(&PostParams::default(), &Widget::crd()).await?;
+        Ok(())
+    }
+
+    /// Deletes the CRD of [`Widget`] with all its objects.
+    pub(crate) async fn uninstall_widgets(&self) -> Result<()> {
+        let definitions: Api<CustomResourceDefinition> = Api::all(self.direct.clone());
+        definitions.delete(Widget::crd_name(), &DeleteParams::default()).await?;
         Ok(())
     }
 

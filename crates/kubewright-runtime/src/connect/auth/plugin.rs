@@ -5,7 +5,7 @@
 //! has a timeout. Credentials are used until shortly before they expire, or until the API server rejects them.
 
 use std::io::{IsTerminal as _, Read};
-use std::process::{Command, ExitStatus, Stdio};
+use std::process::{Child, Command, ExitStatus, Stdio};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, mpsc};
 use std::time::{Duration, Instant};
 
@@ -232,6 +232,9 @@ fn run(exec: &ExecConfig, within: Duration) -> Result<Given, AuthError> {
     }
     let (stdin, stderr) =
         if interactive { (Stdio::inherit(), Stdio::inherit()) } else { (Stdio::null(), Stdio::piped()) };
+    if !interactive {
+        lead_group(&mut process);
+    }
     let mut child = process.stdin(stdin).stdout(Stdio::piped()).stderr(stderr).spawn().map_err(|source| {
         PluginError::Start {
             hint: exec.install_hint.as_ref().map(|hint| format!(": {}", hint.trim())).unwrap_or_default(),
@@ -247,8 +250,7 @@ fn run(exec: &ExecConfig, within: Duration) -> Result<Given, AuthError> {
         Some((ended(&mut child, deadline)?, printed, said))
     });
     let Some((status, printed, said)) = ended else {
-        // Fails if the program has just exited.
-        let _ = child.kill();
+        kill_group(&mut child);
         let _ = child.wait();
         return Err(PluginError::Timeout { command, after: within }.into());
     };
@@ -259,6 +261,25 @@ fn run(exec: &ExecConfig, within: Duration) -> Result<Given, AuthError> {
         return Err(PluginError::Failed { command, status, said }.into());
     }
     answer(&printed, &version).map_err(|what| PluginError::Answer { command, what }.into())
+}
+
+/// Makes the program the leader of a process group, so that its child processes can be killed with it: a shell script
+/// that is killed alone leaves them running. A plugin that interacts with a user stays in the foreground group of the
+/// terminal.
+fn lead_group(process: &mut Command) {
+    #[cfg(unix)]
+    std::os::unix::process::CommandExt::process_group(process, 0);
+}
+
+/// Kills the program and its child processes. The program has not been waited for, so its process ID is not reused.
+fn kill_group(child: &mut Child) {
+    #[cfg(unix)]
+    if let Some(group) = rustix::process::Pid::from_raw(child.id().cast_signed()) {
+        // Fails if all processes of the group have just exited.
+        let _ = rustix::process::kill_process_group(group, rustix::process::Signal::KILL);
+    }
+    // Fails if the program has just exited.
+    let _ = child.kill();
 }
 
 /// Reads a pipe to its end, on a thread that ends with the pipe.
@@ -285,7 +306,7 @@ fn received(pipe: &mpsc::Receiver<Vec<u8>>, deadline: Option<Instant>) -> Option
 
 /// Waits for a program to exit, or returns `None` at the deadline. The program has closed its output, so it exits soon
 /// unless it hangs. std has no wait with a timeout, hence the loop.
-fn ended(child: &mut std::process::Child, deadline: Option<Instant>) -> Option<ExitStatus> {
+fn ended(child: &mut Child, deadline: Option<Instant>) -> Option<ExitStatus> {
     let Some(deadline) = deadline else { return child.wait().ok() };
     let mut pause = Duration::from_millis(1);
     loop {

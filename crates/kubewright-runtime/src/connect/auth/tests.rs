@@ -347,6 +347,33 @@ async fn a_plugin_that_hangs_is_killed() {
     assert!(matches!(error, AuthError::Plugin(PluginError::Timeout { .. })), "{error}");
 }
 
+#[cfg(target_os = "linux")]
+#[tokio::test]
+async fn the_child_processes_of_a_plugin_that_hangs_are_killed() {
+    let program = Program::new();
+    program.prints(&json!({ "token": "one" }));
+    // Repeat with a longer timeout if the script did not get that far.
+    let mut within = Duration::from_millis(200);
+    while !program.path("pid").exists() {
+        program.script("cat answer");
+        let plugin = Plugin::start(program.config(), Arc::default(), Arc::new(SystemClock)).unwrap();
+        let plugin = Arc::new(plugin.within(within));
+        program.script("sleep 600 & echo $! > starting; mv starting pid; wait");
+        plugin.was_refused(plugin.header().await.unwrap().as_ref());
+        let error = plugin.header().await.unwrap_err();
+        assert!(matches!(error, AuthError::Plugin(PluginError::Timeout { .. })), "{error}");
+        within *= 3;
+    }
+    let pid = rustix::process::Pid::from_raw(program.read("pid").trim().parse().unwrap()).unwrap();
+    // It does not exist, or ends soon: a signal is delivered asynchronously.
+    if let Ok(process) = rustix::process::pidfd_open(pid, rustix::process::PidfdFlags::empty()) {
+        let mut ends = [rustix::event::PollFd::new(&process, rustix::event::PollFlags::IN)];
+        let limit = rustix::event::Timespec { tv_sec: 60, tv_nsec: 0 };
+        let ended = rustix::event::poll(&mut ends, Some(&limit)).unwrap();
+        assert_eq!(ended, 1, "the child process of the plugin still runs");
+    }
+}
+
 #[tokio::test]
 async fn dropping_a_request_does_not_start_a_second_plugin_run() {
     let program = Program::new();

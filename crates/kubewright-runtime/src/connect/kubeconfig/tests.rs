@@ -114,10 +114,10 @@ fn every_field_is_read() {
     );
     assert_eq!((&*exec.env.unwrap()[0]["name"], exec.install_hint.as_deref()), ("A", Some("install it")));
     assert_eq!(exec.interactive_mode, Some(ExecInteractiveMode::Never));
-    let told = exec.cluster.unwrap();
-    assert_eq!(told.config, Some(json!({"audience": "it", "level": 3})));
-    assert_eq!(told.certificate_authority_data, Some(pem.into_bytes()));
-    assert_eq!(told.insecure_skip_tls_verify, Some(false));
+    let cluster = exec.cluster.unwrap();
+    assert_eq!(cluster.config, Some(json!({"audience": "it", "level": 3})));
+    assert_eq!(cluster.certificate_authority_data, Some(pem.into_bytes()));
+    assert_eq!(cluster.insecure_skip_tls_verify, Some(false));
 }
 
 #[test]
