@@ -127,6 +127,10 @@ where
 
 impl Client {
     /// Creates a client without a cache. All reads go to the server.
+    ///
+    /// Create kube's client with [`connect::client`](crate::connect::client). A client of `kube::Client::try_from`
+    /// repeats any request after status 429, 503 or 504, so that one create can send two POSTs, unless `default_retry` of
+    /// its `kube::Config` is false.
     pub fn new(kube: kube::Client) -> Self {
         Self::on(kube, None, Fence::open())
     }

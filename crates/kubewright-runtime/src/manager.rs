@@ -136,6 +136,10 @@ struct Running {
 
 impl Manager {
     /// Creates a manager. Must be called within a tokio runtime. Nothing starts before [`Manager::run`].
+    ///
+    /// Create the client with [`connect::client`](crate::connect::client). A client of `kube::Client::try_from` repeats
+    /// any request after status 429, 503 or 504, so that one create can send two POSTs, also after the lease has expired.
+    /// If you need such a client, set `default_retry` of its `kube::Config` to false.
     pub fn new(kube: kube::Client, options: ManagerOptions) -> Result<Self, ManagerError> {
         let mut rng = options.seed.map_or_else(fastrand::Rng::new, fastrand::Rng::with_seed);
         let mut cache = options.cache.clone();

@@ -8,13 +8,14 @@ use std::fmt;
 use std::marker::PhantomData;
 use std::sync::{Arc, Weak};
 
+use kube::api::DynamicObject;
 use tracing::warn;
 
 use super::{Cache, Entry, Informer};
-use crate::client::Error;
+use crate::client::{Error, Writable};
 use crate::error::Chain;
 use crate::manager::RegisterError;
-use crate::{Gvk, ListOptions, Object};
+use crate::{Gvk, Kind, ListOptions, Object};
 
 /// An index over the cached objects of a type, created by [`Cache::index`]. Cheap to clone.
 ///
@@ -35,11 +36,12 @@ pub struct Index<K> {
     /// Weak, so that [`Cache::remove`] frees the objects.
     informer: Weak<Informer>,
     kind: Gvk,
+    metadata_only: bool,
     name: Arc<str>,
     object: PhantomData<fn() -> K>,
 }
 
-impl<K: Object> Index<K> {
+impl<K: Writable> Index<K> {
     /// The name of the index, for `ListOptions::field(name, value)`.
     pub fn name(&self) -> &str {
         &self.name
@@ -54,9 +56,9 @@ impl<K: Object> Index<K> {
     /// The objects with an index value that also match the namespace, labels and fields of `list`, up to its limit.
     pub fn list(&self, value: &str, list: &ListOptions) -> Result<Vec<Arc<K>>, Error> {
         let informer = self.informer.upgrade().ok_or_else(|| Error::CacheStopped(self.kind.to_string()))?;
-        let informer = informer.in_place(K::metadata_api()).unwrap_or(informer);
+        let informer = informer.in_place(self.metadata_only).unwrap_or(informer);
         let list = list.clone().field(&*self.name, value);
-        informer.entries(&list)?.iter().map(|entry| informer.decode(entry)).collect()
+        informer.entries(&list)?.iter().map(|entry| informer.object(entry)).collect()
     }
 }
 
@@ -65,6 +67,7 @@ impl<K> Clone for Index<K> {
         Self {
             informer: self.informer.clone(),
             kind: self.kind.clone(),
+            metadata_only: self.metadata_only,
             name: self.name.clone(),
             object: PhantomData,
         }
@@ -91,33 +94,54 @@ impl Cache {
         name: &str,
         values: impl Fn(&K) -> Vec<String> + Send + Sync + 'static,
     ) -> Result<Index<K>, RegisterError> {
-        let informer = self.informer::<K>();
-        let function = identity(&values);
-        let (reader, name): (_, Arc<str>) = (Arc::downgrade(&informer), name.into());
-        let index = name.clone();
-        let values = move |entry: &Entry| {
-            let Some(informer) = reader.upgrade() else { return Vec::new() };
-            // Decode through the informer, so that the other index functions and the next readers share the object.
-            match informer.decode_new::<K>(entry) {
-                Ok(object) => values(&object),
-                Err(error) => {
-                    warn!(
-                        kind = %informer.kind().gvk(),
-                        object = %entry.key(),
-                        index = &*index,
-                        error = %Chain(&error),
-                        "Failed to decode object for index; skipping it",
-                    );
-                    Vec::new()
-                }
-            }
-        };
-        let kind = informer.kind().gvk().clone();
-        if !informer.add_index(&name, function, Arc::new(values)) {
-            return Err(RegisterError::IndexTaken { kind, index: name.to_string() });
-        }
-        Ok(Index { informer: Arc::downgrade(&informer), kind, name, object: PhantomData })
+        // Decode through the informer, so that the other index functions and the next readers share the object.
+        index_of(&self.informer::<K>(), K::metadata_api(), name, values, Informer::decode_new)
     }
+
+    /// Like [`Cache::index`], for a kind that is known only at run time. `ListOptions::field(name, value)` of
+    /// [`Client::list_dynamic`](crate::Client::list_dynamic) uses the same index.
+    pub fn index_kind(
+        &self,
+        kind: &Kind,
+        name: &str,
+        values: impl Fn(&DynamicObject) -> Vec<String> + Send + Sync + 'static,
+    ) -> Result<Index<DynamicObject>, RegisterError> {
+        index_of(&self.informer_of(kind, false), false, name, values, Informer::decode_dynamic)
+    }
+}
+
+/// Adds an index to an informer.
+fn index_of<K: Writable>(
+    informer: &Arc<Informer>,
+    metadata_only: bool,
+    name: &str,
+    values: impl Fn(&K) -> Vec<String> + Send + Sync + 'static,
+    decode: fn(&Informer, &Entry) -> Result<Arc<K>, Error>,
+) -> Result<Index<K>, RegisterError> {
+    let function = identity(&values);
+    let (reader, name): (_, Arc<str>) = (Arc::downgrade(informer), name.into());
+    let index = name.clone();
+    let values = move |entry: &Entry| {
+        let Some(informer) = reader.upgrade() else { return Vec::new() };
+        match decode(&informer, entry) {
+            Ok(object) => values(&object),
+            Err(error) => {
+                warn!(
+                    kind = %informer.kind().gvk(),
+                    object = %entry.key(),
+                    index = &*index,
+                    error = %Chain(&error),
+                    "Failed to decode object for index; skipping it",
+                );
+                Vec::new()
+            }
+        }
+    };
+    let kind = informer.kind().gvk().clone();
+    if !informer.add_index(&name, function, Arc::new(values)) {
+        return Err(RegisterError::IndexTaken { kind, index: name.to_string() });
+    }
+    Ok(Index { informer: Arc::downgrade(informer), kind, metadata_only, name, object: PhantomData })
 }
 
 /// Identifies a function by its type. `None` for closures with captures: one type may capture different data.

@@ -5,13 +5,13 @@ use std::time::Duration;
 
 use anyhow::Result;
 use k8s_openapi::api::core::v1::{ConfigMap, Namespace, Pod};
-use kube::api::{DeleteParams, PostParams};
+use kube::api::{DeleteParams, DynamicObject, PostParams};
 use kubewright_runtime::cache::Index;
 use kubewright_runtime::client::Error;
-use kubewright_runtime::{Cache, CacheOptions, Key, ListOptions, RegisterError};
+use kubewright_runtime::{Cache, CacheOptions, Gvk, Key, ListOptions, RegisterError};
 use tokio_util::sync::CancellationToken;
 
-use crate::world::{World, eventually, pod, soon};
+use crate::world::{World, eventually, pod, soon, widget};
 
 fn names(pods: &[Arc<Pod>]) -> Vec<&str> {
     pods.iter().map(|pod| pod.metadata.name.as_deref().unwrap()).collect()
@@ -227,5 +227,33 @@ async fn a_slow_index_function_blocks_neither_reads_nor_readiness() -> Result<()
         running.cache.list::<Namespace>(&ListOptions::all().field("slow", "x"))?.len(),
         running.cache.informer::<Namespace>().len()
     );
+    Ok(())
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_kind_that_is_known_only_at_run_time_can_be_indexed() -> Result<()> {
+    let world = World::new();
+    world.widgets().await?;
+    for (name, color) in [("a", "red"), ("b", "blue"), ("c", "red")] {
+        world.api().create(&PostParams::default(), &widget(name, color)).await?;
+    }
+    let gvk = Gvk::new("example.org", "v1", "Widget");
+    let kind = world.client().kind(&gvk).await?;
+    let running = world.cache(CacheOptions::default());
+    let color = |widget: &DynamicObject| {
+        widget.data["spec"]["color"].as_str().map(str::to_owned).into_iter().collect()
+    };
+    let by_color = running.cache.index_kind(&kind, "color", color)?;
+    soon("the list", running.cache.synced()).await?;
+    let names = |widgets: Vec<Arc<DynamicObject>>| -> Vec<String> {
+        widgets.iter().filter_map(|widget| widget.metadata.name.clone()).collect()
+    };
+    assert_eq!(names(by_color.get("red")?), ["a", "c"]);
+    let list = ListOptions::namespace("default").field("color", "blue");
+    world.faults.forget();
+    assert_eq!(names(world.cached(&running.cache).list_dynamic(&gvk, &list).await?), ["b"]);
+    assert_eq!(world.faults.count(|asked| asked.path.contains("widgets")), 0, "the list is served by the cache");
+    running.cache.remove_kind(&kind, false);
+    assert!(matches!(by_color.get("red"), Err(Error::CacheStopped(_))));
     Ok(())
 }
