@@ -1,7 +1,7 @@
 //! Checks configurations that are merged without field managers, as those of mutating admission policies.
 //!
-//! Such a configuration must not contain atomic lists, maps or structs, because it would replace fields that it
-//! does not name.
+//! Such a configuration must not contain atomic lists, maps or structs, because it would replace fields that
+//! it does not name.
 
 use serde_json::Value;
 
@@ -14,8 +14,8 @@ pub fn check(schema: Schema<'_>, configuration: &Value) -> Result<(), String> {
     validate(schema.ty(), configuration, Duplicates::Refused)
 }
 
-/// The paths of the atomic lists, maps and structs in a valid configuration. As upstream, does not look into the values of
-/// undeclared fields, and list items are named by index.
+/// The paths of the atomic lists, maps and structs in a valid configuration. As upstream, does not look into
+/// the values of undeclared fields, and list items are named by index.
 pub fn atomics(schema: Schema<'_>, configuration: &Value) -> Vec<String> {
     let mut found = Vec::new();
     find(schema.ty(), configuration, "", &mut found);

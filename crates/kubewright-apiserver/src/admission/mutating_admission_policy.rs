@@ -109,7 +109,8 @@ async fn dispatch(
     let mut error = attributes.forbidden("");
     error.message.clone_from(&first.message);
     error.reason = first.reason.into();
-    let cause = |denial: Denial| Cause { reason: String::new(), message: denial.message, field: String::new() };
+    let cause =
+        |denial: Denial| Cause { reason: String::new(), message: denial.message, field: String::new() };
     error.details.get_or_insert_default().causes = denials.into_iter().map(cause).collect();
     Err(error)
 }
@@ -122,8 +123,9 @@ async fn plan<'a>(
     attributes: &Attributes<'_>,
     runs: &mut Vec<Run<'a>>,
 ) -> Vec<String> {
-    let of_policy =
-        |why: &str| format!("policy {} denied request: failed to configure policy: {why}", quote(&policy.name));
+    let of_policy = |why: &str| {
+        format!("policy {} denied request: failed to configure policy: {why}", quote(&policy.name))
+    };
     let of_binding = |binding: &Binding, why: &str| {
         format!(
             "policy '{}' with binding '{}' denied request: failed to configure binding: {why}",
@@ -244,7 +246,8 @@ fn patched(
 ) -> Result<Result<Value, String>, ApiError> {
     match patch {
         Patch::Json(operations) => {
-            let patched = JsonPatch::decode(&json::to_vec(operations)).map(|patch| patch.apply(object.clone()));
+            let patched =
+                JsonPatch::decode(&json::to_vec(operations)).map(|patch| patch.apply(object.clone()));
             Ok(match patched {
                 Ok(Ok(patched)) => Ok(decoded(attributes, invocation, patched)?),
                 // A failed `test` operation skips the patch.

@@ -49,8 +49,7 @@ pub(super) async fn should_call(
     if hook.conditions.is_empty() {
         return Ok(Some(invocation));
     }
-    let versioned =
-        Versioned::new(cluster, attributes, &invocation).await.map_err(ApiError::internal)?;
+    let versioned = Versioned::new(cluster, attributes, &invocation).await.map_err(ApiError::internal)?;
     let request = admission_request(attributes, &invocation);
     let authorization = Authorization::new(cluster, attributes);
     let bindings = Bindings::new()

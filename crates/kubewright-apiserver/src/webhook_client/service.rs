@@ -1,4 +1,5 @@
-//! Resolves the endpoints of a webhook's Service: the ready Pods that it selects and that have a loopback address.
+//! Resolves the endpoints of a webhook's Service: the ready Pods that it selects and that have a loopback
+//! address.
 //!
 //! Other addresses are never called. They belong to simulated Pods, but the machine's network may route them.
 //! EndpointSlices and Endpoints are not read, because they cannot contain loopback addresses.

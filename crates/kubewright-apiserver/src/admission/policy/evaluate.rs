@@ -85,8 +85,8 @@ impl Policy {
         }
     }
 
-    /// Evaluates the message expressions of all validations, because upstream counts the cost of all of them. Without
-    /// an expression, or if it fails, a message is empty.
+    /// Evaluates the message expressions of all validations, because upstream counts the cost of all of them.
+    /// Without an expression, or if it fails, a message is empty.
     fn messages<'a>(
         &'a self,
         mut budget: Budget<'a>,

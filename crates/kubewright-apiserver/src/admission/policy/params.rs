@@ -23,9 +23,9 @@ pub(crate) fn param_resource(cluster: &Cluster, policy: &Policy) -> Result<Optio
     });
     match found {
         Some(resource) => Ok(Some(resource.clone())),
-        None => Err(format!(
-            "failed to find resource referenced by paramKind: '{group}/{version}, Kind={kind}'"
-        )),
+        None => {
+            Err(format!("failed to find resource referenced by paramKind: '{group}/{version}, Kind={kind}'"))
+        }
     }
 }
 

@@ -133,7 +133,8 @@ impl Criteria {
 
     fn by_rules(&self, cluster: &Cluster, attributes: &Attributes<'_>) -> Option<Invocation> {
         let own = attributes.resource;
-        let excluded = |resource: &Resource| self.excluded.iter().any(|rule| rule.matches(attributes, resource));
+        let excluded =
+            |resource: &Resource| self.excluded.iter().any(|rule| rule.matches(attributes, resource));
         if excluded(own) {
             return None;
         }

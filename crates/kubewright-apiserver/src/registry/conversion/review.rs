@@ -184,7 +184,10 @@ mod tests {
     fn a_converted_object_must_have_a_kind_and_the_desired_version() {
         let original = json!({"apiVersion": "g/v1", "kind": "K", "metadata": {"name": "n"}});
         let restore = |converted| restored("g/v1, Kind=K", &original, converted, "g/v2").unwrap_err();
-        assert_eq!(restore(json!({"apiVersion": "g/v2"})), r#"Object 'Kind' is missing in '{"apiVersion":"g/v2"}'"#);
+        assert_eq!(
+            restore(json!({"apiVersion": "g/v2"})),
+            r#"Object 'Kind' is missing in '{"apiVersion":"g/v2"}'"#
+        );
         assert_eq!(
             restore(json!({"apiVersion": "a/b/c", "kind": "K"})),
             r#"Object 'Kind' is missing in '{"apiVersion":"a/b/c","kind":"K"}'"#
@@ -221,7 +224,10 @@ mod tests {
         let several = error(json!({"labels": {"a": "not valid", "b": "also not valid"}}));
         assert!(several.starts_with("[metadata.labels: ") && several.ends_with(']'), "{several}");
         let annotations = error(json!({"annotations": {"not valid": "b"}}));
-        assert!(annotations.starts_with("metadata.annotation: Invalid value: \"not valid\": "), "{annotations}");
+        assert!(
+            annotations.starts_with("metadata.annotation: Invalid value: \"not valid\": "),
+            "{annotations}"
+        );
         for (value, given) in [
             (json!(1), "int64"),
             (json!(1.5), "float64"),

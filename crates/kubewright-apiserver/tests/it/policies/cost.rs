@@ -40,8 +40,7 @@ async fn denied_only_with_fail(policy: Value, why: &str) {
 #[tokio::test]
 async fn the_cost_of_all_validations_is_limited() {
     let validations = |count| times(count, |_| json!({"expression": format!("!{COSTLY}")}));
-    let (status, _, message) =
-        create(json!({"validations": validations(11)}), "Fail", json!(["Deny"])).await;
+    let (status, _, message) = create(json!({"validations": validations(11)}), "Fail", json!(["Deny"])).await;
     assert_eq!(status, 201, "{message}");
     denied_only_with_fail(json!({"validations": validations(12)}), OUT_OF_BUDGET).await;
 }
@@ -59,7 +58,8 @@ async fn the_cost_of_message_expressions_is_limited() {
 #[tokio::test]
 async fn the_cost_of_match_conditions_is_limited() {
     let condition = |at| json!({"name": format!("c{at}"), "expression": format!("!{COSTLY}")});
-    let policy = |count| json!({"matchConditions": times(count, condition), "validations": [{"expression": "false"}]});
+    let policy =
+        |count| json!({"matchConditions": times(count, condition), "validations": [{"expression": "false"}]});
     let (_, _, message) = create(policy(2), "Fail", json!(["Deny"])).await;
     assert!(message.ends_with("denied request: failed expression: false"), "{message}");
     denied_only_with_fail(policy(3), OUT_OF_BUDGET).await;
@@ -68,8 +68,7 @@ async fn the_cost_of_match_conditions_is_limited() {
 /// An audit annotation that exceeds the budget replaces all other results. The binding's actions apply.
 #[tokio::test]
 async fn the_cost_of_audit_annotations_is_limited() {
-    let annotation =
-        |at| json!({"key": format!("k{at}"), "valueExpression": format!("string({COSTLY})")});
+    let annotation = |at| json!({"key": format!("k{at}"), "valueExpression": format!("string({COSTLY})")});
     let policy = json!({
         "validations": [{"expression": "false", "message": "never"}],
         "auditAnnotations": times(12, annotation),
@@ -77,8 +76,9 @@ async fn the_cost_of_audit_annotations_is_limited() {
     denied_only_with_fail(policy.clone(), OUT_OF_BUDGET).await;
     let (status, warnings, message) = create(policy.clone(), "Fail", json!(["Warn"])).await;
     assert_eq!(status, 201, "{message}");
-    let expected =
-        format!("299 - \"Validation failed for ValidatingAdmissionPolicy 'p' with binding 'b': {OUT_OF_BUDGET}\"");
+    let expected = format!(
+        "299 - \"Validation failed for ValidatingAdmissionPolicy 'p' with binding 'b': {OUT_OF_BUDGET}\""
+    );
     assert_eq!(warnings, [expected]);
     let (status, warnings, _) = create(policy, "Ignore", json!(["Warn"])).await;
     assert_eq!((status, warnings), (201, Vec::new()));

@@ -6,8 +6,7 @@ use super::{REGISTRATION, enforce, post};
 use crate::webhooks::{create_config_map, send};
 use crate::world::server;
 
-/// A policy for everything would otherwise make the server unusable: clients could not check permissions, and
-/// nobody could remove the policy.
+/// Otherwise clients could not check permissions, and the policy could not be deleted.
 #[tokio::test]
 async fn a_policy_for_everything_does_not_apply_to_reviews_and_policies() {
     let server = server();
@@ -17,7 +16,8 @@ async fn a_policy_for_everything_does_not_apply_to_reviews_and_policies() {
     enforce(&server, policy, json!({})).await;
     assert_eq!(create_config_map(&server, "a").await.0, 422);
     let check = json!({"spec": {"resourceAttributes": {"verb": "get", "resource": "pods"}}});
-    let check_of_user = json!({"spec": {"user": "u", "resourceAttributes": {"verb": "get", "resource": "pods"}}});
+    let check_of_user =
+        json!({"spec": {"user": "u", "resourceAttributes": {"verb": "get", "resource": "pods"}}});
     for (path, review) in [
         ("authorization.k8s.io/v1/selfsubjectaccessreviews", check),
         ("authorization.k8s.io/v1/subjectaccessreviews", check_of_user),

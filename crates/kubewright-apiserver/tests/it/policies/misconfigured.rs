@@ -3,8 +3,8 @@
 use kubewright_apiserver::ApiServer;
 use serde_json::{Value, json};
 
-use super::mutating::mutate;
 use super::enforce;
+use super::mutating::mutate;
 use crate::webhooks::hook::Hook;
 use crate::webhooks::{create_config_map, send};
 use crate::world::server;

@@ -68,7 +68,8 @@ async fn an_apply_configuration_must_conform_to_the_schema() {
 
 #[tokio::test]
 async fn an_apply_configuration_must_not_set_atomic_values() {
-    let start = "error applying patch: invalid ApplyConfiguration: may not mutate atomic arrays, maps or structs: ";
+    let start =
+        "error applying patch: invalid ApplyConfiguration: may not mutate atomic arrays, maps or structs: ";
     let selector = "Object{spec: Object.spec{selector: Object.spec.selector{\
                     matchLabels: Object.spec.selector.matchLabels{app: 'b'}}}}";
     assert_eq!(denied(&configuration(selector)).await, format!("{start}.spec.selector"));
