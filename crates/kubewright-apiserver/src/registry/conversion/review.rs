@@ -106,8 +106,8 @@ fn restored_metadata(original: &Value, converted: Option<&Value>) -> Result<Valu
 
 /// Checks labels or annotations. Unchanged ones may be invalid.
 fn check_entries(field: &str, original: &Map<String, Value>, converted: &Value) -> Result<(), String> {
-    let entries = converted.as_object().into_iter().flatten();
-    for (key, value) in entries.filter(|(_, value)| !value.is_string()) {
+    let mut entries = converted.as_object().into_iter().flatten();
+    if let Some((key, value)) = entries.find(|(_, value)| !value.is_string()) {
         let given = go_type(value);
         return Err(format!("metadata.{field}[{key}] must be a string, but is {given} in converted object"));
     }
