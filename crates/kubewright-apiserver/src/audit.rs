@@ -53,8 +53,9 @@ pub trait Audit: Send + Sync + 'static {
 pub(crate) struct Annotations(Arc<Mutex<BTreeMap<String, String>>>);
 
 impl Annotations {
+    /// Adds an annotation. The first value of a key is kept, as upstream does.
     pub(crate) fn insert(&self, key: String, value: String) {
-        self.lock().insert(key, value);
+        self.lock().entry(key).or_insert(value);
     }
 
     /// Adds the decision of the authorizer.

@@ -2,7 +2,8 @@
 //!
 //! A [`Target`] is one client configuration, compiled once: address, trust and idle connections. A call ends
 //! within its timeout, and no lock is held while it waits. Errors have kube-apiserver's wording, because
-//! clients see them. Connections are HTTP/1.1 and reused, as upstream's. In-process handlers ([`Handlers`]) are called without a socket.
+//! clients see them. Connections are HTTP/1.1 and reused, as upstream's. In-process handlers ([`Handlers`]) are
+//! called without a socket.
 //!
 //! It sends bytes and returns the decoded response; it does not interpret reviews.
 

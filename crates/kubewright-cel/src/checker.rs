@@ -8,7 +8,7 @@ use std::sync::Arc;
 
 use super::ast::{Call, Comprehension, Expr, Id, Kind, Literal, Select, Struct};
 use super::decls::{self, Overload};
-use super::env::{Env, NoField};
+use super::env::{Env, JSON_PATCH, NoField};
 use super::source::Issues;
 use super::types::{Mapping, Type, most_general};
 
@@ -298,7 +298,7 @@ impl Checker<'_> {
 
     fn made_struct(&mut self, id: Id, made: &mut Struct) -> Type {
         if let Some(constructed) = self.env.constructed(&made.name) {
-            let is_patch = made.name == "JSONPatch";
+            let is_patch = made.name == JSON_PATCH;
             for field in &mut made.fields {
                 self.check(&mut field.value);
                 if is_patch && !matches!(field.name.as_str(), "op" | "path" | "from" | "value") {

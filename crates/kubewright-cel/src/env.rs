@@ -9,6 +9,9 @@ use super::escape;
 use super::schema::{DeclType, Schema};
 use super::types::Type;
 
+/// The type of a JSON patch operation.
+pub(crate) const JSON_PATCH: &str = "JSONPatch";
+
 /// The variables and object types that an expression may use.
 #[derive(Debug, Clone, Default)]
 pub struct Env {
@@ -59,7 +62,7 @@ impl Env {
 
     /// The type that `name{...}` constructs, if it is constructible.
     pub(crate) fn constructed(&self, name: &str) -> Option<Type> {
-        let known = name == "JSONPatch" || name == "Object" || name.starts_with("Object.");
+        let known = name == JSON_PATCH || name == "Object" || name.starts_with("Object.");
         (self.patch_types && known).then(|| Type::object(name))
     }
 

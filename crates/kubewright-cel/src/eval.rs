@@ -81,7 +81,7 @@ impl<'a> Run<'a, '_> {
             fields.push((Value::string(field.name.as_str()), value));
         }
         self.charge(runtime::STRUCT)?;
-        Map::built(fields).map(Value::Map)
+        Map::object(&made.name, fields).map(Value::Map)
     }
 
     fn variable(&mut self, name: &'a str) -> Evaluated<'a> {

@@ -6,6 +6,7 @@
 mod compare;
 mod list;
 mod map;
+mod type_names;
 
 use std::borrow::Cow;
 use std::net::IpAddr;
@@ -116,7 +117,7 @@ impl<'a> Value<'a> {
             Self::Duration(_) => "google.protobuf.Duration",
             Self::Timestamp(_) => "google.protobuf.Timestamp",
             Self::List(_) => "list",
-            Self::Map(_) => "map",
+            Self::Map(map) => map.type_name().unwrap_or("map"),
             Self::Optional(_) => "optional_type",
             Self::Type(_) => "type",
             Self::Extension(value) => value.type_name(),

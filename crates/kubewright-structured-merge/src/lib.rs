@@ -15,6 +15,7 @@
 //! # From the README
 #![doc = include_str!("../README.md")]
 
+mod atomics;
 mod compare;
 mod managed;
 mod manager;
@@ -31,6 +32,7 @@ mod type_def;
 mod typed;
 mod updater;
 
+pub use atomics::{atomics, check};
 pub use compare::{Comparison, compare};
 pub use managed::{Entry, ManagedFields, ManagedFieldsError, Manager, Operation};
 pub use manager::{ApplyError, Write, apply, keep_times, manager_name, update};

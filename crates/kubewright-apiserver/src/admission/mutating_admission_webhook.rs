@@ -8,7 +8,8 @@ use kubewright_cel::{self as cel, Bindings};
 use serde_json::{Value, json};
 
 use super::webhook::{
-    Authorization, Entries, Hook, HookError, Invocation, Matched, admission_request, call, in_version,
+    Authorization, Entries, Hook, HookError, Invocation, Matched, Versioned, admission_request, call,
+    in_version,
 };
 use super::{Admission, Attributes, Cluster, Notes, Operation, Plugin};
 
@@ -48,14 +49,12 @@ pub(super) async fn should_call(
     if hook.conditions.is_empty() {
         return Ok(Some(invocation));
     }
-    let kind = invocation.kind(attributes);
-    let object = in_version(cluster, attributes, attributes.unpacked(), kind).await?;
-    let old = in_version(cluster, attributes, attributes.unpacked_old(), kind).await?;
+    let versioned = Versioned::new(cluster, attributes, &invocation).await.map_err(ApiError::internal)?;
     let request = admission_request(attributes, &invocation);
     let authorization = Authorization::new(cluster, attributes);
     let bindings = Bindings::new()
-        .with("object", cel::Value::from(&object))
-        .with("oldObject", cel::Value::from(&old))
+        .with("object", cel::Value::from(&versioned.object))
+        .with("oldObject", cel::Value::from(&versioned.old_object))
         .with("request", cel::Value::from(&request))
         .with("namespaceObject", cel::Value::Null)
         .with("authorizer", cel::Value::Authorization(cel::Authorization::new(&authorization)));
@@ -127,7 +126,8 @@ async fn replace(
     patched: Value,
 ) -> Result<bool, ApiError> {
     let before = attributes.unpacked();
-    let object = in_version(cluster, attributes, patched, attributes.kind).await?;
+    let object =
+        in_version(cluster, attributes, patched, attributes.kind).await.map_err(ApiError::internal)?;
     attributes.replace(object)?;
     Ok(attributes.unpacked() != before)
 }

@@ -14,5 +14,5 @@ pub(super) use binding::Binding;
 pub(super) use compiled::Policy;
 pub(super) use evaluate::{Decision, Input};
 pub(super) use mutate::Patch;
-pub(super) use params::collect;
+pub(super) use params::{collect, param_resource};
 pub(crate) use type_checking::{PolicyTypeChecker, STORAGE as VALIDATING_POLICIES};

@@ -7,8 +7,8 @@ use kubewright_apimachinery::object::Fields as _;
 use kubewright_apimachinery::status::{ApiError, Cause};
 use serde_json::{Value, json};
 
-use super::policy::{Binding, Decision, Input, Policy, collect};
-use super::webhook::{Authorization, Entries, Invocation, admission_request, in_version, namespace_labels};
+use super::policy::{Binding, Decision, Input, Policy, collect, param_resource};
+use super::webhook::{Authorization, Entries, Invocation, Versioned, admission_request, namespace_labels};
 use super::{Admission, Attributes, Cluster, Notes, Operation, Plugin};
 use crate::storage::StoredObject;
 
@@ -55,6 +55,14 @@ async fn dispatch(
     request.denied.map_or(Ok(()), Err)
 }
 
+/// The evaluations of a policy with one binding.
+struct Run<'a> {
+    policy: &'a Policy,
+    binding: &'a Binding,
+    invocation: &'a Invocation,
+    versioned: &'a Versioned,
+}
+
 struct PolicyRequest<'a, 'b> {
     cluster: &'a Cluster,
     attributes: &'a Attributes<'b>,
@@ -78,6 +86,14 @@ impl PolicyRequest<'_, '_> {
                 return Ok(());
             }
         };
+        let params_of = match param_resource(self.cluster, policy) {
+            Ok(resource) => resource,
+            Err(why) => {
+                self.misconfigured(policy, None, &why);
+                return Ok(());
+            }
+        };
+        let mut versioned = None;
         let mut annotations: BTreeMap<String, Vec<String>> = BTreeMap::new();
         for binding in bindings {
             match binding.criteria.matches(self.cluster, self.attributes) {
@@ -89,16 +105,30 @@ impl PolicyRequest<'_, '_> {
                 }
             }
             let namespace = self.attributes.namespace;
-            let params =
-                match collect(self.cluster, policy.param_kind.as_ref(), &binding.param_ref, namespace) {
-                    Ok(params) => params,
+            let params = match collect(self.cluster, params_of.as_deref(), &binding.param_ref, namespace) {
+                Ok(params) => params,
+                Err(why) => {
+                    self.misconfigured(policy, Some(binding), &why);
+                    continue;
+                }
+            };
+            if params.is_empty() {
+                continue;
+            }
+            // Converted once for all bindings.
+            let versioned = match &versioned {
+                Some(versioned) => versioned,
+                None => match Versioned::new(self.cluster, self.attributes, &invocation).await {
+                    Ok(converted) => versioned.insert(converted),
                     Err(why) => {
-                        let unknown = why.starts_with("failed to find resource");
-                        self.misconfigured(policy, (!unknown).then_some(binding), &why);
+                        let why = format!("failed to convert object version: {why}");
+                        self.misconfigured(policy, Some(binding), &why);
                         continue;
                     }
-                };
-            self.evaluate(policy, binding, &invocation, &params, &mut annotations, notes).await?;
+                },
+            };
+            let run = Run { policy, binding, invocation: &invocation, versioned };
+            self.evaluate(&run, &params, &mut annotations, notes)?;
         }
         for (key, values) in annotations {
             notes.audit_annotations.insert(format!("{}/{key}", policy.name), values.join(", "));
@@ -106,26 +136,22 @@ impl PolicyRequest<'_, '_> {
         Ok(())
     }
 
-    async fn evaluate(
+    fn evaluate(
         &mut self,
-        policy: &Policy,
-        binding: &Binding,
-        invocation: &Invocation,
+        run: &Run<'_>,
         params: &[Value],
         annotations: &mut BTreeMap<String, Vec<String>>,
         notes: &mut Notes,
     ) -> Result<(), ApiError> {
+        let Run { policy, binding, invocation, versioned } = *run;
         let attributes = self.attributes;
-        let kind = invocation.kind(attributes);
-        let object = in_version(self.cluster, attributes, attributes.unpacked(), kind).await?;
-        let old_object = in_version(self.cluster, attributes, attributes.unpacked_old(), kind).await?;
         let request = admission_request(attributes, invocation);
         let namespace = namespace_object(self.cluster, attributes)?;
         let authorization = Authorization::new(self.cluster, attributes);
         for params in params {
             let input = Input {
-                object: &object,
-                old_object: &old_object,
+                object: &versioned.object,
+                old_object: &versioned.old_object,
                 request: &request,
                 params,
                 namespace: &namespace,

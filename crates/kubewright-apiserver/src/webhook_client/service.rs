@@ -1,7 +1,8 @@
-//! Resolves the endpoints of a webhook's Service.
+//! Resolves the endpoints of a webhook's Service: the ready Pods that it selects and that have a loopback
+//! address.
 //!
-//! Ready endpoints come from the Service's EndpointSlices, else from its Endpoints, else from the ready Pods
-//! that it selects: without controllers only Pods exist. Loopback addresses come first.
+//! Other addresses are never called. They belong to simulated Pods, but the machine's network may route them.
+//! EndpointSlices and Endpoints are not read, because they cannot contain loopback addresses.
 
 use std::net::{IpAddr, SocketAddr};
 
@@ -29,55 +30,11 @@ pub(super) fn endpoints(
     let Some(service_port) = ports.iter().find(|known| known.int_at("port") == Some(i64::from(port))) else {
         return Err(format!("no service port {port} found for service {}", quote(name)));
     };
-    let mut found = in_slices(lister, namespace, name, service_port);
-    if found.is_empty() {
-        found = in_endpoints(lister, namespace, name, service_port);
-    }
-    if found.is_empty() {
-        found = in_pods(lister, namespace, &service, service_port);
-    }
+    let found = in_pods(lister, namespace, &service, service_port);
     if found.is_empty() {
         return Err(format!("no endpoints available for service {}", quote(name)));
     }
-    found.sort_by_key(|address| !address.ip().is_loopback());
     Ok(found)
-}
-
-fn address(ip: &Value, port: Option<i64>) -> Option<SocketAddr> {
-    let ip: IpAddr = ip.as_str()?.parse().ok()?;
-    Some(SocketAddr::new(ip, u16::try_from(port?).ok()?))
-}
-
-/// The number of the port that has the same name as the Service's.
-fn numbered(ports: &[Value], service_port: &Value) -> Option<i64> {
-    let same = |port: &&Value| port.str_at("name") == service_port.str_at("name");
-    ports.iter().find(same)?.int_at("port")
-}
-
-fn in_slices(lister: &Lister, namespace: &str, name: &str, service_port: &Value) -> Vec<SocketAddr> {
-    let mut found = Vec::new();
-    for slice in lister.list("discovery.k8s.io/endpointslices", namespace) {
-        if slice.at("metadata.labels").get("kubernetes.io/service-name").and_then(Value::as_str) != Some(name)
-        {
-            continue;
-        }
-        let port = numbered(slice.list_at("ports"), service_port);
-        let ready = |endpoint: &&Value| endpoint.at("conditions.ready").as_bool() != Some(false);
-        for endpoint in slice.list_at("endpoints").iter().filter(ready) {
-            found.extend(endpoint.list_at("addresses").iter().filter_map(|ip| address(ip, port)));
-        }
-    }
-    found
-}
-
-fn in_endpoints(lister: &Lister, namespace: &str, name: &str, service_port: &Value) -> Vec<SocketAddr> {
-    let Some(endpoints) = lister.get("endpoints", namespace, name) else { return Vec::new() };
-    let mut found = Vec::new();
-    for subset in endpoints.list_at("subsets") {
-        let port = numbered(subset.list_at("ports"), service_port);
-        found.extend(subset.list_at("addresses").iter().filter_map(|ip| address(ip.at("ip"), port)));
-    }
-    found
 }
 
 fn in_pods(lister: &Lister, namespace: &str, service: &Value, service_port: &Value) -> Vec<SocketAddr> {
@@ -101,7 +58,9 @@ fn in_pods(lister: &Lister, namespace: &str, service: &Value, service_port: &Val
             Value::Number(number) => number.as_i64(),
             _ => service_port.int_at("port"),
         };
-        found.extend(address(pod.at("status.podIP"), target).filter(|address| address.ip().is_loopback()));
+        let ip = pod.str_at("status.podIP").parse::<IpAddr>().ok().filter(IpAddr::is_loopback);
+        let port = target.and_then(|port| u16::try_from(port).ok());
+        found.extend(ip.zip(port).map(SocketAddr::from));
     }
     found
 }

@@ -12,7 +12,10 @@ use kubewright_apimachinery::time;
 use rustls::client::WebPkiServerVerifier;
 use rustls::client::danger::{HandshakeSignatureValid, ServerCertVerified, ServerCertVerifier};
 use rustls::crypto::{CryptoProvider, verify_tls12_signature, verify_tls13_signature};
-use rustls::{CertificateError, ClientConfig, DigitallySignedStruct, Error, RootCertStore, SignatureScheme};
+use rustls::{
+    AlertDescription, CertificateError, ClientConfig, DigitallySignedStruct, Error, RootCertStore,
+    SignatureScheme,
+};
 use rustls_pki_types::pem::PemObject as _;
 use rustls_pki_types::{CertificateDer, ServerName, UnixTime};
 use tokio_rustls::TlsConnector;
@@ -55,10 +58,53 @@ pub(super) fn handshake_error(error: &std::io::Error) -> String {
     match error.get_ref().and_then(|inner| inner.downcast_ref::<Error>()) {
         Some(Error::General(why)) => format!("tls: failed to verify certificate: {why}"),
         Some(Error::InvalidMessage(_)) => "http: server gave HTTP response to HTTPS client".to_owned(),
-        Some(Error::AlertReceived(alert)) => format!("remote error: tls: {alert:?}"),
+        Some(Error::AlertReceived(alert)) => format!("remote error: tls: {}", alert_text(*alert)),
         Some(other) => format!("tls: {other}"),
         None => error.to_string(),
     }
+}
+
+/// An alert as Go's crypto/tls names it.
+fn alert_text(alert: AlertDescription) -> String {
+    use AlertDescription as Alert;
+    let text = match alert {
+        Alert::CloseNotify => "close notify",
+        Alert::UnexpectedMessage => "unexpected message",
+        Alert::BadRecordMac => "bad record MAC",
+        Alert::DecryptionFailed => "decryption failed",
+        Alert::RecordOverflow => "record overflow",
+        Alert::DecompressionFailure => "decompression failure",
+        Alert::HandshakeFailure => "handshake failure",
+        Alert::BadCertificate => "bad certificate",
+        Alert::UnsupportedCertificate => "unsupported certificate",
+        Alert::CertificateRevoked => "revoked certificate",
+        Alert::CertificateExpired => "expired certificate",
+        Alert::CertificateUnknown => "unknown certificate",
+        Alert::IllegalParameter => "illegal parameter",
+        Alert::UnknownCA => "unknown certificate authority",
+        Alert::AccessDenied => "access denied",
+        Alert::DecodeError => "error decoding message",
+        Alert::DecryptError => "error decrypting message",
+        Alert::ExportRestriction => "export restriction",
+        Alert::ProtocolVersion => "protocol version not supported",
+        Alert::InsufficientSecurity => "insufficient security level",
+        Alert::InternalError => "internal error",
+        Alert::InappropriateFallback => "inappropriate fallback",
+        Alert::UserCanceled => "user canceled",
+        Alert::NoRenegotiation => "no renegotiation",
+        Alert::MissingExtension => "missing extension",
+        Alert::UnsupportedExtension => "unsupported extension",
+        Alert::CertificateUnobtainable => "certificate unobtainable",
+        Alert::UnrecognisedName => "unrecognized name",
+        Alert::BadCertificateStatusResponse => "bad certificate status response",
+        Alert::BadCertificateHashValue => "bad certificate hash value",
+        Alert::UnknownPSKIdentity => "unknown PSK identity",
+        Alert::CertificateRequired => "certificate required",
+        Alert::NoApplicationProtocol => "no application protocol",
+        Alert::EncryptedClientHelloRequired => "encrypted client hello required",
+        other => return format!("alert({})", u8::from(other)),
+    };
+    text.to_owned()
 }
 
 #[derive(Debug)]
@@ -140,13 +186,22 @@ fn check_time(certificate: &X509Certificate<'_>, now: UnixTime) -> Result<(), St
 
 fn check_name(certificate: &X509Certificate<'_>, wanted: &ServerName<'_>) -> Result<(), String> {
     let names = certificate.subject_alternative_name().ok().flatten();
-    let names = names.map(|extension| extension.value.general_names.as_slice()).unwrap_or_default();
+    let legacy_name = |host: &str| {
+        let mut names = certificate.subject().iter_common_name().filter_map(|name| name.as_str().ok());
+        names.any(|name| matches_host(name, host))
+    };
+    let legacy = |host: &str| names.is_none() && legacy_name(host);
+    let legacy_error = || "x509: certificate relies on legacy Common Name field, use SANs instead".to_owned();
+    let names = names.as_ref().map(|extension| extension.value.general_names.as_slice()).unwrap_or_default();
     match wanted {
         ServerName::IpAddress(ip) => {
             let ip = IpAddr::from(*ip);
             let valid: Vec<IpAddr> = names.iter().filter_map(ip_name).collect();
             if valid.contains(&ip) {
                 return Ok(());
+            }
+            if legacy(&ip.to_string()) {
+                return Err(legacy_error());
             }
             if valid.is_empty() {
                 return Err(format!(
@@ -162,14 +217,12 @@ fn check_name(certificate: &X509Certificate<'_>, wanted: &ServerName<'_>) -> Res
             if valid.iter().any(|pattern| matches_host(pattern, wanted)) {
                 return Ok(());
             }
-            if !valid.is_empty() {
-                return Err(format!("x509: certificate is valid for {}, not {wanted}", valid.join(", ")));
-            }
-            let has_common_name = certificate.subject().iter_common_name().next().is_some();
-            Err(if has_common_name && names.is_empty() {
-                "x509: certificate relies on legacy Common Name field, use SANs instead".to_owned()
-            } else {
+            Err(if legacy(wanted) {
+                legacy_error()
+            } else if valid.is_empty() {
                 format!("x509: certificate is not valid for any names, but wanted to match {wanted}")
+            } else {
+                format!("x509: certificate is valid for {}, not {wanted}", valid.join(", "))
             })
         }
         _ => Err("x509: certificate is not valid for any names".to_owned()),

@@ -120,3 +120,28 @@ async fn policies_annotate_the_event() {
     assert_eq!((&failure[0]["policy"], &failure[0]["binding"]), (&json!("p"), &json!("b")));
     assert_eq!(failure[0]["validationActions"], json!(["Audit"]));
 }
+
+#[tokio::test]
+async fn the_first_value_of_an_annotation_is_kept() {
+    let (server, recorder) = audited();
+    let registration = "/apis/admissionregistration.k8s.io/v1";
+    for name in ["a", "b"] {
+        let policy = json!({"metadata": {"name": name}, "spec": {
+            "matchConstraints": {"resourceRules": [{
+                "apiGroups": [""], "apiVersions": ["v1"], "operations": ["*"], "resources": ["configmaps"],
+            }]},
+            "validations": [{"expression": "false", "message": name}],
+        }});
+        let path = format!("{registration}/validatingadmissionpolicies");
+        assert_eq!(send(&server, "POST", &path, &policy).await.0, 201);
+        let binding =
+            json!({"metadata": {"name": name}, "spec": {"policyName": name, "validationActions": ["Audit"]}});
+        let path = format!("{registration}/validatingadmissionpolicybindings");
+        assert_eq!(send(&server, "POST", &path, &binding).await.0, 201);
+    }
+    assert_eq!(create_config_map(&server, "c").await.0, 201);
+    let annotations = recorder.last().annotations;
+    let failure = annotations.get("validation.policy.admission.k8s.io/validation_failure").unwrap();
+    let failure: Value = serde_json::from_str(failure).unwrap();
+    assert_eq!(failure[0]["policy"], "a");
+}

@@ -1,5 +1,10 @@
 //! Admission policies.
 
+mod cost;
+mod matching;
+mod misconfigured;
+mod mutating;
+
 use kubewright_apiserver::ApiServer;
 use serde_json::{Value, json};
 

@@ -4,6 +4,8 @@ mod calls;
 mod conversion;
 mod failures;
 pub(crate) mod hook;
+mod matching;
+mod tls;
 
 use kubewright_apiserver::ApiServer;
 use serde_json::{Value, json};

@@ -74,6 +74,14 @@ impl<'a> List<'a> {
         }
     }
 
+    /// The items, if an expression created the list.
+    pub(crate) fn created(&self) -> &[Value<'a>] {
+        match &self.items {
+            Items::Built(items) => items,
+            Items::Data(..) => &[],
+        }
+    }
+
     pub(crate) fn iter(&self) -> impl Iterator<Item = Evaluated<'a>> + '_ {
         (0..self.len()).filter_map(|index| self.get(index))
     }

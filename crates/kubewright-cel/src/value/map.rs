@@ -28,6 +28,8 @@ enum Entries<'a> {
 /// Entries in insertion order.
 #[derive(Debug, Clone, Default)]
 struct Built<'a> {
+    /// The type name of an object that an expression constructed.
+    type_name: Option<&'a str>,
     entries: Vec<(Value<'a>, Value<'a>)>,
     index: HashMap<Key, usize>,
 }
@@ -64,6 +66,31 @@ impl<'a> Map<'a> {
             map = map.insert(key, value)?;
         }
         Ok(map)
+    }
+
+    /// Creates an object of a type that mutation expressions construct, such as `Object.spec`.
+    pub(crate) fn object(type_name: &'a str, fields: Vec<(Value<'a>, Value<'a>)>) -> Result<Self, EvalError> {
+        let mut object = Self::built(fields)?;
+        if let Entries::Built(built) = &mut object.0 {
+            Arc::make_mut(built).type_name = Some(type_name);
+        }
+        Ok(object)
+    }
+
+    /// The type name of an object that an expression constructed.
+    pub(crate) fn type_name(&self) -> Option<&'a str> {
+        match &self.0 {
+            Entries::Built(built) => built.type_name,
+            Entries::Data(..) => None,
+        }
+    }
+
+    /// The entries, if an expression created the map.
+    pub(crate) fn created(&self) -> &[(Value<'a>, Value<'a>)] {
+        match &self.0 {
+            Entries::Built(built) => &built.entries,
+            Entries::Data(..) => &[],
+        }
     }
 
     /// A map or object from the input, with its schema.
@@ -161,7 +188,7 @@ impl<'a> Map<'a> {
     }
 
     pub(crate) fn equals(&self, other: &Map<'_>) -> Result<bool, EvalError> {
-        if self.len() != other.len() {
+        if self.len() != other.len() || self.type_name() != other.type_name() {
             return Ok(false);
         }
         if let (Entries::Data(mine, Some(schema)), Entries::Data(theirs, _)) = (&self.0, &other.0) {

@@ -3,7 +3,8 @@
 use kubewright_apimachinery::object::Fields as _;
 use serde_json::Value;
 
-use crate::admission::webhook::{Compile, Criteria};
+use crate::admission::Attributes;
+use crate::admission::webhook::{Compile, Criteria, is_exempt_from_policies};
 
 /// A ValidatingAdmissionPolicyBinding or MutatingAdmissionPolicyBinding.
 pub(crate) struct Binding {
@@ -31,5 +32,9 @@ impl Compile for Binding {
 
     fn criteria(&self) -> &Criteria {
         &self.criteria
+    }
+
+    fn is_exempt(attributes: &Attributes<'_>) -> bool {
+        is_exempt_from_policies(attributes)
     }
 }

@@ -5,7 +5,8 @@ use kubewright_apis::admission::PolicyEnvironment;
 use kubewright_cel::Program;
 use serde_json::Value;
 
-use crate::admission::webhook::{Compile, Conditions, Criteria};
+use crate::admission::Attributes;
+use crate::admission::webhook::{Compile, Conditions, Criteria, is_exempt_from_policies};
 
 /// A program or its compile error.
 pub(super) type Compiled = Result<Program, String>;
@@ -126,5 +127,9 @@ impl Compile for Policy {
 
     fn criteria(&self) -> &Criteria {
         &self.criteria
+    }
+
+    fn is_exempt(attributes: &Attributes<'_>) -> bool {
+        is_exempt_from_policies(attributes)
     }
 }

@@ -8,7 +8,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use kubewright_cel::{self as cel, Bindings, EvalError, PER_CALL_LIMIT, Program, RUNTIME_BUDGET};
 use serde_json::Value;
 
-use super::compiled::{Compiled, Policy};
+use super::compiled::{Compiled, Policy, Validation};
 use crate::admission::webhook::{Authorization, Matched};
 
 /// Maximum length of a message from `messageExpression`.
@@ -56,56 +56,71 @@ impl Policy {
             Matched::Failed(why) => return self.failure(0, why),
         }
         let mut budget = Budget::new(&bindings.1);
-        let mut found = Evaluated::default();
-        for (index, validation) in self.validations.iter().enumerate() {
-            let value = match budget.eval(&validation.program, &validation.expression, &bindings.0) {
-                Ok(value) => value,
+        let mut results = Vec::with_capacity(self.validations.len());
+        for validation in &self.validations {
+            results.push(match budget.eval(&validation.program, &validation.expression, &bindings.0) {
+                Ok(value) => Ok(matches!(value, cel::Value::Bool(true))),
+                Err(Failure::Expression(why)) => Err(why),
                 Err(Failure::Budget) => return self.failure(0, OUT_OF_BUDGET.to_owned()),
-                Err(Failure::Expression(why)) => {
-                    found.denied.extend(self.failure(index, why).denied);
+            });
+        }
+        let messages = self.messages(budget.remaining(), &bindings.0);
+        let mut found = Evaluated::default();
+        for (index, (validation, result)) in self.validations.iter().zip(results).enumerate() {
+            let why = match (result, &messages) {
+                (Err(why), _) => why,
+                (Ok(_), Err(why)) => format!("failed messageExpression: {why}"),
+                (Ok(true), Ok(_)) => continue,
+                (Ok(false), Ok(messages)) => {
+                    let message = validation.message(&messages[index]);
+                    found.denied.push(Decision { index, message, reason: validation.reason.clone() });
                     continue;
                 }
             };
-            if matches!(value, cel::Value::Bool(true)) {
-                continue;
-            }
-            let mut message = String::new();
-            if let Some(program) = &validation.message_program {
-                match budget.eval(program, &validation.expression, &bindings.0) {
-                    Ok(cel::Value::String(text)) => text.trim().clone_into(&mut message),
-                    Err(Failure::Budget) => {
-                        let why = format!("failed messageExpression: {OUT_OF_BUDGET}");
-                        found.denied.extend(self.failure(index, why).denied);
-                        continue;
-                    }
-                    Ok(_) | Err(Failure::Expression(_)) => {}
-                }
-            }
-            if message.is_empty() || message.len() > MAX_MESSAGE || message.contains('\n') {
-                message.clone_from(&validation.message);
-            }
-            if message.is_empty() {
-                message = format!("failed expression: {}", validation.expression.trim());
-            }
-            found.denied.push(Decision { index, message, reason: validation.reason.clone() });
+            found.denied.extend(self.failure(index, why).denied);
         }
-        self.annotate(&bindings, &mut found);
-        found
+        match self.annotate(&bindings, &mut found) {
+            Ok(()) => found,
+            Err(why) => self.failure(0, why),
+        }
     }
 
-    fn annotate(&self, bindings: &(Bindings<'_>, BTreeMap<&str, u64>), found: &mut Evaluated) {
+    /// Evaluates the message expressions of all validations, because upstream counts the cost of all of them.
+    /// Without an expression, or if it fails, a message is empty.
+    fn messages<'a>(
+        &'a self,
+        mut budget: Budget<'a>,
+        bindings: &Bindings<'a>,
+    ) -> Result<Vec<String>, &'static str> {
+        let message = |validation: &'a Validation| {
+            let Some(program) = &validation.message_program else { return Ok(String::new()) };
+            match budget.eval(program, &validation.expression, bindings) {
+                Ok(cel::Value::String(text)) => Ok(text.trim().to_owned()),
+                Ok(_) | Err(Failure::Expression(_)) => Ok(String::new()),
+                Err(Failure::Budget) => Err(OUT_OF_BUDGET),
+            }
+        };
+        self.validations.iter().map(message).collect()
+    }
+
+    /// Evaluates the audit annotations. Fails if they exceed the budget.
+    fn annotate(
+        &self,
+        bindings: &(Bindings<'_>, BTreeMap<&str, u64>),
+        found: &mut Evaluated,
+    ) -> Result<(), String> {
         let mut budget = Budget::new(&bindings.1);
         for annotation in &self.annotations {
             match budget.eval(&annotation.program, &annotation.expression, &bindings.0) {
                 Ok(cel::Value::String(text)) if !text.trim().is_empty() => {
                     found.annotations.push((annotation.key.clone(), text.trim().to_owned()));
                 }
-                Ok(_) => {}
-                Err(_) if self.fails_open => {}
-                Err(Failure::Budget) => found.failed_annotations.push(OUT_OF_BUDGET.to_owned()),
-                Err(Failure::Expression(why)) => found.failed_annotations.push(why),
+                Err(Failure::Budget) => return Err(OUT_OF_BUDGET.to_owned()),
+                Err(Failure::Expression(why)) if !self.fails_open => found.failed_annotations.push(why),
+                Ok(_) | Err(Failure::Expression(_)) => {}
             }
         }
+        Ok(())
     }
 
     /// An evaluation error. It denies the request unless the policy fails open.
@@ -170,6 +185,20 @@ impl Policy {
     }
 }
 
+impl Validation {
+    /// The message of a failed validation. `evaluated` is the result of `messageExpression`.
+    fn message(&self, evaluated: &str) -> String {
+        let is_usable = |text: &str| !text.is_empty() && text.len() <= MAX_MESSAGE && !text.contains('\n');
+        if is_usable(evaluated) {
+            evaluated.to_owned()
+        } else if !self.message.is_empty() {
+            self.message.clone()
+        } else {
+            format!("failed expression: {}", self.expression.trim())
+        }
+    }
+}
+
 pub(super) enum Failure {
     Budget,
     Expression(String),
@@ -186,6 +215,11 @@ pub(super) struct Budget<'a> {
 impl<'a> Budget<'a> {
     pub(super) fn new(costs: &'a BTreeMap<&'a str, u64>) -> Self {
         Self { remaining: RUNTIME_BUDGET, costs, counted: BTreeSet::new() }
+    }
+
+    /// What remains, for other expressions. They evaluate variables again.
+    fn remaining(&self) -> Self {
+        Self { remaining: self.remaining, costs: self.costs, counted: BTreeSet::new() }
     }
 
     pub(super) fn eval<'b>(

@@ -30,7 +30,10 @@ impl Policy {
         let bindings = self.bindings(input);
         let mut budget = Budget::new(&bindings.1);
         let value = match budget.eval(&mutation.program, &mutation.expression, &bindings.0) {
-            Ok(value) => value.to_json().map_err(|error| error.to_string())?,
+            Ok(value) => {
+                value.check_type_names().map_err(|why| format!("type mismatch: {why}"))?;
+                value.to_json().map_err(|error| error.to_string())?
+            }
             Err(Failure::Budget) => return Err(OUT_OF_BUDGET.to_owned()),
             Err(Failure::Expression(why)) => return Err(why),
         };

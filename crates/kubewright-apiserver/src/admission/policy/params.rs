@@ -1,36 +1,43 @@
 //! Policy parameters: the objects that a binding's `paramRef` names or selects.
 
+use std::sync::Arc;
+
 use kubewright_apimachinery::gvk::split_api_version;
 use kubewright_apimachinery::object::Fields as _;
 use kubewright_apimachinery::selector::LabelSelector;
 use serde_json::Value;
 
+use super::compiled::Policy;
 use crate::admission::Cluster;
 use crate::encoding::response;
+use crate::registry::resource::Resource;
+
+/// The resource of a policy's `paramKind`, if there is one. The error has upstream's wording.
+pub(crate) fn param_resource(cluster: &Cluster, policy: &Policy) -> Result<Option<Arc<Resource>>, String> {
+    let Some((api_version, kind)) = &policy.param_kind else { return Ok(None) };
+    let (group, version) = split_api_version(api_version);
+    let registry = cluster.registry();
+    let mut resources = registry.all();
+    let found = resources.find(|resource| {
+        resource.group() == group && resource.version() == version && resource.kind() == kind
+    });
+    match found {
+        Some(resource) => Ok(Some(resource.clone())),
+        None => {
+            Err(format!("failed to find resource referenced by paramKind: '{group}/{version}, Kind={kind}'"))
+        }
+    }
+}
 
 /// The objects that a binding's `paramRef` refers to, or a single null without one. Errors have upstream's
 /// wording.
 pub(crate) fn collect(
     cluster: &Cluster,
-    kind: Option<&(String, String)>,
+    resource: Option<&Resource>,
     reference: &Value,
     namespace: &str,
 ) -> Result<Vec<Value>, String> {
-    let Some((api_version, kind)) = kind else { return Ok(vec![Value::Null]) };
-    let (group, version) = split_api_version(api_version);
-    let registry = cluster.registry();
-    let resource = registry
-        .all()
-        .find(|resource| {
-            resource.group() == group && resource.version() == version && resource.kind() == kind
-        })
-        .ok_or_else(|| {
-            let version = if group.is_empty() { version.to_owned() } else { format!("{group}/{version}") };
-            format!("failed to find resource referenced by paramKind: '{version}, Kind={kind}'")
-        })?;
-    if reference.is_null() {
-        return Ok(vec![Value::Null]);
-    }
+    let Some(resource) = resource.filter(|_| !reference.is_null()) else { return Ok(vec![Value::Null]) };
     let given = reference.str_at("namespace");
     let namespace = match (resource.namespaced(), given.is_empty()) {
         (true, true) if namespace.is_empty() => {

@@ -10,7 +10,7 @@ use serde_json::{Value, json};
 use super::configuration::Hook;
 use super::matching::Invocation;
 use super::review::{Response, admission_request, rejection, verify};
-use super::versions::in_version;
+use super::versions::Versioned;
 use crate::admission::{Attributes, Cluster, Notes};
 
 /// Why a webhook call did not admit a request.
@@ -86,15 +86,14 @@ pub(crate) async fn call(
         .target
         .as_ref()
         .map_err(|why| HookError::Calling(format!("could not get REST client: {why}")))?;
-    let kind = invocation.kind(attributes);
-    let convert = |object| in_version(cluster, attributes, object, kind);
-    let object = convert(attributes.unpacked()).await.map_err(HookError::Final)?;
-    let old = convert(attributes.unpacked_old()).await.map_err(HookError::Final)?;
+    let versioned = Versioned::new(cluster, attributes, invocation)
+        .await
+        .map_err(|why| HookError::Final(ApiError::internal(why)))?;
     let uid = cluster.new_uid();
     let mut request = admission_request(attributes, invocation);
     request["uid"] = uid.as_str().into();
-    request["object"] = object;
-    request["oldObject"] = old;
+    request["object"] = versioned.object;
+    request["oldObject"] = versioned.old_object;
     let review = json!({
         "kind": "AdmissionReview", "apiVersion": format!("admission.k8s.io/{version}"), "request": request,
     });

@@ -10,7 +10,7 @@ use kubewright_apimachinery::object::Fields as _;
 use serde_json::Value;
 
 use super::conditions::Conditions;
-use super::matching::{Criteria, is_exempt};
+use super::matching::{Criteria, is_exempt_from_webhooks};
 use crate::admission::{Attributes, Cluster};
 use crate::storage::StoredObject;
 use crate::webhook_client::{SharedTarget, Target};
@@ -43,6 +43,9 @@ pub(crate) trait Compile: Sized {
 
     /// The requests that an entry applies to.
     fn criteria(&self) -> &Criteria;
+
+    /// Whether no entry applies to a request, whatever its criteria.
+    fn is_exempt(attributes: &Attributes<'_>) -> bool;
 }
 
 impl Compile for Hook {
@@ -61,6 +64,10 @@ impl Compile for Hook {
 
     fn criteria(&self) -> &Criteria {
         &self.criteria
+    }
+
+    fn is_exempt(attributes: &Attributes<'_>) -> bool {
+        is_exempt_from_webhooks(attributes)
     }
 }
 
@@ -108,7 +115,7 @@ impl<T: Compile> CompiledCache<T> {
     /// All compiled objects, or none if no rule can match the request.
     pub(crate) fn relevant(&self, cluster: &Cluster, attributes: &Attributes<'_>) -> Option<Arc<Entries<T>>> {
         let entries = self.get(cluster);
-        if entries.is_empty() || is_exempt(attributes) {
+        if entries.is_empty() || T::is_exempt(attributes) {
             return None;
         }
         let concerns = |entry: &T| entry.criteria().may_match(cluster, attributes);

@@ -9,8 +9,11 @@ use kubewright_apimachinery::status::{ApiError, Qualified};
 use serde_json::Value;
 
 use crate::admission::{Attributes, Cluster, Operation};
-use crate::registry::resource::Resource;
+use crate::registry::resource::{Registry, Resource};
+use crate::registry::strategy::Strategy;
 use crate::storage::StoredObject;
+
+const ADMISSION_REGISTRATION: &str = "admissionregistration.k8s.io";
 
 /// The rules and selectors of one webhook or policy.
 #[derive(Debug)]
@@ -61,6 +64,14 @@ impl Invocation {
         match &self.equivalent {
             Some(equivalent) if attributes.kind == attributes.resource.gvk() => equivalent.gvk(),
             _ => attributes.kind,
+        }
+    }
+
+    /// The rules of objects of [`Invocation::kind`].
+    pub(crate) fn strategy<'a>(&'a self, attributes: &'a Attributes<'_>) -> &'a dyn Strategy {
+        match &self.equivalent {
+            Some(equivalent) if attributes.kind == attributes.resource.gvk() => &*equivalent.strategy,
+            _ => attributes.strategy,
         }
     }
 }
@@ -122,41 +133,32 @@ impl Criteria {
 
     fn by_rules(&self, cluster: &Cluster, attributes: &Attributes<'_>) -> Option<Invocation> {
         let own = attributes.resource;
-        if self.excluded.iter().any(|rule| rule.matches(attributes, own)) {
+        let excluded =
+            |resource: &Resource| self.excluded.iter().any(|rule| rule.matches(attributes, resource));
+        if excluded(own) {
+            return None;
+        }
+        // Look up equivalent versions only if a rule matches except for group and version.
+        let close = |rule: &Rule| rule.operation(attributes.operation) && rule.resource(attributes);
+        if self.equivalent
+            && self.excluded.iter().any(close)
+            && equivalents(&cluster.registry(), attributes).any(|resource| excluded(resource))
+        {
             return None;
         }
         let Some(rules) = &self.rules else { return Some(Invocation { equivalent: None }) };
         if rules.iter().any(|rule| rule.matches(attributes, own)) {
             return Some(Invocation { equivalent: None });
         }
-        if !self.equivalent {
-            return None;
-        }
-        // Look up equivalent versions only if a rule matches except for group and version.
-        let close = |rule: &Rule| rule.operation(attributes.operation) && rule.resource(attributes);
-        if !rules.iter().any(close) {
+        if !self.equivalent || !rules.iter().any(close) {
             return None;
         }
         let registry = cluster.registry();
-        let equivalents: Vec<&Arc<Resource>> = registry
-            .all()
-            .filter(|resource| resource.storage == own.storage && resource.gvk() != own.gvk())
-            .filter(|resource| {
-                attributes.subresource.is_empty() || resource.subresource(attributes.subresource).is_some()
-            })
-            .collect();
-        if equivalents
-            .iter()
-            .any(|resource| self.excluded.iter().any(|rule| rule.matches(attributes, resource)))
-        {
-            return None;
-        }
-        for rule in rules {
-            if let Some(found) = equivalents.iter().find(|resource| rule.matches(attributes, resource)) {
-                return Some(Invocation { equivalent: Some(Arc::clone(found)) });
-            }
-        }
-        None
+        let equivalents: Vec<&Arc<Resource>> = equivalents(&registry, attributes).collect();
+        let mut found = rules.iter().filter_map(|rule| {
+            equivalents.iter().find(|resource| rule.matches(attributes, resource)).copied()
+        });
+        found.next().map(|resource| Invocation { equivalent: Some(resource.clone()) })
     }
 
     fn matches_namespace(&self, cluster: &Cluster, attributes: &Attributes<'_>) -> Result<bool, ApiError> {
@@ -185,6 +187,18 @@ impl Criteria {
             |object: &Value| object.has("metadata") && selector.matches(object.at("metadata.labels"));
         Ok(selected(&attributes.object) || attributes.old_object.is_some_and(selected))
     }
+}
+
+/// The other versions of the request's resource, also in other groups.
+fn equivalents<'a>(
+    registry: &'a Registry,
+    attributes: &'a Attributes<'_>,
+) -> impl Iterator<Item = &'a Arc<Resource>> {
+    let (own, subresource) = (attributes.resource, attributes.subresource);
+    registry
+        .all()
+        .filter(move |resource| resource.storage == own.storage && resource.gvk() != own.gvk())
+        .filter(move |resource| subresource.is_empty() || resource.subresource(subresource).is_some())
 }
 
 /// The namespace with its labels.
@@ -248,9 +262,9 @@ impl Rule {
     }
 }
 
-/// Webhook configurations and policies are not subject to webhooks and policies.
-pub(crate) fn is_exempt(attributes: &Attributes<'_>) -> bool {
-    attributes.kind.group == "admissionregistration.k8s.io"
+/// Webhooks are not called for webhook configurations, policies and bindings.
+pub(super) fn is_exempt_from_webhooks(attributes: &Attributes<'_>) -> bool {
+    attributes.kind.group == ADMISSION_REGISTRATION
         && matches!(
             attributes.kind.kind,
             "ValidatingWebhookConfiguration"
@@ -260,4 +274,26 @@ pub(crate) fn is_exempt(attributes: &Attributes<'_>) -> bool {
                 | "MutatingAdmissionPolicy"
                 | "MutatingAdmissionPolicyBinding"
         )
+}
+
+/// Policies do not apply to policies and bindings, and not to reviews of users and permissions, without which
+/// clients cannot work.
+pub(crate) fn is_exempt_from_policies(attributes: &Attributes<'_>) -> bool {
+    matches!(
+        (attributes.resource.group(), attributes.resource.plural()),
+        (
+            ADMISSION_REGISTRATION,
+            "validatingadmissionpolicies"
+                | "validatingadmissionpolicybindings"
+                | "mutatingadmissionpolicies"
+                | "mutatingadmissionpolicybindings"
+        ) | ("authentication.k8s.io", "selfsubjectreviews" | "tokenreviews")
+            | (
+                "authorization.k8s.io",
+                "localsubjectaccessreviews"
+                    | "selfsubjectaccessreviews"
+                    | "selfsubjectrulesreviews"
+                    | "subjectaccessreviews"
+            )
+    )
 }

@@ -2,11 +2,32 @@
 
 use kubewright_apiextensions::custom;
 use kubewright_apimachinery::gvk::Gvk;
-use kubewright_apimachinery::status::ApiError;
 use kubewright_apis::convert;
 use serde_json::Value;
 
+use super::matching::Invocation;
 use crate::admission::{Attributes, Cluster};
+
+/// The objects of a request in the version that a webhook or policy requests.
+pub(crate) struct Versioned {
+    pub(crate) object: Value,
+    pub(crate) old_object: Value,
+}
+
+impl Versioned {
+    /// Converts the objects of a request.
+    pub(crate) async fn new(
+        cluster: &Cluster,
+        attributes: &Attributes<'_>,
+        invocation: &Invocation,
+    ) -> Result<Self, String> {
+        let kind = invocation.kind(attributes);
+        Ok(Self {
+            object: in_version(cluster, attributes, attributes.unpacked(), kind).await?,
+            old_object: in_version(cluster, attributes, attributes.unpacked_old(), kind).await?,
+        })
+    }
+}
 
 /// Converts an object of the request to another version of its kind. Waits only for conversion webhooks.
 pub(crate) async fn in_version(
@@ -14,7 +35,7 @@ pub(crate) async fn in_version(
     attributes: &Attributes<'_>,
     mut object: Value,
     kind: Gvk<'_>,
-) -> Result<Value, ApiError> {
+) -> Result<Value, String> {
     let api_version = kind.api_version();
     if object.is_null() || object.get("apiVersion").and_then(Value::as_str) == Some(&*api_version) {
         return Ok(object);
@@ -22,10 +43,11 @@ pub(crate) async fn in_version(
     match attributes.strategy.crd() {
         None => Ok(convert::convert(object, kind)),
         Some(crd) if crd.converter().is_some() => {
-            cluster.conversion().convert_custom(crd, object, &api_version).await.map_err(ApiError::internal)
+            let converted = cluster.conversion().convert_custom(crd, object, &api_version).await;
+            converted.map_err(|error| error.message)
         }
         Some(crd) => {
-            custom::convert(&crd.validation, &mut object, kind.version).map_err(ApiError::internal)?;
+            custom::convert(&crd.validation, &mut object, kind.version).map_err(|error| error.to_string())?;
             Ok(object)
         }
     }

@@ -1,7 +1,8 @@
 //! ConversionReviews: building requests and checking responses.
 
-use kubewright_apimachinery::field::quote;
+use kubewright_apimachinery::field::{Path, aggregate, quote};
 use kubewright_apimachinery::object::Fields as _;
+use kubewright_apimachinery::{json, meta};
 use serde_json::{Map, Value, json};
 
 /// A ConversionReview request for objects in another version.
@@ -50,11 +51,14 @@ pub(super) fn restored(
     mut converted: Value,
     api_version: &str,
 ) -> Result<Value, String> {
+    // The kind of an object without a valid apiVersion is unknown, too.
+    let given = converted.str_at("apiVersion");
+    if converted.str_at("kind").is_empty() || given.matches('/').count() > 1 {
+        return Err(format!("Object 'Kind' is missing in '{}'", json::to_string(&converted)));
+    }
     let invalid =
         |why: String| format!("conversion webhook for {gvk} returned invalid object at index 0: {why}");
-    let given = converted.str_at("apiVersion");
     if given != api_version {
-        let given = if given.is_empty() { "/" } else { given };
         return Err(invalid(format!("invalid groupVersion (expected {api_version}, received {given})")));
     }
     let (expected, received) = (original.str_at("kind"), converted.str_at("kind"));
@@ -72,37 +76,63 @@ pub(super) fn restored(
             ));
         }
     }
-    let metadata = restored_metadata(original.at("metadata"), converted.at("metadata"))
+    let metadata = restored_metadata(original.at("metadata"), converted.get("metadata"))
         .map_err(|why| format!("conversion webhook for {gvk} returned invalid metadata: {why}"))?;
     converted.set_at("metadata", metadata);
     Ok(converted)
 }
 
-fn restored_metadata(original: &Value, converted: &Value) -> Result<Value, String> {
-    if converted.is_null() {
-        return Err("missing metadata in converted object".to_owned());
-    }
-    let Some(given) = converted.as_object() else {
-        return Err("invalid metadata of type string in converted object".to_owned());
+fn restored_metadata(original: &Value, converted: Option<&Value>) -> Result<Value, String> {
+    let given = converted.ok_or("missing metadata in converted object")?;
+    let Value::Object(given) = given else {
+        return Err(format!("invalid metadata of type {} in converted object", go_type(given)));
     };
     let mut metadata = original.as_object().cloned().unwrap_or_default();
     for field in ["labels", "annotations"] {
         match given.get(field) {
             None | Some(Value::Null) => drop(metadata.remove(field)),
-            Some(Value::Object(entries)) => {
-                metadata.insert(field.to_owned(), Value::Object(checked(field, entries)?));
+            Some(entries @ Value::Object(_)) => {
+                check_entries(field, original.map_at(field), entries)?;
+                metadata.insert(field.to_owned(), entries.clone());
             }
-            Some(_) => return Err(format!("invalid metadata.{field} of type string in converted object")),
+            Some(other) => {
+                let given = go_type(other);
+                return Err(format!("invalid metadata.{field} of type {given} in converted object"));
+            }
         }
     }
     Ok(Value::Object(metadata))
 }
 
-/// Fails if a value is not a string.
-fn checked(field: &str, entries: &Map<String, Value>) -> Result<Map<String, Value>, String> {
-    match entries.iter().find(|(_, value)| !value.is_string()) {
-        None => Ok(entries.clone()),
-        Some((key, _)) => Err(format!("metadata.{field}[{}]: Invalid value", quote(key))),
+/// Checks labels or annotations. Unchanged ones may be invalid.
+fn check_entries(field: &str, original: &Map<String, Value>, converted: &Value) -> Result<(), String> {
+    let mut entries = converted.as_object().into_iter().flatten();
+    if let Some((key, value)) = entries.find(|(_, value)| !value.is_string()) {
+        let given = go_type(value);
+        return Err(format!("metadata.{field}[{key}] must be a string, but is {given} in converted object"));
+    }
+    if converted.as_object() == Some(original) {
+        return Ok(());
+    }
+    let path = Path::new("metadata");
+    let errors = match field {
+        "labels" => meta::labels(converted, &path.child("labels")),
+        // As upstream spells it.
+        _ => meta::annotations(converted, &path.child("annotation")),
+    };
+    if errors.is_empty() { Ok(()) } else { Err(aggregate(&errors)) }
+}
+
+/// The Go type of a decoded value.
+fn go_type(value: &Value) -> &'static str {
+    match value {
+        Value::Null => "<nil>",
+        Value::Bool(_) => "bool",
+        Value::Number(number) if number.is_i64() => "int64",
+        Value::Number(_) => "float64",
+        Value::String(_) => "string",
+        Value::Array(_) => "[]interface {}",
+        Value::Object(_) => "map[string]interface {}",
     }
 }
 
@@ -148,5 +178,76 @@ mod tests {
             "conversion webhook for g/v1, Kind=K returned invalid object at index 0: invalid groupVersion (expected \
              g/v2, received g/v1)"
         );
+    }
+
+    #[test]
+    fn a_converted_object_must_have_a_kind_and_the_desired_version() {
+        let original = json!({"apiVersion": "g/v1", "kind": "K", "metadata": {"name": "n"}});
+        let restore = |converted| restored("g/v1, Kind=K", &original, converted, "g/v2").unwrap_err();
+        assert_eq!(
+            restore(json!({"apiVersion": "g/v2"})),
+            r#"Object 'Kind' is missing in '{"apiVersion":"g/v2"}'"#
+        );
+        assert_eq!(
+            restore(json!({"apiVersion": "a/b/c", "kind": "K"})),
+            r#"Object 'Kind' is missing in '{"apiVersion":"a/b/c","kind":"K"}'"#
+        );
+        let invalid = "conversion webhook for g/v1, Kind=K returned invalid object at index 0: invalid ";
+        for given in ["", "v2"] {
+            assert_eq!(
+                restore(json!({"apiVersion": given, "kind": "K"})),
+                format!("{invalid}groupVersion (expected g/v2, received {given})")
+            );
+        }
+        assert_eq!(
+            restore(json!({"apiVersion": "g/v2", "kind": "L"})),
+            format!("{invalid}kind (expected K, received L)")
+        );
+    }
+
+    #[test]
+    fn converted_metadata_is_validated_if_it_changed() {
+        let original = json!({"apiVersion": "g/v1", "kind": "K",
+            "metadata": {"labels": {"a": "not valid"}, "annotations": {"not valid": "a"}}});
+        let restore = |metadata: Value| {
+            let converted = json!({"apiVersion": "g/v2", "kind": "K", "metadata": metadata});
+            restored("g/v1, Kind=K", &original, converted, "g/v2")
+        };
+        assert!(restore(original["metadata"].clone()).is_ok());
+        let error = |metadata| {
+            let error = restore(metadata).unwrap_err();
+            let start = "conversion webhook for g/v1, Kind=K returned invalid metadata: ";
+            error.strip_prefix(start).expect(&error).to_owned()
+        };
+        let labels = error(json!({"labels": {"a": "not valid", "b": "1"}}));
+        assert!(labels.starts_with("metadata.labels: Invalid value: \"not valid\": "), "{labels}");
+        let several = error(json!({"labels": {"a": "not valid", "b": "also not valid"}}));
+        assert!(several.starts_with("[metadata.labels: ") && several.ends_with(']'), "{several}");
+        let annotations = error(json!({"annotations": {"not valid": "b"}}));
+        assert!(
+            annotations.starts_with("metadata.annotation: Invalid value: \"not valid\": "),
+            "{annotations}"
+        );
+        for (value, given) in [
+            (json!(1), "int64"),
+            (json!(1.5), "float64"),
+            (json!(true), "bool"),
+            (json!(null), "<nil>"),
+            (json!([]), "[]interface {}"),
+            (json!({}), "map[string]interface {}"),
+        ] {
+            assert_eq!(
+                error(json!({"labels": {"k": value}})),
+                format!("metadata.labels[k] must be a string, but is {given} in converted object")
+            );
+        }
+        assert_eq!(
+            error(json!({"annotations": 1})),
+            "invalid metadata.annotations of type int64 in converted object"
+        );
+        assert_eq!(error(json!([])), "invalid metadata of type []interface {} in converted object");
+        assert_eq!(error(json!(null)), "invalid metadata of type <nil> in converted object");
+        let missing = restored("k", &original, json!({"apiVersion": "g/v2", "kind": "K"}), "g/v2");
+        assert!(missing.unwrap_err().ends_with("missing metadata in converted object"));
     }
 }

@@ -10,6 +10,7 @@ use kubewright_apiserver::WebhookAddress;
 use serde_json::{Value, json};
 
 use super::hook::{Hook, patch, review};
+use super::tls::{Ca, dns};
 use super::{CONFIG_MAPS, configure, create_config_map, send};
 use crate::world::server;
 
@@ -179,6 +180,42 @@ async fn a_service_resolves_to_its_endpoints() {
         "{message}"
     );
     assert!(message.ends_with("not hook.default.svc"), "{message}");
+}
+
+#[tokio::test]
+async fn a_service_resolves_to_loopback_addresses_only() {
+    let server = server();
+    let ca = Ca::new();
+    let (cert, key) =
+        ca.issue(|params| params.subject_alt_names = vec![dns("hook.default.svc"), dns("other.default.svc")]);
+    let allow = |_: &str, request: &Value| Some(review(request, json!({"allowed": true})));
+    let hook = Hook::serve(cert, key, &ca.pem, allow).await;
+    configure(&server, "Validating", "v", hook.service("hook", "/x"), json!({})).await;
+    let service = json!({"metadata": {"name": "hook"}, "spec": {
+        "selector": {"app": "hook"}, "ports": [{"port": 443, "targetPort": hook.address.port()}]}});
+    assert_eq!(send(&server, "POST", "/api/v1/namespaces/default/services", &service).await.0, 201);
+    let slice = json!({
+        "metadata": {"name": "hook", "labels": {"kubernetes.io/service-name": "hook"}},
+        "addressType": "IPv4", "ports": [{"name": "", "port": hook.address.port()}],
+        "endpoints": [{"addresses": ["10.128.0.9"], "conditions": {"ready": true}}],
+    });
+    let slices = "/apis/discovery.k8s.io/v1/namespaces/default/endpointslices";
+    assert_eq!(send(&server, "POST", slices, &slice).await.0, 201);
+    let (status, _, body) = create_config_map(&server, "a").await;
+    assert_eq!(status, 500, "{body}");
+    let message = body["message"].as_str().unwrap();
+    assert!(message.ends_with("no endpoints available for service \"hook\""), "{message}");
+
+    let pod = json!({"metadata": {"name": "hook", "labels": {"app": "hook"}},
+        "spec": {"containers": [{"name": "main", "image": "hook"}]}});
+    let pods = "/api/v1/namespaces/default/pods";
+    assert_eq!(send(&server, "POST", pods, &pod).await.0, 201);
+    let ready = json!({"status": {"podIP": "127.0.0.1", "podIPs": [{"ip": "127.0.0.1"}],
+        "conditions": [{"type": "Ready", "status": "True"}]}});
+    assert_eq!(send(&server, "PATCH", &format!("{pods}/hook/status"), &ready).await.0, 200);
+    let (status, _, body) = create_config_map(&server, "a").await;
+    assert_eq!(status, 201, "{body}");
+    assert_eq!(hook.take().len(), 1);
 }
 
 /// An in-process handler that allows everything.

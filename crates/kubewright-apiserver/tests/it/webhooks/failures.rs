@@ -10,7 +10,7 @@ use super::hook::{DIES, Hook, review};
 use super::{configure, create_config_map, send};
 use crate::world::{server, soon};
 
-fn message(body: &Value) -> &str {
+pub(super) fn message(body: &Value) -> &str {
     body["message"].as_str().unwrap_or_default()
 }
 
@@ -188,7 +188,7 @@ async fn a_webhook_certificate_of_another_ca_is_not_trusted() {
 }
 
 #[tokio::test]
-async fn a_dry_run_fails_if_a_webhook_has_side_effects() {
+async fn a_webhook_without_side_effects_on_dry_run_is_called() {
     let hook = Hook::start(|_, request| Some(review(request, json!({"allowed": true})))).await;
     let server = server();
     configure(&server, "Validating", "v", hook.client("/x"), json!({"sideEffects": "NoneOnDryRun"})).await;

@@ -11,6 +11,7 @@ use http_body_util::{BodyExt as _, Full};
 use hyper::service::service_fn;
 use hyper_util::rt::TokioIo;
 use kubewright_apiserver::certs::Authority;
+use rustls_pki_types::{CertificateDer, PrivateKeyDer};
 use serde_json::{Value, json};
 use tokio::net::TcpListener;
 use tokio_rustls::TlsAcceptor;
@@ -43,12 +44,22 @@ impl Hook {
     ) -> Self {
         let authority = Authority::new().unwrap();
         let identity = authority.server(&["127.0.0.1".parse().unwrap()]).unwrap();
+        Self::serve(identity.cert, identity.key, authority.pem(), answer).await
+    }
+
+    /// As [`Hook::start`], with this certificate, which a CA with the certificate `ca` issued.
+    pub(crate) async fn serve(
+        cert: CertificateDer<'static>,
+        key: PrivateKeyDer<'static>,
+        ca: &str,
+        answer: impl Fn(&str, &Value) -> Option<Value> + Send + Sync + 'static,
+    ) -> Self {
         let provider = Arc::new(rustls::crypto::ring::default_provider());
         let mut config = rustls::ServerConfig::builder_with_provider(provider)
             .with_safe_default_protocol_versions()
             .unwrap()
             .with_no_client_auth()
-            .with_single_cert(vec![identity.cert], identity.key)
+            .with_single_cert(vec![cert], key)
             .unwrap();
         // As Go's servers. The API server must choose HTTP/1.1, which is all that is served here.
         config.alpn_protocols = vec![b"h2".to_vec(), b"http/1.1".to_vec()];
@@ -59,7 +70,7 @@ impl Hook {
         let answer: Answer = Arc::new(answer);
         let seen = (received.clone(), connections.clone());
         let task = tokio::spawn(accept(listener, TlsAcceptor::from(Arc::new(config)), answer, seen));
-        let ca = base64::engine::general_purpose::STANDARD.encode(authority.pem());
+        let ca = base64::engine::general_purpose::STANDARD.encode(ca);
         Self { address, ca, received, connections, task }
     }
 
