@@ -35,6 +35,35 @@ impl Project {
         Self { root, _held: None }.filled(name, "0.1.0")
     }
 
+    /// A copy of a workspace member, in a directory that the next run replaces.
+    pub(crate) fn member(example: &str, name: &str) -> Self {
+        let root = Path::new(env!("CARGO_TARGET_TMPDIR")).join(name);
+        let _ = fs::remove_dir_all(&root);
+        fs::create_dir_all(&root).expect("a folder can be made");
+        let project = Self { root, _held: None };
+        copy(&Path::new(ROOT).join("examples").join(example), &project.root);
+        let manifest = project.read("Cargo.toml");
+        let workspace = fs::read_to_string(Path::new(ROOT).join("Cargo.toml")).expect("a workspace");
+        let mut workspace: toml::Table = toml::from_str(&workspace).expect("TOML");
+        let profiles = workspace.remove("profile").expect("profiles");
+        let mut workspace = workspace.remove("workspace").expect("a workspace");
+        let table = workspace.as_table_mut().expect("a table");
+        table.retain(|name, _| ["package", "dependencies", "lints"].contains(&name.as_str()));
+        // Another version than the member's, as for the projects below.
+        table["package"]["version"] = "0.1.2".into();
+        let root = Path::new(ROOT).canonicalize().expect("the workspace is there");
+        for (_, dependency) in table["dependencies"].as_table_mut().expect("dependencies") {
+            if let Some(path) = dependency.get_mut("path") {
+                *path = root.join(path.as_str().expect("a path")).display().to_string().into();
+            }
+        }
+        let rest = toml::Table::from_iter([("workspace".into(), workspace), ("profile".into(), profiles)]);
+        let bin = format!("[[bin]]\nname = \"{name}\"\npath = \"src/main.rs\"\n");
+        project.write("Cargo.toml", &format!("{manifest}\n{bin}\n{rest}"));
+        share_dependencies(&project.root);
+        project
+    }
+
     /// Projects in one target directory need different versions: cargo takes packages of one name and version, each the
     /// root of a workspace, for the same package.
     fn filled(self, program: &str, version: &str) -> Self {

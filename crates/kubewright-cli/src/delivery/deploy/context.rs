@@ -46,8 +46,7 @@ impl Local {
     fn find(kubeconfig: &Kubeconfig, context: &str) -> Option<Self> {
         let entry = kubeconfig.contexts.iter().find(|entry| entry.name == context);
         let entry = entry.and_then(|entry| entry.context.as_ref());
-        let cluster =
-            entry.and_then(|entry| kubeconfig.clusters.iter().find(|it| it.name == entry.cluster));
+        let cluster = entry.and_then(|entry| kubeconfig.clusters.iter().find(|it| it.name == entry.cluster));
         let extensions = cluster.and_then(|it| it.cluster.as_ref()?.extensions.as_ref());
         if let Some(cluster) = cluster.filter(|_| is_of_minikube(extensions)) {
             return Some(Self { cluster: Cluster::Minikube, name: cluster.name.clone() });

@@ -174,7 +174,8 @@ fn an_operator_that_never_becomes_ready_is_reported_with_its_log() {
     annotate(&folder, "kubewright.dev/ready-delay: 10m\n        kubewright.dev/logs: \"no lease\"");
     let manager = folder.read("config/manager/manager.yaml");
     // Without a container name, log requests for a Pod with a sidecar fail.
-    let sidecar = "      - name: proxy\n        image: example.com/proxy:v1\n";
+    let sidecar = "      - name: proxy\n        image: example.com/proxy:v1\n        securityContext:\n          \
+                   allowPrivilegeEscalation: false\n          capabilities: {drop: [ALL]}\n";
     folder.write("config/manager/manager.yaml", &format!("{manager}{sidecar}"));
     let failed = run::run(&mut command(&folder, &cluster, "deploy --image shop:v1 --timeout 3s"));
     assert_eq!(failed.status, 1, "{failed}");
