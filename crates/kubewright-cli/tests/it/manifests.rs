@@ -43,23 +43,8 @@ impl Project {
         let project = Self { root, _held: None };
         copy(&Path::new(ROOT).join("examples").join(example), &project.root);
         let manifest = project.read("Cargo.toml");
-        let workspace = fs::read_to_string(Path::new(ROOT).join("Cargo.toml")).expect("a workspace");
-        let mut workspace: toml::Table = toml::from_str(&workspace).expect("TOML");
-        let profiles = workspace.remove("profile").expect("profiles");
-        let mut workspace = workspace.remove("workspace").expect("a workspace");
-        let table = workspace.as_table_mut().expect("a table");
-        table.retain(|name, _| ["package", "dependencies", "lints"].contains(&name.as_str()));
-        // Another version than the member's, as for the projects below.
-        table["package"]["version"] = "0.1.2".into();
-        let root = Path::new(ROOT).canonicalize().expect("the workspace is there");
-        for (_, dependency) in table["dependencies"].as_table_mut().expect("dependencies") {
-            if let Some(path) = dependency.get_mut("path") {
-                *path = root.join(path.as_str().expect("a path")).display().to_string().into();
-            }
-        }
-        let rest = toml::Table::from_iter([("workspace".into(), workspace), ("profile".into(), profiles)]);
         let bin = format!("[[bin]]\nname = \"{name}\"\npath = \"src/main.rs\"\n");
-        project.write("Cargo.toml", &format!("{manifest}\n{bin}\n{rest}"));
+        project.write("Cargo.toml", &format!("{manifest}\n{bin}\n[workspace]\n\n{}", inherited()));
         share_dependencies(&project.root);
         project
     }
@@ -130,6 +115,26 @@ debug = false
         let mut command = command(&format!("manifests {arguments}"));
         run(command.current_dir(&self.root).env("CARGO_TARGET_DIR", target()))
     }
+}
+
+/// The tables of the workspace that a member inherits, with absolute paths. The version differs from that of the member.
+fn inherited() -> String {
+    let root = Path::new(ROOT).canonicalize().expect("the workspace is there");
+    let workspace = fs::read_to_string(root.join("Cargo.toml")).expect("the workspace has a manifest");
+    let tables = workspace.split_inclusive('\n').fold(Vec::<String>::new(), |mut tables, line| {
+        if line.starts_with('[') || tables.is_empty() {
+            tables.push(String::new());
+        }
+        tables.last_mut().expect("a table").push_str(line);
+        tables
+    });
+    let wanted = ["[workspace.package]", "[workspace.dependencies]", "[workspace.lints", "[profile."];
+    let inherited = tables.into_iter().filter(|table| wanted.iter().any(|it| table.starts_with(it)));
+    let inherited = inherited.map(|table| {
+        let is_package = table.starts_with("[workspace.package]");
+        if is_package { table.replace("version = \"0.1.0\"", "version = \"0.1.2\"") } else { table }
+    });
+    inherited.collect::<String>().replace("path = \"", &format!("path = \"{}/", root.display()))
 }
 
 fn copy(from: &Path, to: &Path) {
