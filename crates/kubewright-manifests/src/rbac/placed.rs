@@ -71,19 +71,26 @@ fn binding(name: &str, namespace: &str) -> Value {
     })
 }
 
-/// kustomize follows references to ServiceAccounts of other namespaces only by their final namespace.
+/// The final name and namespace of the account in a binding. kustomize does not find them by itself, because the
+/// ServiceAccount is in another namespace than the binding.
 fn subject(name: &str) -> Value {
+    let replacements: Vec<Value> = ["name", "namespace"]
+        .iter()
+        .map(|field| {
+            json!({
+                "source": { "kind": "ServiceAccount", "name": ACCOUNT, "fieldPath": format!("metadata.{field}") },
+                "targets": [{
+                    "select": { "kind": "RoleBinding", "name": name },
+                    "fieldPaths": [format!("subjects.0.{field}")],
+                }],
+            })
+        })
+        .collect();
     json!({
         "apiVersion": "builtin",
         "kind": "ReplacementTransformer",
         "metadata": { "name": format!("subject-{name}") },
-        "replacements": [{
-            "source": { "kind": "ServiceAccount", "name": ACCOUNT, "fieldPath": "metadata.namespace" },
-            "targets": [{
-                "select": { "kind": "RoleBinding", "name": name },
-                "fieldPaths": ["subjects.0.namespace"],
-            }],
-        }],
+        "replacements": replacements,
     })
 }
 

@@ -144,7 +144,8 @@ fn deploys_config_default(project: &Project, name: &str, shape: &Shape) {
         }
     }
     for definition in deployed.values_mut().filter(|it| it["kind"] == "CustomResourceDefinition") {
-        if let Some(annotations) = definition["metadata"]["annotations"].as_object_mut() {
+        let annotations = definition.pointer_mut("/metadata/annotations").and_then(Value::as_object_mut);
+        if let Some(annotations) = annotations {
             annotations.remove("cert-manager.io/inject-ca-from");
         }
         let singular = text(&definition["spec"]["names"]["singular"]);
@@ -242,7 +243,7 @@ fn the_bundle_deploys_the_objects_of_cert_manager_and_namespaced_projects() {
     let main = fs::read_to_string(project.path("src/main.rs")).expect("a file");
     fs::write(project.path("src/main.rs"), format!("{main}\n{rule}")).expect("a file");
     for (edit, namespaced) in [("--webhook-certs cert-manager", false), ("--namespaced", true)] {
-        for line in [&format!("edit {edit}"), "manifests --quiet", "bundle --quiet"] {
+        for line in [&format!("edit {edit}"), "manifests --quiet", "bundle"] {
             let run = run_in(&project, line);
             assert_eq!(run.status, 0, "{line}: {run}");
             if line.starts_with("bundle") {
