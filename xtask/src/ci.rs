@@ -313,8 +313,8 @@ impl Step {
         for name in ["KUBEBUILDER_ASSETS", "KUBECONFIG", "TEST_ASSET_ETCD", "USE_EXISTING_CLUSTER"] {
             command.env_remove(name);
         }
-        if self == Self::Test && !tools::has_musl(root)? {
-            command.env("KUBEWRIGHT_TESTS_WITHOUT_MUSL", "1");
+        if self == Self::Test {
+            command.envs(tools::left_out(root)?.into_iter().map(|name| (name, "1")));
         }
         if self == Self::Doc {
             command.env("RUSTDOCFLAGS", "-D warnings");

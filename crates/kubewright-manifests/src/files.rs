@@ -3,6 +3,8 @@
 //! A [`Plan`] is the desired state of the files; [`Plan::against`] compares it with the disk. This module
 //! does no I/O. The same declarations give the same bytes, so a second run changes nothing.
 
+mod kustomization;
+
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
 use std::path::Path;
@@ -29,6 +31,10 @@ pub const DEBUG_PAGE_READER: &str = "config/rbac/debug_page_reader_role.yaml";
 pub const WEBHOOK_CERTIFICATES: &str = "config/rbac/webhook_certificates_role.yaml";
 /// The file of webhook configurations and APIServices.
 pub const WEBHOOKS: &str = "config/webhook/manifests.yaml";
+/// The file with the transformers that keep Roles in the namespaces that the code declares.
+pub const ROLE_NAMESPACES: &str = "config/default/role_namespaces.yaml";
+/// The kustomization that deploys the operator. It lists [`ROLE_NAMESPACES`], and is otherwise not generated.
+pub const KUSTOMIZATION: &str = "config/default/kustomization.yaml";
 /// All files except CRDs.
 pub const FIXED: &[&str] = &[
     ROLES,
@@ -37,6 +43,7 @@ pub const FIXED: &[&str] = &[
     METRICS_READER,
     DEBUG_PAGE_READER,
     WEBHOOK_CERTIFICATES,
+    ROLE_NAMESPACES,
     WEBHOOKS,
 ];
 
@@ -73,7 +80,9 @@ impl Plan {
         for (name, definition) in definitions {
             add(format!("{DEFINITIONS}/{name}"), std::slice::from_ref(definition));
         }
-        add(ROLES.to_owned(), &rbac::roles(&rbac::rules(inventory)));
+        let roles = rbac::Placed::new(rbac::roles(&rbac::rules(inventory)), &inventory.namespaces);
+        add(ROLES.to_owned(), &roles.objects);
+        add(ROLE_NAMESPACES.to_owned(), &roles.transformers);
         for (path, role) in [
             (LEADER_ELECTION, rbac::leader_election_role(inventory)),
             (METRICS_AUTH, rbac::metrics_auth_role(inventory)),
@@ -104,6 +113,12 @@ impl Plan {
                 changes.write.insert(path.clone(), text.clone());
             }
         }
+        if let Some(text) = disk.get(KUSTOMIZATION) {
+            let wanted = kustomization::with_transformer(text, self.files.contains_key(ROLE_NAMESPACES));
+            if wanted != *text {
+                changes.write.insert(KUSTOMIZATION.to_owned(), wanted);
+            }
+        }
         let stale = disk.keys().filter(|path| is_generated(path) && !self.files.contains_key(*path));
         changes.stale = stale.cloned().collect();
         changes
@@ -122,6 +137,10 @@ impl Changes {
             let (message, help) = match path.as_str() {
                 ROLES => ("the operator declares no RBAC rules", "declare them with `#[rbac]`"),
                 WEBHOOKS => ("the operator declares no webhooks", "declare them with `#[webhook]`"),
+                ROLE_NAMESPACES => (
+                    "the operator needs no Role in another namespace",
+                    "declare one with `#[rbac(namespace = ..)]`",
+                ),
                 LEADER_ELECTION | METRICS_AUTH | METRICS_READER | DEBUG_PAGE_READER
                 | WEBHOOK_CERTIFICATES => {
                     ("the operator does not need these permissions", "keep it if something else needs them")

@@ -6,6 +6,7 @@
 
 mod bindings;
 mod implied;
+mod placed;
 mod scope;
 mod support;
 mod usage;
@@ -19,6 +20,7 @@ use crate::inventory::Inventory;
 
 pub use bindings::{Account, bound};
 pub use implied::implied_rules;
+pub(crate) use placed::Placed;
 pub use support::{
     DEBUG_PAGE_READER, LEADER_ELECTION_ROLE, METRICS_AUTH_ROLE, METRICS_READER, WEBHOOK_CERTIFICATES_ROLE,
     debug_page_reader_role, leader_election_role, metrics_auth_role, metrics_reader_role,

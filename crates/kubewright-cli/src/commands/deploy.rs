@@ -10,7 +10,7 @@ use tokio::runtime::Runtime;
 use super::dev::duration;
 use super::image::{self, ImageArgs};
 use crate::cli::examples::examples;
-use crate::delivery::deploy::{self, Target};
+use crate::delivery::deploy::{self, Nodes, Target};
 use crate::delivery::image::load::Cluster;
 use crate::delivery::image::platform::Platform;
 use crate::delivery::image::{Image, layout, registry, resolve};
@@ -53,7 +53,7 @@ pub(crate) struct Args {
     #[arg(long, value_name = "CLUSTER", hide_possible_values = true)]
     load: Option<Cluster>,
 
-    /// Cluster name, minikube profile or containerd namespace of --load
+    /// Cluster name, minikube profile or containerd namespace of --load [default: by the context]
     #[arg(long, value_name = "NAME", requires = "load")]
     name: Option<String>,
 
@@ -95,8 +95,8 @@ pub(crate) struct Args {
 enum Delivery {
     Push,
     Load(Cluster, Option<String>),
-    /// Simulated nodes pull no images.
-    Archive,
+    /// No node pulls images.
+    Archive(Nodes),
 }
 
 pub(crate) fn run(args: &Args, ui: &Ui) -> Result<()> {
@@ -117,7 +117,7 @@ pub(crate) fn run(args: &Args, ui: &Ui) -> Result<()> {
     ui.note(&format!("deploying to {}", target.shown()));
     let image = match &args.image {
         Some(image) => args.existing(image, &runtime, ui)?,
-        None => args.deliver(&project, &target, ui)?,
+        None => args.deliver(&project, &target, &runtime, ui)?,
     };
     rendered.set_image(&image)?;
     runtime.block_on(async {
@@ -155,9 +155,12 @@ impl Args {
     }
 
     /// Builds the image, and pushes it or loads it into the nodes. Returns the image name for the Deployment.
-    fn deliver(&self, project: &Project, target: &Target, ui: &Ui) -> Result<String> {
+    fn deliver(&self, project: &Project, target: &Target, runtime: &Runtime, ui: &Ui) -> Result<String> {
         let reference = self.options.reference()?;
-        let delivery = self.delivery(target)?;
+        let delivery = self.delivery(target, runtime)?;
+        if !matches!(delivery, Delivery::Push) {
+            self.options.check_archive(&self.platform)?;
+        }
         let built = self.options.build(project, &self.platform, ui)?;
         if let Delivery::Push = delivery {
             return image::push(&built, &reference, self.insecure_registry, ui);
@@ -166,32 +169,40 @@ impl Args {
         let reference = by_content(&reference, &built);
         let archive = project.root().join("dist/image.tar");
         layout::write_archive(&built, &reference, &archive)?;
+        let shown = archive.display();
         match delivery {
             Delivery::Load(cluster, name) => cluster.load(&archive, name.as_deref(), ui)?,
+            Delivery::Archive(Nodes::None) => {
+                ui.note(&format!("this cluster has no nodes; the archive is {shown}"));
+            }
             _ => ui.note(&format!(
-                "the nodes of this cluster are simulated and pull no image; the archive is {}",
-                archive.display()
+                "the nodes of this cluster are simulated and pull no image; the archive is {shown}"
             )),
         }
         Ok(layout::familiar(&reference))
     }
 
-    fn delivery(&self, target: &Target) -> Result<Delivery> {
+    fn delivery(&self, target: &Target, runtime: &Runtime) -> Result<Delivery> {
+        let local = target.context.local.as_ref();
         if let Some(cluster) = self.load {
-            return Ok(Delivery::Load(cluster, self.name.clone()));
+            let of_context = local.filter(|local| local.cluster == cluster).map(|local| local.name.clone());
+            return Ok(Delivery::Load(cluster, self.name.clone().or(of_context)));
         }
         if self.push {
             return Ok(Delivery::Push);
         }
-        if target.is_embedded() {
-            return Ok(Delivery::Archive);
+        let nodes = runtime.block_on(target.nodes());
+        if nodes == Nodes::Simulated {
+            return Ok(Delivery::Archive(nodes));
         }
         if registry::names_registry(&self.options.tag) {
             return Ok(Delivery::Push);
         }
-        let local = target.context.as_deref().and_then(Cluster::of_context);
-        if let Some((cluster, name)) = local {
-            return Ok(Delivery::Load(cluster, name));
+        if let Some(local) = local {
+            return Ok(Delivery::Load(local.cluster, Some(local.name.clone())));
+        }
+        if nodes == Nodes::None {
+            return Ok(Delivery::Archive(nodes));
         }
         Err(anyhow!("the image {} has no registry from which the cluster can pull it", self.options.tag)).hint(
             "push it to a registry: --tag registry.example.com/NAME:TAG; or load it: --load kind|minikube|k3d|containerd",

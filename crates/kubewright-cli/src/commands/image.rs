@@ -12,7 +12,7 @@ use oci_client::Reference;
 
 use crate::cli::examples::examples;
 use crate::delivery::image::platform::{Libc, Platform};
-use crate::delivery::image::{self, Image};
+use crate::delivery::image::{self, Image, layout};
 use crate::error::Hint as _;
 use crate::project::Project;
 use crate::ui::{Ui, megabytes};
@@ -93,6 +93,11 @@ impl ImageArgs {
                 .hint("pass a name and a tag: --tag registry.example.com/shop:v1");
         }
         Ok(reference)
+    }
+
+    /// Fails before a long build if the image does not fit into an archive.
+    pub(crate) fn check_archive(&self, platforms: &[Platform]) -> Result<()> {
+        layout::check_archive(platforms.len().max(self.binary.len()))
     }
 
     /// Compiles the operator and builds the image.

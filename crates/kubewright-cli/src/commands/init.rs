@@ -108,27 +108,38 @@ pub(crate) fn run(args: &Args, ui: &Ui) -> Result<()> {
         project.set("owner", owner.as_str().into());
     }
     add::check_project(&project)?;
-    let dependency = args.kubewright.dependency(&root)?;
+    let chosen = args.kubewright.dependency(&root)?;
+    let is_chosen = chosen.is_some();
     let options = Options {
-        dependency: dependency.unwrap_or_else(|| Dependency::of_this_build(&root)),
+        dependency: chosen.unwrap_or_else(|| Dependency::of_this_build(&root)),
         standalone: root.ancestors().skip(1).any(|above| above.join("Cargo.toml").is_file()),
     };
     let done = start(&root, &project, &options, args.how, ui)?;
     for what in left {
         ui.warn(&format!("not imported: {what}"));
     }
-    if let Dependency::Path(path) = &options.dependency
-        && done
-    {
-        ui.note(&format!(
-            "the project is not portable yet: Cargo.toml depends on the kubewright checkout at {path}. \
-             `kubewright update --kubewright-git {REPOSITORY}` changes it"
-        ));
+    if done && let Some(note) = note(&options.dependency, is_chosen) {
+        ui.note(&note);
     }
     if done && project.resources.is_empty() {
         ui.note("Next: add an API with `kubewright create api --group GROUP --version v1 --kind KIND`");
     }
     Ok(())
+}
+
+/// What a user should know about the dependency on kubewright.
+fn note(dependency: &Dependency, is_chosen: bool) -> Option<String> {
+    match dependency {
+        Dependency::Path(path) => Some(format!(
+            "the project is not portable yet: Cargo.toml depends on the kubewright checkout at {path}. \
+             `kubewright update --kubewright-git {REPOSITORY}` changes it"
+        )),
+        Dependency::Git { url, rev: None } if !is_chosen => Some(format!(
+            "Cargo.toml depends on the newest commit of {url}, because the commit of this kubewright is unknown. \
+             `kubewright update --kubewright-version VERSION` changes it"
+        )),
+        _ => None,
+    }
 }
 
 fn carried_over(file: &Path) -> Result<(ProjectFile, Vec<String>)> {
@@ -160,4 +171,19 @@ fn crds(folder: &Path) -> Result<Vec<Value>> {
         crds.extend(from_crd::definitions(&text).with_context(|| failed(path))?);
     }
     Ok(crds)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_unknown_commit_is_noted_unless_the_user_chose_the_repository() {
+        let git = |rev: Option<&str>| Dependency::Git { url: "URL".into(), rev: rev.map(str::to_owned) };
+        assert!(note(&git(None), false).unwrap().contains("the newest commit of URL"));
+        assert_eq!(note(&git(None), true), None);
+        assert_eq!(note(&git(Some("0123456")), false), None);
+        assert!(note(&Dependency::Path("../kubewright".into()), true).unwrap().contains("not portable"));
+        assert_eq!(note(&Dependency::default(), false), None);
+    }
 }

@@ -16,6 +16,7 @@ mod previous;
 mod readme;
 mod webhooks;
 
+use std::collections::BTreeSet;
 use std::fmt::Write as _;
 
 use anyhow::{Result, anyhow};
@@ -39,6 +40,8 @@ pub(crate) const RECORD: &str = ".kubewright/bundle.yaml";
 pub(crate) const CSV_FILE: &str = ".clusterserviceversion.yaml";
 /// Prefix of the annotations that describe a bundle.
 pub(crate) const ANNOTATIONS: &str = "operators.operatorframework.io.";
+/// Prefix of the labels with the architectures of the operator.
+const ARCHITECTURE: &str = "operatorframework.io/arch.";
 /// The default channel.
 const CHANNEL: &str = "alpha";
 /// The image that `operator-sdk scorecard` runs the tests in. `kubewright scorecard` needs no image.
@@ -92,6 +95,8 @@ pub(crate) struct Source<'a> {
     pub(crate) icon: Option<Value>,
     /// The tags of images that are pinned in `objects`.
     pub(crate) pins: pins::Pins,
+    /// The architectures of the manager's image, in Go's notation.
+    pub(crate) architectures: BTreeSet<String>,
 }
 
 /// Options of the bundle.
@@ -176,6 +181,13 @@ pub(crate) fn check_version(version: &str) -> Result<()> {
     Ok(())
 }
 
+/// Roles and bindings in other namespaces than the operator's. OLM cannot create them.
+pub(crate) fn left_out(objects: &Rendered) -> Result<Vec<String>> {
+    let manager = objects.manager()?;
+    let elsewhere = objects.objects.iter().filter(|object| permissions::is_elsewhere(object, manager));
+    Ok(elsewhere.map(Object::id).collect())
+}
+
 /// The objects beside the ClusterServiceVersion, with their file names. OLM creates the namespace, the
 /// ServiceAccount, its permissions, and the Service and the configurations of webhooks.
 fn manifests(source: &Source<'_>) -> Result<Vec<(String, Value)>> {
@@ -186,6 +198,7 @@ fn manifests(source: &Source<'_>) -> Result<Vec<(String, Value)>> {
         let kind = object.kind();
         let is_in_csv = object.id() == manager.id()
             || granted.contains(object)
+            || permissions::is_elsewhere(object, manager)
             || matches!(
                 kind,
                 "Namespace" | "MutatingWebhookConfiguration" | "ValidatingWebhookConfiguration"

@@ -6,7 +6,6 @@ use std::sync::Arc;
 use std::time::Instant;
 
 use anyhow::{Context as _, Result};
-use kube::config::Kubeconfig;
 use kubewright_apiserver::audit::Audit;
 use kubewright_apiserver::{Controllers, Options};
 use kubewright_runtime::connect;
@@ -16,6 +15,7 @@ use super::report::{Report, shown};
 use super::samples::Sample;
 use super::state_dir::Folder;
 use crate::control_plane::{self, ControlPlane};
+use crate::delivery::deploy::context::{self, Local};
 use crate::descriptions::KubernetesDescriptions;
 use crate::error::Hint as _;
 use crate::project::Metadata;
@@ -42,7 +42,7 @@ pub(crate) struct Cluster {
     pub(crate) variables: Vec<(&'static str, OsString)>,
     embedded: Option<(ControlPlane, Folder)>,
     /// The context of an existing cluster.
-    context: Option<String>,
+    context: context::Context,
 }
 
 impl Cluster {
@@ -98,24 +98,16 @@ impl Cluster {
             arguments: Vec::new(),
             variables: vec![("KUBECONFIG", kubeconfig.into_os_string())],
             embedded: Some((control_plane, folder)),
-            context: None,
+            context: context::Context::default(),
         })
     }
 
     async fn existing(source: connect::Source, report: &Report) -> Result<Self> {
         let config = connect::infer(&source).await.context("cannot load the kubeconfig")?;
         let url = config.cluster_url.to_string();
-        let context = match &source.context {
-            Some(context) => Some(context.clone()),
-            // An unreadable kubeconfig failed above or does not exist, as in a Pod.
-            None => match &source.kubeconfig {
-                Some(file) => Kubeconfig::read_from(file),
-                None => Kubeconfig::read(),
-            }
-            .ok()
-            .and_then(|kubeconfig| kubeconfig.current_context),
-        };
-        let shown = context.as_ref().map_or_else(|| "no context".to_owned(), |it| format!("context {it}"));
+        let context = context::Context::of(&source);
+        let shown =
+            context.name.as_ref().map_or_else(|| "no context".to_owned(), |it| format!("context {it}"));
         report.result(
             "cluster",
             &format!("{}: {shown}; objects are applied to it", url.trim_end_matches('/')),
@@ -154,9 +146,9 @@ impl Cluster {
         self.embedded.as_ref().map(|(_, folder)| folder.path())
     }
 
-    /// The context of an existing cluster.
-    pub(crate) fn context(&self) -> Option<&str> {
-        self.context.as_deref()
+    /// The tool of an existing local cluster.
+    pub(crate) fn local(&self) -> Option<&Local> {
+        self.context.local.as_ref()
     }
 
     pub(crate) fn client(&self) -> &kube::Client {

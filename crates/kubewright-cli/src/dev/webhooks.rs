@@ -29,6 +29,8 @@ use tempfile::TempDir;
 
 use super::api_error::api_error;
 use super::samples::MANAGER;
+use crate::delivery::deploy::context::Local;
+use crate::delivery::image::load::Cluster;
 use crate::error::Hint as _;
 use crate::secret_file;
 
@@ -83,22 +85,17 @@ pub(crate) enum Host {
 }
 
 impl Host {
-    /// The host for an existing cluster: given by the user, or derived from the context of a local cluster.
-    pub(crate) fn of_existing(given: Option<&str>, context: Option<&str>) -> Option<Self> {
+    /// The host for an existing cluster: given by the user, or by the tool of a local cluster.
+    pub(crate) fn of_existing(given: Option<&str>, local: Option<&Local>) -> Option<Self> {
         if let Some(given) = given {
             return Some(Self::Named(given.to_owned()));
         }
-        let context = context?;
-        if context == "minikube" {
-            return Some(Self::Named("host.minikube.internal".to_owned()));
+        match local?.cluster {
+            Cluster::Minikube => Some(Self::Named("host.minikube.internal".to_owned())),
+            Cluster::K3d => Some(Self::Named("host.k3d.internal".to_owned())),
+            Cluster::Kind => docker_gateway("kind").map(Self::Named),
+            Cluster::Containerd => None,
         }
-        if context.starts_with("k3d-") {
-            return Some(Self::Named("host.k3d.internal".to_owned()));
-        }
-        if context.starts_with("kind-") {
-            return docker_gateway("kind").map(Self::Named);
-        }
-        None
     }
 }
 
@@ -297,13 +294,14 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_host_of_local_clusters_is_derived_from_the_context() {
-        let host = |context| Host::of_existing(None, Some(context));
+    fn the_host_of_local_clusters_is_derived_from_their_tool() {
+        let local = |cluster| Local { cluster, name: "shop".to_owned() };
+        let host = |cluster| Host::of_existing(None, Some(&local(cluster)));
         let named = |name: &str| Some(Host::Named(name.to_owned()));
-        assert_eq!(host("minikube"), named("host.minikube.internal"));
-        assert_eq!(host("k3d-shop"), named("host.k3d.internal"));
-        assert_eq!(host("gke_shop"), None);
-        assert_eq!(Host::of_existing(Some("10.0.0.5"), Some("gke_shop")), named("10.0.0.5"));
+        assert_eq!(host(Cluster::Minikube), named("host.minikube.internal"));
+        assert_eq!(host(Cluster::K3d), named("host.k3d.internal"));
+        assert_eq!(Host::of_existing(None, None), None);
+        assert_eq!(Host::of_existing(Some("10.0.0.5"), Some(&local(Cluster::K3d))), named("10.0.0.5"));
     }
 
     fn cluster() -> kube::Client {

@@ -112,7 +112,8 @@ fn definitions(inventory: &Inventory, longest: Option<usize>) -> (Vec<(String, V
 /// The files on disk that may come from an earlier run.
 fn disk(root: &Path) -> Result<Files> {
     let mut found = Files::new();
-    let mut paths: Vec<String> = files::FIXED.iter().map(ToString::to_string).collect();
+    let fixed = files::FIXED.iter().chain([&files::KUSTOMIZATION]);
+    let mut paths: Vec<String> = fixed.map(ToString::to_string).collect();
     match fs::read_dir(root.join(files::DEFINITIONS)) {
         Ok(entries) => {
             for entry in entries {

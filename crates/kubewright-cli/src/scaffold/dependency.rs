@@ -35,9 +35,8 @@ impl Dependency {
         let home = std::env::var_os("CARGO_HOME").map(PathBuf::from);
         let build = Build {
             sources: Path::new(env!("CARGO_MANIFEST_DIR")).to_owned(),
-            program: std::env::current_exe().ok(),
             cargo_home: home.or_else(|| Some(std::env::home_dir()?.join(".cargo"))),
-            is_debug: cfg!(debug_assertions),
+            is_release: option_env!("KUBEWRIGHT_RELEASE").is_some_and(|value| !value.is_empty()),
             commit: option_env!("KUBEWRIGHT_GIT_COMMIT"),
         };
         build.dependency(project)
@@ -93,25 +92,23 @@ impl Dependency {
 struct Build {
     /// The directory of this package at build time.
     sources: PathBuf,
-    /// This binary.
-    program: Option<PathBuf>,
     cargo_home: Option<PathBuf>,
-    is_debug: bool,
+    /// Whether the release workflow built it. Its version is in the registry.
+    is_release: bool,
     commit: Option<&'static str>,
 }
 
 impl Build {
-    /// A checkout is a dependency of debug builds in it only. It changes or disappears independently of an installed
-    /// binary, and `cargo install --git` compiles in a checkout in cargo's cache.
+    /// The library must be of the same version as this binary, because templates and manifests depend on both. A checkout
+    /// has it, as long as it exists, whether its commit is published or not.
     fn dependency(&self, project: &Path) -> Dependency {
         // A package of a registry is unpacked into a directory that is named after its version.
-        if !self.sources.ends_with("crates/kubewright-cli") {
+        if self.is_release || !self.sources.ends_with("crates/kubewright-cli") {
             return Dependency::default();
         }
         let checkout = self.sources.ancestors().nth(2).unwrap_or(&self.sources);
-        let is_of_cargo =
-            self.is_of_cargo(&self.sources) || self.program.as_deref().is_some_and(|it| self.is_of_cargo(it));
-        if self.is_debug && !is_of_cargo && checkout.join("crates/kubewright/Cargo.toml").is_file() {
+        // `cargo install --git` compiles in a checkout of cargo, which cargo removes.
+        if !self.is_of_cargo(checkout) && checkout.join("crates/kubewright/Cargo.toml").is_file() {
             return Dependency::checkout(checkout, project);
         }
         let rev = self.commit.map(str::to_owned).or_else(|| self.cached_commit(checkout));
@@ -161,13 +158,11 @@ fn resolved(path: &Path) -> PathBuf {
 mod tests {
     use super::*;
 
-    fn build(sources: &Path, cargo_home: &Path, is_debug: bool) -> Build {
-        let program = Some(sources.join("../../target/debug/kubewright"));
+    fn build(sources: &Path, cargo_home: &Path) -> Build {
         Build {
             sources: sources.to_owned(),
-            program,
             cargo_home: Some(cargo_home.to_owned()),
-            is_debug,
+            is_release: false,
             commit: None,
         }
     }
@@ -186,19 +181,26 @@ mod tests {
     }
 
     #[test]
-    fn only_a_debug_build_in_a_checkout_depends_on_the_checkout() {
+    fn a_build_in_a_checkout_depends_on_the_checkout_as_long_as_it_exists() {
         let folder = tempfile::tempdir().unwrap();
         let (home, project) = (folder.path().join("home"), folder.path().join("work/shop"));
         let sources = checkout(&folder.path().join("kubewright"));
-        let debug = build(&sources, &home, true);
-        assert_eq!(debug.dependency(&project), Dependency::Path("../../kubewright".into()));
-        assert_eq!(build(&sources, &home, false).dependency(&project), git(None));
-        let installed = Build { program: Some(home.join("bin/kubewright")), ..build(&sources, &home, true) };
-        assert_eq!(installed.dependency(&project), git(None));
-        let released = Build { commit: Some("0123456789"), ..build(&sources, &home, false) };
-        assert_eq!(released.dependency(&project), git(Some("0123456789")));
+        let built = build(&sources, &home);
+        let with_commit = Build { commit: Some("0123456789"), ..build(&sources, &home) };
+        let path = Dependency::Path("../../kubewright".into());
+        assert_eq!(built.dependency(&project), path);
+        assert_eq!(with_commit.dependency(&project), path);
         fs::remove_dir_all(folder.path().join("kubewright")).unwrap();
-        assert_eq!(debug.dependency(&project), git(None));
+        assert_eq!(built.dependency(&project), git(None));
+        assert_eq!(with_commit.dependency(&project), git(Some("0123456789")));
+    }
+
+    #[test]
+    fn a_release_depends_on_its_version() {
+        let folder = tempfile::tempdir().unwrap();
+        let sources = checkout(&folder.path().join("kubewright"));
+        let released = Build { is_release: true, ..build(&sources, &folder.path().join("home")) };
+        assert_eq!(released.dependency(folder.path()), Dependency::default());
     }
 
     #[test]
@@ -206,12 +208,9 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let home = folder.path().join("home");
         let sources = checkout(&home.join("git/checkouts/kubewright-0123456789abcdef/5deda82"));
-        for is_debug in [true, false] {
-            let built = build(&sources, &home, is_debug);
-            assert_eq!(built.dependency(folder.path()), git(Some("5deda82")));
-        }
+        assert_eq!(build(&sources, &home).dependency(folder.path()), git(Some("5deda82")));
         let sources = home.join("registry/src/index-0123456789abcdef/kubewright-cli-0.1.0");
-        assert_eq!(build(&sources, &home, false).dependency(folder.path()), Dependency::default());
+        assert_eq!(build(&sources, &home).dependency(folder.path()), Dependency::default());
     }
 
     #[test]

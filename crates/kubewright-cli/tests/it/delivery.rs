@@ -8,7 +8,7 @@ mod installer;
 mod layout;
 mod load;
 mod musl;
-mod platforms;
+pub(crate) mod platforms;
 mod push;
 mod refusals;
 pub(crate) mod registry;

@@ -153,6 +153,7 @@ fn help_of_deploy() {
           --load <CLUSTER>       Load the image into kind, minikube, k3d or containerd [default: by the
                                  context, such as kind-dev]
           --name <NAME>          Cluster name, minikube profile or containerd namespace of --load
+                                 [default: by the context]
           --platform <PLATFORM>  Platforms of the image [default: linux on this machine's architecture]
           --insecure-registry    Use HTTP for the registry; the default for registries on this machine
           --kubeconfig <FILE>    Kubeconfig [default: KUBECONFIG, or ~/.kube/config]

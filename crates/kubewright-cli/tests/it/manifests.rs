@@ -35,6 +35,20 @@ impl Project {
         Self { root, _held: None }.filled(name, "0.1.0")
     }
 
+    /// A copy of a workspace member, in a directory that the next run replaces.
+    pub(crate) fn member(example: &str, name: &str) -> Self {
+        let root = Path::new(env!("CARGO_TARGET_TMPDIR")).join(name);
+        let _ = fs::remove_dir_all(&root);
+        fs::create_dir_all(&root).expect("a folder can be made");
+        let project = Self { root, _held: None };
+        copy(&Path::new(ROOT).join("examples").join(example), &project.root);
+        let manifest = project.read("Cargo.toml");
+        let bin = format!("[[bin]]\nname = \"{name}\"\npath = \"src/main.rs\"\n");
+        project.write("Cargo.toml", &format!("{manifest}\n{bin}\n[workspace]\n\n{}", inherited()));
+        share_dependencies(&project.root);
+        project
+    }
+
     /// Projects in one target directory need different versions: cargo takes packages of one name and version, each the
     /// root of a workspace, for the same package.
     fn filled(self, program: &str, version: &str) -> Self {
@@ -101,6 +115,26 @@ debug = false
         let mut command = command(&format!("manifests {arguments}"));
         run(command.current_dir(&self.root).env("CARGO_TARGET_DIR", target()))
     }
+}
+
+/// The tables of the workspace that a member inherits, with absolute paths. The version differs from that of the member.
+fn inherited() -> String {
+    let root = Path::new(ROOT).canonicalize().expect("the workspace is there");
+    let workspace = fs::read_to_string(root.join("Cargo.toml")).expect("the workspace has a manifest");
+    let tables = workspace.split_inclusive('\n').fold(Vec::<String>::new(), |mut tables, line| {
+        if line.starts_with('[') || tables.is_empty() {
+            tables.push(String::new());
+        }
+        tables.last_mut().expect("a table").push_str(line);
+        tables
+    });
+    let wanted = ["[workspace.package]", "[workspace.dependencies]", "[workspace.lints", "[profile."];
+    let inherited = tables.into_iter().filter(|table| wanted.iter().any(|it| table.starts_with(it)));
+    let inherited = inherited.map(|table| {
+        let is_package = table.starts_with("[workspace.package]");
+        if is_package { table.replace("version = \"0.1.0\"", "version = \"0.1.2\"") } else { table }
+    });
+    inherited.collect::<String>().replace("path = \"", &format!("path = \"{}/", root.display()))
 }
 
 fn copy(from: &Path, to: &Path) {

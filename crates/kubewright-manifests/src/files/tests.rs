@@ -36,7 +36,10 @@ fn paths(files: &Files) -> Vec<&str> {
 fn a_plan_has_crds_roles_and_webhooks() {
     let (inventory, definitions) = operator();
     let plan = Plan::new(&inventory, &definitions, "");
-    assert_eq!(paths(plan.files()), ["config/crd/bases/example.com_guestbooks.yaml", ROLES, WEBHOOKS]);
+    assert_eq!(
+        paths(plan.files()),
+        ["config/crd/bases/example.com_guestbooks.yaml", ROLE_NAMESPACES, ROLES, WEBHOOKS]
+    );
     insta::assert_snapshot!(plan.files()[ROLES], @r#"
     ---
     apiVersion: rbac.authorization.k8s.io/v1
@@ -54,7 +57,7 @@ fn a_plan_has_crds_roles_and_webhooks() {
     apiVersion: rbac.authorization.k8s.io/v1
     kind: Role
     metadata:
-      name: manager-role
+      name: manager-role-infra
       namespace: infra
     rules:
     - apiGroups:
@@ -63,7 +66,36 @@ fn a_plan_has_crds_roles_and_webhooks() {
       - secrets
       verbs:
       - get
+    ---
+    apiVersion: rbac.authorization.k8s.io/v1
+    kind: RoleBinding
+    metadata:
+      name: manager-role-infra
+      namespace: infra
+    roleRef:
+      apiGroup: rbac.authorization.k8s.io
+      kind: Role
+      name: manager-role-infra
+    subjects:
+    - kind: ServiceAccount
+      name: controller-manager
+      namespace: system
     "#);
+}
+
+#[test]
+fn the_kustomization_lists_the_transformers_as_long_as_there_are_any() {
+    let (mut inventory, definitions) = operator();
+    let kustomization = "namePrefix: guestbook-\nresources: []\n".to_owned();
+    let mut disk = Files::from([(KUSTOMIZATION.to_owned(), kustomization.clone())]);
+    let changes = Plan::new(&inventory, &definitions, "").against(&disk);
+    assert!(changes.write[KUSTOMIZATION].contains("transformers:\n- role_namespaces.yaml\n"));
+    disk.extend(changes.write);
+    assert!(Plan::new(&inventory, &definitions, "").against(&disk).is_empty());
+    inventory.declared.remove(1);
+    let changes = Plan::new(&inventory, &definitions, "").against(&disk);
+    assert_eq!(changes.write[KUSTOMIZATION], kustomization);
+    assert_eq!(changes.stale, [ROLE_NAMESPACES]);
 }
 
 #[test]
@@ -91,7 +123,7 @@ fn a_second_run_changes_nothing() {
     disk.insert("config/crd/kustomization.yaml".into(), "resources: []".into());
     let changes = plan.against(&disk);
     assert!(changes.is_empty());
-    assert_eq!(changes.unchanged.len(), 3);
+    assert_eq!(changes.unchanged.len(), 4);
 }
 
 #[test]
@@ -113,12 +145,14 @@ fn stale_files_are_reported_and_kept() {
     disk.insert("config/crd/bases/README.md".into(), String::new());
     inventory.declared.clear();
     let changes = Plan::new(&inventory, &definitions, "").against(&disk);
-    assert_eq!(changes.stale, ["config/crd/bases/example.com_books.yaml", ROLES, WEBHOOKS]);
+    assert_eq!(changes.stale, ["config/crd/bases/example.com_books.yaml", ROLE_NAMESPACES, ROLES, WEBHOOKS]);
     assert!(!changes.is_empty() && changes.write.is_empty());
     let findings: Vec<String> = changes.findings(&inventory).iter().map(ToString::to_string).collect();
     insta::assert_snapshot!(findings.join("\n"), @"
     warning[KW501] guestbook: config/crd/bases/example.com_books.yaml: no kind of the operator produces this file: it was renamed or removed, or is not in `crds!`, and the file would still be applied
       help: remove the file, or add the kind to `crds!`
+    warning[KW501] guestbook: config/default/role_namespaces.yaml: the operator needs no Role in another namespace
+      help: remove the file, or declare one with `#[rbac(namespace = ..)]`
     warning[KW501] guestbook: config/rbac/role.yaml: the operator declares no RBAC rules
       help: remove the file, or declare them with `#[rbac]`
     warning[KW501] guestbook: config/webhook/manifests.yaml: the operator declares no webhooks

@@ -73,6 +73,9 @@ pub(super) fn run(args: &Args, ui: &Ui) -> Result<()> {
     let project = Project::find(&args.project)?;
     let reference = args.image.reference()?;
     let dest = |name: &str| args.dest.clone().unwrap_or_else(|| project.root().join("dist").join(name));
+    if args.output == Output::DockerArchive {
+        args.image.check_archive(&args.platform)?;
+    }
     let image = args.image.build(&project, &args.platform, ui)?;
     let result = match args.output {
         Output::OciLayout => {

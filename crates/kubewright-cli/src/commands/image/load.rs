@@ -60,6 +60,7 @@ impl Args {
     fn build(&self, ui: &Ui) -> Result<PathBuf> {
         let project = Project::find(&self.project)?;
         let reference = self.image.reference()?;
+        self.image.check_archive(self.platform.as_slice())?;
         let image = self.image.build(&project, self.platform.as_slice(), ui)?;
         let archive = project.root().join("dist/image.tar");
         layout::write_archive(&image, &reference, &archive)?;

@@ -1,11 +1,13 @@
 //! The ClusterServiceVersion.
 
+use std::collections::BTreeSet;
+
 use anyhow::Result;
-use serde_json::{Value, json};
+use serde_json::{Map, Value, json};
 
 use super::permissions::Permissions;
 use super::readme::{Readme, display_name};
-use super::{Options, Source, deployment, descriptors, olm, pins, webhooks};
+use super::{ARCHITECTURE, Options, Source, deployment, descriptors, olm, pins, webhooks};
 use crate::project::project_file::LAYOUT;
 
 /// The ClusterServiceVersion of a bundle.
@@ -95,14 +97,17 @@ pub(super) fn of(source: &Source<'_>, options: &Options, version: &str) -> Resul
             "name": format!("{name}.v{version}"),
             "namespace": "placeholder",
             "annotations": annotations,
-            "labels": {
-                "operatorframework.io/arch.amd64": "supported",
-                "operatorframework.io/arch.arm64": "supported",
-                "operatorframework.io/os.linux": "supported",
-            },
+            "labels": labels(&source.architectures),
         },
         "spec": spec,
     }))
+}
+
+/// The platforms of the operator, by which catalogs select operators for the nodes of a cluster.
+fn labels(architectures: &BTreeSet<String>) -> Value {
+    let architectures = architectures.iter().map(|name| format!("{ARCHITECTURE}{name}"));
+    let labels = architectures.chain(["operatorframework.io/os.linux".to_owned()]);
+    labels.map(|label| (label, "supported".into())).collect::<Map<String, Value>>().into()
 }
 
 /// Samples of owned kinds as JSON.

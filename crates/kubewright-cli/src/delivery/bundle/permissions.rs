@@ -37,6 +37,10 @@ impl Permissions {
                     && (object.namespace().is_none() || object.namespace() == binding.namespace())
             });
             let Some(role) = role else { continue };
+            // OLM creates roles in the operator's namespace and for the cluster.
+            if is_elsewhere(binding, manager) {
+                continue;
+            }
             found.objects.extend([binding.id(), role.id()]);
             let rules = role.value()["rules"].as_array().into_iter().flatten();
             let granted =
@@ -63,6 +67,11 @@ impl Permissions {
             }
         }
     }
+}
+
+/// Whether an object is a Role or a binding in another namespace than the operator's, which OLM cannot create.
+pub(super) fn is_elsewhere(object: &Object, manager: &Object) -> bool {
+    matches!(object.kind(), "Role" | "RoleBinding") && object.namespace() != manager.namespace()
 }
 
 fn is_bound_to(object: &Object, account: &str, manager: &Object) -> bool {

@@ -1,5 +1,6 @@
 //! The bundle on disk, from which a new one takes what is not set.
 
+use std::collections::BTreeSet;
 use std::fs;
 use std::path::Path;
 
@@ -7,7 +8,7 @@ use anyhow::{Context as _, Result};
 use serde_json::Value;
 
 use super::pins::Pins;
-use super::{ANNOTATIONS, CSV_FILE, FOLDER};
+use super::{ANNOTATIONS, ARCHITECTURE, CSV_FILE, FOLDER};
 
 /// The options in the bundle on disk, from an earlier run or edited by the user.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -22,6 +23,8 @@ pub(crate) struct Previous {
     pub(crate) image: Option<String>,
     /// The digests of images.
     pub(crate) pins: Pins,
+    /// The architectures of the manager's image.
+    pub(crate) architectures: BTreeSet<String>,
 }
 
 impl Previous {
@@ -46,6 +49,13 @@ impl Previous {
             skip_range: text(&csv["metadata"]["annotations"]["olm.skipRange"]),
             image: text(&csv["metadata"]["annotations"]["containerImage"]),
             pins: Pins::read(&csv),
+            architectures: csv["metadata"]["labels"]
+                .as_object()
+                .into_iter()
+                .flat_map(|labels| labels.keys())
+                .filter_map(|label| label.strip_prefix(ARCHITECTURE))
+                .map(str::to_owned)
+                .collect(),
         })
     }
 }

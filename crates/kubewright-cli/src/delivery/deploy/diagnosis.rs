@@ -18,6 +18,19 @@ const REVISION: &str = "deployment.kubernetes.io/revision";
 const LINES: i64 = 20;
 const EVENTS: usize = 5;
 
+/// The container of the operator, unless the Pod names another default container.
+const CONTAINER: &str = "manager";
+const DEFAULT_CONTAINER: &str = "kubectl.kubernetes.io/default-container";
+
+/// The Pods whose events and logs are read.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Detail {
+    /// Pods that report a problem. Others may still be starting.
+    Failing,
+    /// All Pods that are not ready.
+    NotReady,
+}
+
 /// What is wrong with the Pods of a Deployment's current ReplicaSet.
 #[derive(Debug, Default)]
 pub(super) struct Diagnosis {
@@ -41,8 +54,8 @@ struct Failing {
 }
 
 impl Diagnosis {
-    /// Reads the state of a Deployment's Pods. Logs and events are read only for failing Pods.
-    pub(super) async fn of(client: &kube::Client, deployment: &Deployment) -> Result<Self> {
+    /// Reads the state of a Deployment's Pods.
+    pub(super) async fn of(client: &kube::Client, deployment: &Deployment, detail: Detail) -> Result<Self> {
         let namespace = deployment.namespace().unwrap_or_default();
         let status = deployment.status.as_ref();
         let conditions = status.and_then(|status| status.conditions.as_deref()).unwrap_or_default();
@@ -64,7 +77,7 @@ impl Diagnosis {
             api.list(&selected(deployment)).await.map_err(api_error).context("cannot list the Pods")?;
         let uid = replica_set.uid();
         for pod in pods.items.into_iter().filter(|pod| is_owned(pod.owner_references(), uid.as_deref())) {
-            if let Some(failing) = Failing::of(client, &namespace, &pod).await {
+            if let Some(failing) = Failing::of(client, &namespace, &pod, detail).await {
                 found.pods.push(failing);
             }
         }
@@ -84,7 +97,7 @@ impl Diagnosis {
 
 impl Failing {
     /// `None` if the Pod is ready.
-    async fn of(client: &kube::Client, namespace: &str, pod: &Pod) -> Option<Self> {
+    async fn of(client: &kube::Client, namespace: &str, pod: &Pod, detail: Detail) -> Option<Self> {
         let status = pod.status.as_ref();
         let conditions = status.and_then(|status| status.conditions.as_deref()).unwrap_or_default();
         if conditions.iter().any(|it| it.type_ == "Ready" && it.status == "True") {
@@ -95,15 +108,13 @@ impl Failing {
             .find(|it| it.type_ == "PodScheduled" && it.status == "False")
             .and_then(|it| it.message.clone());
         let problems = problems(pod);
-        let name = pod.name_any();
-        // A Pod that starts normally needs no requests.
         let (mut events, mut log) = (Vec::new(), Vec::new());
-        if unscheduled.is_some() || !problems.is_empty() {
+        if detail == Detail::NotReady || unscheduled.is_some() || !problems.is_empty() {
             events = self::events(client, namespace, pod.uid().as_deref()).await;
-            log = self::log(client, namespace, &name, &problems).await;
+            log = self::log(client, namespace, pod, problems.first()).await;
         }
         let phase = status.and_then(|status| status.phase.clone()).unwrap_or_default();
-        Some(Self { name, phase, problems, unscheduled, events, log })
+        Some(Self { name: pod.name_any(), phase, problems, unscheduled, events, log })
     }
 }
 
@@ -154,18 +165,28 @@ async fn events(client: &kube::Client, namespace: &str, uid: Option<&str>) -> Ve
     events[first..].iter().map(shown).collect()
 }
 
-/// The end of the log of the first failing container.
-async fn log(client: &kube::Client, namespace: &str, pod: &str, problems: &[Problem]) -> Vec<String> {
+/// The end of the log of the failing container, or else of the operator's container.
+async fn log(client: &kube::Client, namespace: &str, pod: &Pod, problem: Option<&Problem>) -> Vec<String> {
     let api: Api<Pod> = Api::namespaced(client.clone(), namespace);
+    let container = problem.map(|problem| problem.container.clone());
     let parameters = LogParams {
-        container: problems.first().map(|problem| problem.container.clone()),
-        previous: problems.first().is_some_and(|problem| problem.has_restarted),
+        container: container.or_else(|| default_container(pod)),
+        previous: problem.is_some_and(|problem| problem.has_restarted),
         tail_lines: Some(LINES),
         ..LogParams::default()
     };
     // A container that never started has no log.
-    let log = api.logs(pod, &parameters).await.unwrap_or_default();
+    let log = api.logs(&pod.name_any(), &parameters).await.unwrap_or_default();
     log.lines().map(str::to_owned).collect()
+}
+
+/// The container whose log is read by default. Without a container, log requests fail for Pods with sidecars.
+fn default_container(pod: &Pod) -> Option<String> {
+    let containers = pod.spec.as_ref().map(|spec| spec.containers.as_slice()).unwrap_or_default();
+    let named = |name: &str| containers.iter().find(|container| container.name == name);
+    let annotated = pod.annotations().get(DEFAULT_CONTAINER).and_then(|name| named(name));
+    let container = annotated.or_else(|| named(CONTAINER)).or_else(|| containers.first());
+    container.map(|container| container.name.clone())
 }
 
 impl Display for Diagnosis {
@@ -205,6 +226,22 @@ fn list(text: &mut String, indent: &str, title: &str, lines: &[String]) {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use serde_json::json;
+
+    #[test]
+    fn the_log_is_that_of_the_operator_by_default() {
+        let of = |annotation: &str, containers: &[&str]| {
+            let containers: Vec<_> = containers.iter().map(|name| json!({ "name": name })).collect();
+            let pod = json!({
+                "metadata": { "annotations": { DEFAULT_CONTAINER: annotation } },
+                "spec": { "containers": containers },
+            });
+            default_container(&serde_json::from_value(pod).unwrap())
+        };
+        assert_eq!(of("shop", &["proxy", "manager", "shop"]).as_deref(), Some("shop"));
+        assert_eq!(of("gone", &["proxy", "manager"]).as_deref(), Some("manager"));
+        assert_eq!(of("", &["proxy", "shop"]).as_deref(), Some("proxy"));
+    }
 
     #[test]
     fn the_text_has_problems_events_and_logs() {

@@ -18,9 +18,6 @@ use crate::ui::Ui;
 
 /// Time between two requests while an object is deleted.
 const PAUSE: Duration = Duration::from_millis(500);
-/// Objects in the list of a kind; more are counted by the server.
-const PAGE: u32 = 500;
-
 /// How to remove.
 #[derive(Debug)]
 pub(crate) struct Removal {
@@ -34,8 +31,10 @@ pub(crate) struct Removal {
 }
 
 /// The objects of a CRD.
+#[derive(Default)]
 struct Existing {
     count: usize,
+    /// Those of the given namespaces that contain objects.
     namespaces: Vec<String>,
 }
 
@@ -48,8 +47,9 @@ pub(crate) async fn remove(
 ) -> Result<()> {
     let mut kept: Vec<String> = Vec::new();
     let mut crds: Vec<&Object> = Vec::new();
+    let namespaces: Vec<&Object> = rendered.of_kind("Namespace").collect();
     for object in rendered.of_kind("CustomResourceDefinition") {
-        let existing = existing(client, object).await?;
+        let existing = existing(client, object, &namespaces).await?;
         if existing.count == 0 || removal.with_custom_resources {
             crds.push(object);
             continue;
@@ -64,7 +64,7 @@ pub(crate) async fn remove(
             ui.warn(&format!("{} has a conversion webhook, which is removed: its objects cannot be read until the operator is deployed again", object.id()));
         }
         kept.push(object.id());
-        for namespace in rendered.of_kind("Namespace") {
+        for namespace in &namespaces {
             if existing.namespaces.iter().any(|name| name == namespace.name())
                 && !kept.contains(&namespace.id())
             {
@@ -136,27 +136,116 @@ async fn delete(client: &kube::Client, object: &Object, removal: &Removal, ui: &
 }
 
 /// The objects of a CRD in all namespaces.
-async fn existing(client: &kube::Client, object: &Object) -> Result<Existing> {
+async fn existing(client: &kube::Client, object: &Object, namespaces: &[&Object]) -> Result<Existing> {
     let failed = || format!("cannot list the objects of {}", object.id());
-    let none = Existing { count: 0, namespaces: Vec::new() };
     let api: Api<CustomResourceDefinition> = Api::all(client.clone());
     let Some(definition) = api.get_opt(object.name()).await.map_err(api_error).with_context(failed)? else {
-        return Ok(none);
+        return Ok(Existing::default());
     };
-    let names = &definition.spec.names;
-    // Objects can be listed in any served version.
-    let Some(version) = definition.spec.versions.iter().find(|version| version.served) else {
-        return Ok(none);
+    let spec = &definition.spec;
+    // Objects in the storage version need no conversion, for which the operator must run.
+    let served = || spec.versions.iter().filter(|version| version.served);
+    let Some(version) = served().find(|version| version.storage).or_else(|| served().next()) else {
+        return Ok(Existing::default());
     };
-    let kind = GroupVersionKind::gvk(&definition.spec.group, &version.name, &names.kind);
-    let resource = ApiResource::from_gvk_with_plural(&kind, &names.plural);
-    let api: Api<DynamicObject> = Api::all_with(client.clone(), &resource);
-    let list = api
-        .list_metadata(&ListParams::default().limit(PAGE))
-        .await
-        .map_err(api_error)
-        .with_context(failed)?;
-    let further = usize::try_from(list.metadata.remaining_item_count.unwrap_or_default()).unwrap_or_default();
-    let namespaces = list.items.iter().filter_map(|item| item.metadata.namespace.clone()).collect();
-    Ok(Existing { count: list.items.len() + further, namespaces })
+    let kind = GroupVersionKind::gvk(&spec.group, &version.name, &spec.names.kind);
+    let resource = ApiResource::from_gvk_with_plural(&kind, &spec.names.plural);
+    let count = async |api: Api<DynamicObject>| {
+        let list = api.list_metadata(&ListParams::default().limit(1)).await;
+        let list = list.map_err(api_error).with_context(failed)?;
+        let further = list.metadata.remaining_item_count.unwrap_or_default();
+        anyhow::Ok(list.items.len() + usize::try_from(further).unwrap_or_default())
+    };
+    let mut existing =
+        Existing { count: count(Api::all_with(client.clone(), &resource)).await?, ..Existing::default() };
+    if existing.count > 0 && spec.scope == "Namespaced" {
+        for namespace in namespaces {
+            let api = Api::namespaced_with(client.clone(), namespace.name(), &resource);
+            if count(api).await? > 0 {
+                existing.namespaces.push(namespace.name().to_owned());
+            }
+        }
+    }
+    Ok(existing)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+
+    /// A CRD with the versions v1 and v2, converted by a Service that does not exist.
+    fn orders(storage: &str) -> String {
+        let version = |name: &str| {
+            json!({
+                "name": name, "served": true, "storage": name == storage,
+                "schema": { "openAPIV3Schema": { "type": "object" } },
+            })
+        };
+        let crd = json!({
+            "apiVersion": "apiextensions.k8s.io/v1", "kind": "CustomResourceDefinition",
+            "metadata": { "name": "orders.example.com" },
+            "spec": {
+                "group": "example.com", "scope": "Namespaced",
+                "names": { "kind": "Order", "plural": "orders" },
+                "versions": [version("v1"), version("v2")],
+                "conversion": {
+                    "strategy": "Webhook",
+                    "webhook": {
+                        "conversionReviewVersions": ["v1"],
+                        "clientConfig": { "service": { "namespace": "shop-system", "name": "webhook-service" } },
+                    },
+                },
+            },
+        });
+        crd.to_string()
+    }
+
+    fn namespace(name: &str) -> String {
+        json!({ "apiVersion": "v1", "kind": "Namespace", "metadata": { "name": name } }).to_string()
+    }
+
+    fn order(namespace: &str, number: usize) -> String {
+        let metadata = json!({ "name": format!("order-{number}"), "namespace": namespace });
+        json!({ "apiVersion": "example.com/v2", "kind": "Order", "metadata": metadata }).to_string()
+    }
+
+    async fn install(client: &kube::Client, documents: &[String]) -> Rendered {
+        let rendered = Rendered::parse(&documents.join("\n---\n")).unwrap();
+        for object in &rendered.objects {
+            let api = resource::served(client, object).await.unwrap();
+            let patch = kube::api::Patch::Apply(object.value());
+            api.patch(object.name(), &kube::api::PatchParams::apply("test"), &patch).await.unwrap();
+        }
+        rendered
+    }
+
+    #[tokio::test]
+    async fn the_namespace_of_the_operator_is_found_behind_many_objects() {
+        let server = kubewright_apiserver::ApiServer::new(kubewright_apiserver::Options::default());
+        let client = kube::Client::new(server, "default");
+        install(&client, &[namespace("a-ns"), namespace("other")]).await;
+        let operator = install(&client, &[namespace("shop-system"), orders("v2")]).await;
+        let mut all: Vec<String> = (0..501).map(|number| order("a-ns", number)).collect();
+        all.push(order("shop-system", 0));
+        install(&client, &all).await;
+        let crd = operator.of_kind("CustomResourceDefinition").next().unwrap();
+        let other = Rendered::parse(&namespace("other")).unwrap();
+        let namespaces: Vec<&Object> =
+            operator.of_kind("Namespace").chain(other.of_kind("Namespace")).collect();
+        let existing = existing(&client, crd, &namespaces).await.unwrap();
+        assert_eq!((existing.count, existing.namespaces), (502, vec!["shop-system".to_owned()]));
+    }
+
+    #[tokio::test]
+    async fn objects_are_counted_without_the_conversion_webhook() {
+        let server = kubewright_apiserver::ApiServer::new(kubewright_apiserver::Options::default());
+        let client = kube::Client::new(server, "default");
+        let operator = install(&client, &[namespace("shop-system"), orders("v2")]).await;
+        install(&client, &[order("shop-system", 0)]).await;
+        let crd = operator.of_kind("CustomResourceDefinition").next().unwrap();
+        let namespaces: Vec<&Object> = operator.of_kind("Namespace").collect();
+        let existing = existing(&client, crd, &namespaces).await.unwrap();
+        assert_eq!((existing.count, existing.namespaces), (1, vec!["shop-system".to_owned()]));
+    }
 }

@@ -8,7 +8,7 @@ use anyhow::{Context as _, Result, anyhow};
 use k8s_openapi::api::apps::v1::Deployment;
 use kube::api::Api;
 
-use super::diagnosis::Diagnosis;
+use super::diagnosis::{Detail, Diagnosis};
 use crate::delivery::rendered::Object;
 use crate::dev::api_error;
 use crate::error::Hint as _;
@@ -38,7 +38,7 @@ pub(crate) async fn wait(client: &kube::Client, object: &Object, timeout: Durati
             return Ok(());
         }
         if readiness.state == State::Failed {
-            let diagnosis = Diagnosis::of(client, &deployment).await?;
+            let diagnosis = Diagnosis::of(client, &deployment, Detail::NotReady).await?;
             return Err(failed(object, &readiness.reason, &diagnosis, ui));
         }
         if readiness.reason != last {
@@ -46,7 +46,8 @@ pub(crate) async fn wait(client: &kube::Client, object: &Object, timeout: Durati
             last = readiness.reason;
         }
         let is_late = started.elapsed() >= timeout;
-        let diagnosis = Diagnosis::of(client, &deployment).await?;
+        let detail = if is_late { Detail::NotReady } else { Detail::Failing };
+        let diagnosis = Diagnosis::of(client, &deployment, detail).await?;
         if let Some(reason) = diagnosis.final_problem() {
             return Err(failed(object, &reason, &diagnosis, ui));
         }

@@ -3,19 +3,34 @@
 use std::path::PathBuf;
 
 use anyhow::{Context as _, Result};
-use kube::config::Kubeconfig;
+use k8s_openapi::api::core::v1::Node;
+use kube::api::{Api, ListParams};
 use kubewright_runtime::connect::{self, Source};
 
+use super::context::Context;
 use crate::error::Hint as _;
 
 /// The name of the context in kubeconfigs of `kubewright apiserver` and `kubewright dev`.
 const EMBEDDED: &str = "kubewright";
+/// The container runtime of simulated nodes.
+const SIMULATED: &str = "kubewright://simulated";
 
 /// A cluster to deploy to.
 pub(crate) struct Target {
     pub(crate) client: kube::Client,
     pub(crate) url: String,
-    pub(crate) context: Option<String>,
+    pub(crate) context: Context,
+}
+
+/// The nodes of a cluster.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Nodes {
+    /// They pull images, or it is unknown whether they do.
+    Real,
+    /// kubewright simulates them. They pull no images.
+    Simulated,
+    /// A server of kubewright without nodes, according to the context. Another cluster can have this context too.
+    None,
 }
 
 impl Target {
@@ -33,7 +48,7 @@ impl Target {
             .context("cannot load the kubeconfig")
             .hint("set KUBECONFIG, or pass --kubeconfig and --context")?;
         let url = config.cluster_url.to_string().trim_end_matches('/').to_owned();
-        let context = source.context.clone().or_else(|| current_context(&source));
+        let context = Context::of(&source);
         let options = connect::Options {
             user_agent: connect::user_agent("kubewright-deploy", env!("CARGO_PKG_VERSION")),
             ..connect::Options::default()
@@ -42,27 +57,29 @@ impl Target {
         Ok(Self { client, url, context })
     }
 
-    /// Whether the nodes are simulated by kubewright and pull no images.
-    pub(crate) fn is_embedded(&self) -> bool {
-        self.context.as_deref() == Some(EMBEDDED)
+    /// How the nodes get images. Only the nodes themselves show this: a context of any cluster can be called `kubewright`.
+    pub(crate) async fn nodes(&self) -> Nodes {
+        let api: Api<Node> = Api::all(self.client.clone());
+        // Users who may not list nodes have a real cluster.
+        let Ok(list) = api.list(&ListParams::default().limit(1)).await else { return Nodes::Real };
+        let runtime = |node: &Node| {
+            let info = node.status.as_ref()?.node_info.as_ref()?;
+            Some(info.container_runtime_version == SIMULATED)
+        };
+        match list.items.first() {
+            Some(node) if runtime(node) == Some(true) => Nodes::Simulated,
+            None if self.context.name.as_deref() == Some(EMBEDDED) => Nodes::None,
+            _ => Nodes::Real,
+        }
     }
 
     /// The context and the address, for messages.
     pub(crate) fn shown(&self) -> String {
-        match &self.context {
+        match &self.context.name {
             Some(context) => format!("context {context} ({})", self.url),
             None => self.url.clone(),
         }
     }
-}
-
-/// An unreadable kubeconfig failed before, or does not exist, as in a Pod.
-fn current_context(source: &Source) -> Option<String> {
-    let kubeconfig = match &source.kubeconfig {
-        Some(file) => Kubeconfig::read_from(file),
-        None => Kubeconfig::read(),
-    };
-    kubeconfig.ok()?.current_context
 }
 
 /// The value of a flag, as `--flag value` or `--flag=value`.

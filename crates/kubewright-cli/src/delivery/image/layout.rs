@@ -74,12 +74,20 @@ fn replace(file: &Path, data: &[u8]) -> Result<()> {
     Ok(())
 }
 
+/// Fails if an archive cannot hold an image for so many platforms.
+pub(crate) fn check_archive(platforms: usize) -> Result<()> {
+    if platforms > 1 {
+        return Err(anyhow!("an archive can hold one platform, but the image has {platforms}")).hint(
+            "pass one --platform; a registry and `image build --output oci-layout` take several platforms",
+        );
+    }
+    Ok(())
+}
+
 /// Writes an archive for `docker load`, `ctr images import`, `kind load image-archive` and others.
 pub(crate) fn write_archive(image: &Image, reference: &Reference, file: &Path) -> Result<()> {
-    let [platform] = &image.platforms[..] else {
-        return Err(anyhow!("an archive can hold one platform, but the image has {}", image.platforms.len()))
-            .hint("pass one --platform, or use `--output oci-layout`");
-    };
+    check_archive(image.platforms.len())?;
+    let platform = image.platforms.first().context("the image has no platform")?;
     let failed = || format!("cannot write the image to {}", file.display());
     let path = |blob: &Blob| format!("blobs/sha256/{}", blob.hex());
     let layers: Vec<String> = platform.layers.iter().map(|layer| path(&layer.blob)).collect();

@@ -24,17 +24,6 @@ pub(crate) enum Cluster {
 }
 
 impl Cluster {
-    /// The cluster of a kubeconfig context and its name, by the tools' naming rules.
-    pub(crate) fn of_context(context: &str) -> Option<(Self, Option<String>)> {
-        if let Some(name) = context.strip_prefix("kind-") {
-            return Some((Self::Kind, Some(name.to_owned())));
-        }
-        if let Some(name) = context.strip_prefix("k3d-") {
-            return Some((Self::K3d, Some(name.to_owned())));
-        }
-        (context == "minikube").then_some((Self::Minikube, None))
-    }
-
     /// The tool and its arguments.
     fn command(self, archive: &Path, name: Option<&str>) -> (&'static str, Vec<OsString>) {
         let file = archive.as_os_str().to_owned();
@@ -120,14 +109,5 @@ mod tests {
         assert_eq!(line(Cluster::Minikube, Some("dev")), "minikube image load /a/image.tar --profile dev");
         assert_eq!(line(Cluster::K3d, Some("dev")), "k3d image import /a/image.tar --cluster dev");
         assert_eq!(line(Cluster::Containerd, None), "ctr --namespace k8s.io images import /a/image.tar");
-    }
-
-    #[test]
-    fn local_clusters_are_known_by_their_context() {
-        let found = |context| Cluster::of_context(context);
-        assert_eq!(found("kind-dev"), Some((Cluster::Kind, Some("dev".to_owned()))));
-        assert_eq!(found("k3d-dev"), Some((Cluster::K3d, Some("dev".to_owned()))));
-        assert_eq!(found("minikube"), Some((Cluster::Minikube, None)));
-        assert_eq!(found("production"), None);
     }
 }

@@ -1,9 +1,10 @@
-//! Registries: pushes images, and resolves tags.
+//! Registries: pushes images, resolves tags, and reads the platforms of images.
 //!
 //! Blobs that the registry has are not uploaded again. Manifests come last, so that a tag never refers to
 //! missing blobs. SBOMs are attached as referrers; registries without the referrers API get the tag
 //! `sha256-DIGEST` of the specification.
 
+use std::collections::BTreeSet;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
@@ -13,9 +14,11 @@ use futures_util::stream;
 use http::HeaderValue;
 use oci_client::client::{ClientConfig, ClientProtocol};
 use oci_client::errors::OciDistributionError;
+use oci_client::manifest::OciManifest;
 use oci_client::secrets::RegistryAuth;
 use oci_client::{Client, Reference, RegistryOperation};
 use oci_spec::image::Descriptor;
+use serde_json::Value;
 
 use super::blob::Blob;
 use super::manifest::{self, Sbom};
@@ -121,6 +124,28 @@ impl<'a> Repository<'a> {
             .await
             .map_err(|error| readable(&error, &self.reference))
             .with_context(|| format!("cannot resolve {}", self.reference))
+    }
+
+    /// The architectures of the image on Linux: those of its index, or that of its configuration.
+    pub(crate) async fn architectures(&self) -> Result<BTreeSet<String>> {
+        let failed = || format!("cannot read the platforms of {}", self.reference);
+        let manifest = self.client.pull_manifest(&self.reference, &self.authentication).await;
+        let (manifest, _) =
+            manifest.map_err(|error| readable(&error, &self.reference)).with_context(failed)?;
+        let platforms: Vec<Value> = match manifest {
+            OciManifest::ImageIndex(index) => {
+                let platforms = index.manifests.iter().filter_map(|entry| entry.platform.as_ref());
+                platforms.map(serde_json::to_value).collect::<Result<_, _>>().with_context(failed)?
+            }
+            OciManifest::Image(manifest) => {
+                let mut config = Vec::new();
+                let pulled = self.client.pull_blob(&self.reference, &manifest.config, &mut config).await;
+                pulled.map_err(|error| readable(&error, &self.reference)).with_context(failed)?;
+                vec![serde_json::from_slice(&config).with_context(failed)?]
+            }
+        };
+        let linux = platforms.iter().filter(|platform| platform["os"] == "linux");
+        Ok(linux.filter_map(|platform| platform["architecture"].as_str().map(str::to_owned)).collect())
     }
 
     /// Pushes the image under its tag.

@@ -1,5 +1,6 @@
-//! Resolves tags to digests, by asking the registry.
+//! Resolves tags to digests, and images to their architectures, by asking the registry.
 
+use std::collections::BTreeSet;
 use std::time::Duration;
 
 use anyhow::{Context as _, Result, anyhow};
@@ -24,16 +25,31 @@ pub(crate) fn is_pinned(image: &str) -> bool {
 
 /// The image with the digest of its tag: of the index, if it is for several platforms.
 pub(crate) async fn by_digest(image: &str, insecure: bool, ui: &Ui) -> Result<String> {
-    let reference: Reference = image.parse().with_context(|| format!("invalid image reference {image}"))?;
-    let resolve = async {
-        let repository = Repository::connect_to_read(&reference, insecure, ui).await?;
-        repository.digest().await
-    };
-    let digest = tokio::time::timeout(TIMEOUT, resolve)
+    let reference = parse(image)?;
+    let digest = ask(&reference, async {
+        Repository::connect_to_read(&reference, insecure, ui).await?.digest().await
+    });
+    Ok(format!("{}/{}@{}", reference.registry(), reference.repository(), digest.await?))
+}
+
+/// The architectures that an image is for on Linux, in Go's notation.
+pub(crate) async fn architectures(image: &str, insecure: bool, ui: &Ui) -> Result<BTreeSet<String>> {
+    let reference = parse(image)?;
+    let architectures = ask(&reference, async {
+        Repository::connect_to_read(&reference, insecure, ui).await?.architectures().await
+    });
+    architectures.await
+}
+
+fn parse(image: &str) -> Result<Reference> {
+    image.parse().with_context(|| format!("invalid image reference {image}"))
+}
+
+async fn ask<T>(reference: &Reference, question: impl Future<Output = Result<T>>) -> Result<T> {
+    tokio::time::timeout(TIMEOUT, question)
         .await
         .map_err(|_| anyhow!("{} did not answer within {TIMEOUT:?}", reference.registry()))
-        .hint("check the registry's name and the network")??;
-    Ok(format!("{}/{}@{digest}", reference.registry(), reference.repository()))
+        .hint("check the registry's name and the network")?
 }
 
 #[cfg(test)]

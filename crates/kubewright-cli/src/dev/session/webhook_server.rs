@@ -38,7 +38,7 @@ impl WebhookServer {
             }
         }
         let host = if cluster.is_existing() {
-            Host::of_existing(host, cluster.context())
+            Host::of_existing(host, cluster.local())
         } else {
             Some(Host::Loopback)
         };

@@ -1,6 +1,6 @@
 //! `kubewright bundle` on a copy of the example, which is compiled.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::path::Path;
 use std::process::Command;
@@ -11,7 +11,7 @@ use serde_json::{Value, json};
 use super::same_objects::normalise;
 use super::{by_id, documents};
 use crate::delivery::registry::Registry;
-use crate::delivery::{Package, digest, json as json_of, skopeo, tree, unpack};
+use crate::delivery::{Package, digest, json as json_of, platforms, skopeo, tree, unpack};
 use crate::manifests::Project;
 use crate::run::{self, Run, command};
 
@@ -48,36 +48,66 @@ fn rules<'a>(rules: impl Iterator<Item = &'a Value>) -> BTreeSet<String> {
     rules.map(ToString::to_string).collect()
 }
 
-#[test]
-fn the_bundle_deploys_the_objects_of_config_default() {
-    let csv = read(&EXAMPLE, CSV);
-    let output = run::kubectl()
-        .args(["kustomize", "config/default"])
-        .current_dir(EXAMPLE.path(""))
-        .output()
-        .expect("kubectl starts");
-    let mut deployed = by_id(documents(&String::from_utf8(output.stdout).expect("it is text")));
-    let namespace = "markdown-view-system";
-    deployed.remove(&format!("Namespace -/{namespace}"));
-    let account = json!("markdown-view-controller-manager");
+/// The Role of `#[rbac(namespace = "infra")]` and its binding, in config/default and in the chart.
+#[track_caller]
+fn has_a_role_in_another_namespace(project: &Project) {
+    let chart = run_in(project, "chart --quiet");
+    assert_eq!(chart.status, 0, "{chart}");
+    let rendered = kustomized(project);
+    let namespace = ["--namespace", "markdown-view-system"];
+    let arguments = [&["template", "markdown-view", "dist/chart"], &namespace[..]].concat();
+    let charted = by_id(documents(&super::helm(&project.path(""), &arguments)));
+    for objects in [rendered, charted] {
+        let name = "markdown-view-manager-role-infra";
+        let role = &objects[&format!("Role infra/{name}")];
+        assert_eq!(role["rules"][0]["resources"], json!(["secrets"]));
+        let binding = &objects[&format!("RoleBinding infra/{name}")];
+        assert_eq!(
+            (&binding["roleRef"]["kind"], &binding["roleRef"]["name"]),
+            (&"Role".into(), &name.into())
+        );
+        let account = json!({
+            "kind": "ServiceAccount",
+            "name": "markdown-view-controller-manager",
+            "namespace": "markdown-view-system",
+        });
+        assert_eq!(binding["subjects"], json!([account]));
+    }
+}
 
-    // The Deployment, with OLM's certificate instead of the manager's own.
-    let mut manager = deployed
-        .remove(&format!("Deployment {namespace}/markdown-view-controller-manager"))
-        .expect("it exists");
+fn kustomized(project: &Project) -> BTreeMap<String, Value> {
+    let mut kubectl = run::kubectl();
+    let rendered = run::run(kubectl.args(["kustomize", "config/default"]).current_dir(project.path("")));
+    by_id(documents(&rendered.result()))
+}
+
+/// What a project has.
+#[derive(Default)]
+struct Shape {
+    webhooks: bool,
+    namespaced: bool,
+}
+
+/// Compares the bundle with what `kubectl kustomize config/default` renders.
+#[track_caller]
+fn deploys_config_default(project: &Project, name: &str, shape: &Shape) {
+    let csv = read(project, &format!("bundle/manifests/{name}.clusterserviceversion.yaml"));
+    let mut deployed = kustomized(project);
+    let namespace = format!("{name}-system");
+    let account = format!("{name}-controller-manager");
+    deployed.remove(&format!("Namespace -/{namespace}")).expect("it exists");
+    deployed.retain(|id, _| !id.contains(" infra/"));
+
+    // OLM runs the Deployment with its own certificate, and with the namespaces of the OperatorGroup.
+    let manager = deployed.remove(&format!("Deployment {namespace}/{account}")).expect("it exists");
     let installed = csv.pointer("/spec/install/spec/deployments/0").expect("a Deployment");
     assert_eq!(installed["name"], manager["metadata"]["name"]);
     assert_eq!(installed["label"], manager["metadata"]["labels"]);
-    let container = &mut manager["spec"]["template"]["spec"]["containers"][0];
-    let arguments = container["args"].as_array_mut().expect("it has arguments");
-    arguments.push("--webhook-cert-path=/tmp/k8s-webhook-server/serving-certs".into());
-    container.as_object_mut().expect("an object").remove("env");
-    assert_eq!(format!("{:#}", installed["spec"]), format!("{:#}", manager["spec"]));
+    let expected = as_olm_runs_it(manager["spec"].clone(), shape);
+    assert_eq!(format!("{:#}", installed["spec"]), format!("{expected:#}"));
 
     // The account and its permissions.
-    deployed
-        .remove(&format!("ServiceAccount {namespace}/markdown-view-controller-manager"))
-        .expect("it exists");
+    deployed.remove(&format!("ServiceAccount {namespace}/{account}")).expect("it exists");
     for (field, binding) in [("permissions", "RoleBinding"), ("clusterPermissions", "ClusterRoleBinding")] {
         let bindings: Vec<Value> =
             deployed.values().filter(|object| object["kind"] == binding).cloned().collect();
@@ -85,7 +115,7 @@ fn the_bundle_deploys_the_objects_of_config_default() {
         for binding in &bindings {
             assert_eq!(binding["subjects"][0]["name"], account);
             let kind = text(&binding["roleRef"]["kind"]);
-            let place = if kind == "Role" { namespace } else { "-" };
+            let place = if kind == "Role" { namespace.as_str() } else { "-" };
             let role = deployed
                 .remove(&format!("{kind} {place}/{}", text(&binding["roleRef"]["name"])))
                 .expect("a role");
@@ -98,39 +128,38 @@ fn the_bundle_deploys_the_objects_of_config_default() {
         assert_eq!(rules(list(permissions[0], "/rules")), granted, "{field}");
     }
 
-    // Webhooks: OLM creates Service and configurations.
-    deployed.remove(&format!("Service {namespace}/markdown-view-webhook-service")).expect("it exists");
+    // Webhooks: OLM creates Service, certificate and configurations.
+    deployed.retain(|id, _| !id.starts_with("Certificate ") && !id.starts_with("Issuer "));
+    let service = deployed.remove(&format!("Service {namespace}/{name}-webhook-service"));
+    assert_eq!(service.is_some(), shape.webhooks);
     let mut expected = BTreeSet::new();
     for (kind, of) in [("Mutating", "MutatingAdmissionWebhook"), ("Validating", "ValidatingAdmissionWebhook")]
     {
-        let name = format!(
-            "{kind}WebhookConfiguration -/markdown-view-{}-webhook-configuration",
-            kind.to_lowercase()
-        );
-        let configuration = deployed.remove(&name).expect("it exists");
+        let id = format!("{kind}WebhookConfiguration -/{name}-{}-webhook-configuration", kind.to_lowercase());
+        let configuration = deployed.remove(&id).unwrap_or_default();
         for webhook in list(&configuration, "/webhooks") {
             let path = &webhook["clientConfig"]["service"]["path"];
-            expected.insert(
-                json!([
-                    of,
-                    webhook["name"],
-                    path,
-                    webhook["rules"],
-                    webhook["failurePolicy"],
-                    webhook["timeoutSeconds"]
-                ])
-                .to_string(),
-            );
+            let fields = [&webhook["rules"], &webhook["failurePolicy"], &webhook["timeoutSeconds"]];
+            expected.insert(json!([of, webhook["name"], path, fields[0], fields[1], fields[2]]).to_string());
         }
     }
-    let definition =
-        deployed.get_mut("CustomResourceDefinition -/markdownviews.view.example.com").expect("it exists");
-    let conversion =
-        definition["spec"].as_object_mut().expect("a spec").remove("conversion").expect("a conversion");
-    let path = &conversion["webhook"]["clientConfig"]["service"]["path"];
-    expected.insert(json!(["ConversionWebhook", "cmarkdownview.kb.io", path, null, null, null]).to_string());
+    for definition in deployed.values_mut().filter(|it| it["kind"] == "CustomResourceDefinition") {
+        let annotations = definition.pointer_mut("/metadata/annotations").and_then(Value::as_object_mut);
+        if let Some(annotations) = annotations {
+            annotations.remove("cert-manager.io/inject-ca-from");
+        }
+        let singular = text(&definition["spec"]["names"]["singular"]);
+        let Some(conversion) = definition["spec"].as_object_mut().expect("a spec").remove("conversion")
+        else {
+            continue;
+        };
+        let path = &conversion["webhook"]["clientConfig"]["service"]["path"];
+        let name = format!("c{singular}.kb.io");
+        expected.insert(json!(["ConversionWebhook", name, path, null, null, null]).to_string());
+    }
+    assert_eq!(!expected.is_empty(), shape.webhooks);
     let defined = list(&csv, "/spec/webhookdefinitions").map(|webhook| {
-        assert_eq!(webhook["deploymentName"], "markdown-view-controller-manager");
+        assert_eq!(webhook["deploymentName"], account);
         assert_eq!((&webhook["containerPort"], &webhook["targetPort"]), (&443.into(), &9443.into()));
         let fields = ["type", "generateName", "webhookPath", "rules", "failurePolicy", "timeoutSeconds"];
         Value::from(fields.map(|field| webhook[field].clone()).to_vec()).to_string()
@@ -139,9 +168,9 @@ fn the_bundle_deploys_the_objects_of_config_default() {
 
     // Everything else is a file of the bundle.
     let mut files = Vec::new();
-    for entry in fs::read_dir(EXAMPLE.path("bundle/manifests")).expect("a folder") {
+    for entry in fs::read_dir(project.path("bundle/manifests")).expect("a folder") {
         let path = entry.expect("an entry").path();
-        if !path.ends_with("markdown-view.clusterserviceversion.yaml") {
+        if !path.to_string_lossy().ends_with(".clusterserviceversion.yaml") {
             files.extend(documents(&fs::read_to_string(path).expect("a file")));
         }
     }
@@ -159,6 +188,73 @@ fn the_bundle_deploys_the_objects_of_config_default() {
         objects.values_mut().for_each(normalise);
     }
     super::same_objects::assert_same(&files, &deployed);
+}
+
+/// The spec of the manager's Deployment with OLM's certificate and namespaces.
+fn as_olm_runs_it(mut spec: Value, shape: &Shape) -> Value {
+    let pod = spec["template"]["spec"].as_object_mut().expect("a Pod template");
+    let without = |value: Option<Value>, names: &[&str]| -> Vec<Value> {
+        let items = value.as_ref().and_then(Value::as_array).cloned().unwrap_or_default();
+        items.into_iter().filter(|item| !names.iter().any(|name| item["name"] == *name)).collect()
+    };
+    let volumes = without(pod.remove("volumes"), &["webhook-certs"]);
+    let container = pod["containers"][0].as_object_mut().expect("a container");
+    let mounts = without(container.remove("volumeMounts"), &["webhook-certs"]);
+    let mut variables = without(container.remove("env"), &["WEBHOOK_SERVICE_NAME", "WATCH_NAMESPACE"]);
+    if shape.namespaced {
+        let field = json!({ "fieldRef": { "fieldPath": "metadata.annotations['olm.targetNamespaces']" } });
+        variables.push(json!({ "name": "WATCH_NAMESPACE", "valueFrom": field }));
+    }
+    for (field, items) in [("env", variables), ("volumeMounts", mounts)] {
+        if !items.is_empty() {
+            container.insert(field.into(), items.into());
+        }
+    }
+    let arguments = container["args"].as_array_mut().expect("it has arguments");
+    arguments.retain(|argument| !text(argument).starts_with("--webhook-cert-"));
+    if shape.webhooks {
+        arguments.push("--webhook-cert-path=/tmp/k8s-webhook-server/serving-certs".into());
+    }
+    if !volumes.is_empty() {
+        pod.insert("volumes".into(), volumes.into());
+    }
+    spec
+}
+
+#[test]
+fn the_bundle_deploys_the_objects_of_config_default() {
+    deploys_config_default(&EXAMPLE, "markdown-view", &Shape { webhooks: true, ..Shape::default() });
+}
+
+#[test]
+fn the_bundle_of_an_operator_without_webhooks_deploys_the_objects_of_config_default() {
+    let project = Project::member("sample-controller", "bundle-sample");
+    let wrote = run_in(&project, "bundle --quiet");
+    assert_eq!(wrote.status, 0, "{wrote}");
+    deploys_config_default(&project, "sample-controller", &Shape::default());
+}
+
+#[test]
+fn the_bundle_deploys_the_objects_of_cert_manager_and_namespaced_projects() {
+    let project = Project::shared("bundle-shapes");
+    // A Role in another namespace, which OLM cannot create.
+    let rule = "#[kubewright::rbac(groups = \"\", resources = \"secrets\", verbs = \"get\", namespace = \"infra\")]\n\
+                #[expect(dead_code, reason = \"a place for the attribute\")]\nstruct Secrets;\n";
+    let main = fs::read_to_string(project.path("src/main.rs")).expect("a file");
+    fs::write(project.path("src/main.rs"), format!("{main}\n{rule}")).expect("a file");
+    for (edit, namespaced) in [("--webhook-certs cert-manager", false), ("--namespaced", true)] {
+        for line in [&format!("edit {edit}"), "manifests --quiet", "bundle"] {
+            let run = run_in(&project, line);
+            assert_eq!(run.status, 0, "{line}: {run}");
+            if line.starts_with("bundle") {
+                let warning =
+                    "apply them after the installation: Role infra/markdown-view-manager-role-infra,";
+                assert!(run.stderr.contains(warning), "{run}");
+            }
+        }
+        has_a_role_in_another_namespace(&project);
+        deploys_config_default(&project, "markdown-view", &Shape { webhooks: true, namespaced });
+    }
 }
 
 #[test]
@@ -211,6 +307,40 @@ pub(super) fn copy(from: &Path, to: &Path) {
     }
 }
 
+/// The architectures in the labels of a ClusterServiceVersion.
+fn architectures(csv: &Value) -> Vec<String> {
+    let labels = csv["metadata"]["labels"].as_object().expect("it has labels");
+    assert_eq!(labels["operatorframework.io/os.linux"], "supported");
+    let found = labels.keys().filter_map(|label| label.strip_prefix("operatorframework.io/arch."));
+    found.map(str::to_owned).collect()
+}
+
+#[test]
+fn the_architectures_are_those_of_the_image() {
+    let (registry, project) = (Registry::start(), Project::shared("bundle-platforms"));
+    let package = Package::new();
+    let [amd64, arm64] = platforms::binaries(&package);
+    let (amd64, arm64) = (amd64.display(), arm64.display());
+    for (tag, binaries) in [
+        ("arm64", format!("--binary {arm64}")),
+        ("both", format!("--binary {amd64} --binary {arm64}")),
+        ("amd64", format!("--binary {amd64}")),
+    ] {
+        let image = registry.image(&format!("shop:{tag}"));
+        let pushed = package.run(&format!("image build {binaries} --output push --tag {image}"));
+        assert_eq!(pushed.status, 0, "{pushed}");
+        let bundle = run_in(&project, &format!("bundle --quiet --image {image}"));
+        assert_eq!(bundle.status, 0, "{bundle}");
+        let expected: &[&str] = match tag {
+            "both" => &["amd64", "arm64"],
+            one => &[one],
+        };
+        assert_eq!(architectures(&read(&project, CSV)), expected, "{tag}");
+        let checked = run_in(&project, "bundle --check");
+        assert_eq!(checked.status, 0, "{checked}");
+    }
+}
+
 /// With a real registry: tags become digests, which `--check` takes from the bundle.
 #[test]
 fn all_images_are_pinned_to_the_digests_of_their_tags() {
@@ -228,6 +358,8 @@ fn all_images_are_pinned_to_the_digests_of_their_tags() {
     let bundle = |line: &str| run_in(&project, &format!("bundle {line}"));
     let image = registry.image("view:v1");
 
+    // Without an answer of a registry, the bundle is for the platform of most clusters.
+    assert_eq!(architectures(&read(&EXAMPLE, CSV)), ["amd64"]);
     let unpinned = bundle(&format!("--image {image} --pin-images=false"));
     assert!(unpinned.status == 0 && !unpinned.stderr.contains("without a digest"), "{unpinned}");
     let images = |csv: &Value| {

@@ -1,10 +1,10 @@
 //! `kubewright deploy` and `undeploy` on the embedded cluster.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use super::registry::Registry;
-use super::{binary, compiled};
+use super::{binary, compiled, script};
 use crate::kubectl::cluster::Cluster;
 use crate::run::{self, Run};
 use crate::scaffold::Folder;
@@ -165,6 +165,23 @@ fn a_timeout_reports_how_far_the_rollout_is() {
         failed.stderr.contains("failed: not available within 1s\n  hint: wait longer with --timeout\n"),
         "{failed}"
     );
+    assert!(failed.stderr.contains("  events:\n    Normal Scheduled: "), "{failed}");
+}
+
+#[test]
+fn an_operator_that_never_becomes_ready_is_reported_with_its_log() {
+    let (folder, cluster) = (Folder::with_order(), Cluster::with_nodes(1));
+    annotate(&folder, "kubewright.dev/ready-delay: 10m\n        kubewright.dev/logs: \"no lease\"");
+    let manager = folder.read("config/manager/manager.yaml");
+    // Without a container name, log requests for a Pod with a sidecar fail.
+    let sidecar = "      - name: proxy\n        image: example.com/proxy:v1\n        securityContext:\n          \
+                   allowPrivilegeEscalation: false\n          capabilities: {drop: [ALL]}\n";
+    folder.write("config/manager/manager.yaml", &format!("{manager}{sidecar}"));
+    let failed = run::run(&mut command(&folder, &cluster, "deploy --image shop:v1 --timeout 3s"));
+    assert_eq!(failed.status, 1, "{failed}");
+    assert!(failed.stderr.contains("failed: not available within 3s\n"), "{failed}");
+    assert!(failed.stderr.contains(": Running\n  events:\n"), "{failed}");
+    assert!(failed.stderr.contains("  log:\n    no lease\n"), "{failed}");
 }
 
 #[test]
@@ -180,19 +197,22 @@ fn a_dry_run_prints_the_objects_and_changes_nothing() {
     cluster.kubectl(&format!("apply --server-side -f {}", file.display())).result();
 }
 
+/// A kubeconfig of the cluster with another name for the context.
+fn renamed(folder: &Folder, cluster: &Cluster, context: &str) -> PathBuf {
+    let kubeconfig = std::fs::read_to_string(cluster.kubeconfig()).expect("it is there");
+    let file = folder.path().join("other.kubeconfig");
+    let kubeconfig = kubeconfig
+        .replace("name: kubewright", &format!("name: {context}"))
+        .replace("current-context: kubewright", &format!("current-context: {context}"))
+        .replace("cluster: kubewright", &format!("cluster: {context}"));
+    std::fs::write(&file, kubeconfig).expect("a file");
+    file
+}
+
 #[test]
 fn an_image_without_a_registry_is_rejected_for_a_remote_cluster() {
     let (folder, cluster) = (Folder::with_order(), Cluster::start());
-    let kubeconfig = std::fs::read_to_string(cluster.kubeconfig()).expect("it is there");
-    let other = folder.path().join("other.kubeconfig");
-    std::fs::write(
-        &other,
-        kubeconfig
-            .replace("name: kubewright", "name: production")
-            .replace("current-context: kubewright", "current-context: production")
-            .replace("cluster: kubewright", "cluster: production"),
-    )
-    .expect("a file");
+    let other = renamed(&folder, &cluster, "production");
     let refused = deploy(&folder, &cluster, binary(), &format!("--kubeconfig {}", other.display()));
     assert_eq!(refused.status, 1, "{refused}");
     assert!(
@@ -201,4 +221,49 @@ fn an_image_without_a_registry_is_rejected_for_a_remote_cluster() {
         ),
         "{refused}"
     );
+}
+
+#[test]
+fn an_image_is_loaded_into_the_cluster_of_the_context() {
+    let (folder, cluster) = (Folder::with_order(), Cluster::start());
+    let bin = folder.path().join("bin");
+    script(&bin.join("kind"), &format!("#!/bin/sh\necho \"$*\" >> {}/calls\n", bin.display()));
+    let path = format!("{}:{}", bin.display(), std::env::var("PATH").unwrap_or_default());
+    let other = renamed(&folder, &cluster, "kind-dev");
+    for (flags, name) in [("", "dev"), ("--load kind", "dev"), ("--load kind --name test", "test")] {
+        let line = format!(
+            "deploy --binary {} --sbom=false --wait=false --kubeconfig {} {flags}",
+            binary().display(),
+            other.display()
+        );
+        done(run::run(command(&folder, &cluster, &line).env("PATH", &path)));
+        let calls = std::fs::read_to_string(bin.join("calls")).expect("kind was called");
+        let last = calls.lines().last().unwrap_or_default();
+        assert!(last.ends_with(&format!("/dist/image.tar --name {name}")), "{flags}: {calls}");
+    }
+}
+
+/// A real cluster can have a context with this name.
+#[test]
+fn the_name_of_a_context_does_not_keep_an_image_from_being_pushed() {
+    let (registry, folder, cluster) = (Registry::start(), Folder::with_order(), Cluster::start());
+    let node = "apiVersion: v1\nkind: Node\nmetadata: {name: real}\n";
+    let tag = registry.image("shop:v1");
+    let line = format!("--wait=false --tag {tag}");
+    for _ in 0..2 {
+        let deployed = done(deploy(&folder, &cluster, binary(), &line));
+        assert!(deployed.stdout.contains(&registry.image("shop@sha256:")), "{deployed}");
+        // The second time with a node.
+        cluster.feed("apply -f -", node).result();
+    }
+}
+
+#[test]
+fn several_platforms_are_rejected_before_the_build_if_the_image_is_loaded() {
+    let (folder, cluster) = (Folder::with_order(), Cluster::with_nodes(1));
+    let line = "deploy --platform linux/amd64,linux/arm64,linux/ppc64le";
+    let refused = run::run(&mut command(&folder, &cluster, line));
+    assert_eq!(refused.status, 1, "{refused}");
+    assert!(refused.stderr.contains("error: an archive can hold one platform"), "{refused}");
+    assert!(!refused.stderr.contains("compiling for"), "{refused}");
 }

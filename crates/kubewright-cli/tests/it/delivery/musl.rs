@@ -2,8 +2,8 @@
 
 use std::fs;
 
-use super::{Package, digest, interpreter, run_in, script, tree, unpack};
-use crate::run::run;
+use super::{Package, digest, interpreter, json, run_in, script, skopeo, tree, unpack};
+use crate::run::{run, target};
 
 /// The musl target of this machine.
 const TARGET: &str =
@@ -67,4 +67,35 @@ fn cargo_zigbuild_compiles_if_it_is_installed() {
     let glibc = run(package.command("image build --libc glibc").env("PATH", &bin));
     assert!(!glibc.stderr.contains("with cargo-zigbuild"), "{glibc}");
     assert_eq!(digest(&built), digest(&Package::new().run("image build")));
+}
+
+/// With the real cargo-zigbuild and zig, which `cargo xtask ci` installs. The image of the other architecture is not run.
+#[test]
+fn zig_compiles_for_several_platforms() {
+    if std::env::var_os("KUBEWRIGHT_TESTS_WITHOUT_ZIG").is_some() {
+        return;
+    }
+    let package = Package::new();
+    let tools = target().join("tools");
+    let folders = [tools.join("zig/bin"), tools.join("bin")];
+    assert!(folders[0].join("cargo-zigbuild").is_file(), "`cargo xtask ci --only tools` installs it");
+    let path = std::env::var_os("PATH").unwrap_or_default();
+    let path = std::env::join_paths(folders.into_iter().chain(std::env::split_paths(&path))).expect("a path");
+    let line = "image build --tag shop:v1 --platform linux/amd64,linux/arm64";
+    let built = run(package.command(line).env("PATH", path));
+    assert_eq!(built.status, 0, "{built}");
+    assert!(built.stderr.contains("(aarch64-unknown-linux-musl, with cargo-zigbuild)"), "{built}");
+    let layout = format!("oci:{}:v1", package.path("dist/image").display());
+    for (architecture, machine) in [("amd64", elf::abi::EM_X86_64), ("arm64", elf::abi::EM_AARCH64)] {
+        let copy = package.path(architecture);
+        let to = format!("oci:{}:v1", copy.display());
+        skopeo(&["copy", "--override-os", "linux", "--override-arch", architecture, &layout, &to]);
+        let config = json(&skopeo(&["inspect", "--config", &to]));
+        assert_eq!(config["architecture"], architecture);
+        let binary = unpack(&copy, "v1", &package.path(&format!("{architecture}-bundle"))).join("manager");
+        assert_eq!(interpreter(&binary), None);
+        let data = fs::read(binary).expect("a binary");
+        let file = elf::ElfBytes::<elf::endian::AnyEndian>::minimal_parse(&data).expect("an ELF binary");
+        assert_eq!(file.ehdr.e_machine, machine);
+    }
 }

@@ -17,7 +17,7 @@ const AARCH64: u8 = 183;
 
 /// A static binary of this machine, and a copy whose header names the other architecture. The image only depends
 /// on the header.
-fn binaries(package: &Package) -> [PathBuf; 2] {
+pub(crate) fn binaries(package: &Package) -> [PathBuf; 2] {
     let (amd64, arm64) = (package.path("shop-amd64"), package.path("shop-arm64"));
     let output = Command::new("rustc")
         .args(["--edition=2024", "-Copt-level=s", "-Cstrip=symbols", "-Ctarget-feature=+crt-static", "-o"])

@@ -79,3 +79,16 @@ fn a_directory_with_other_files_is_not_overwritten() {
     assert!(refused.stderr.contains("error: src is not empty and not an OCI layout"), "{refused}");
     assert!(package.path("src/main.rs").exists());
 }
+
+/// The second target is not installed, so compiling would fail.
+#[test]
+fn an_archive_for_several_platforms_is_rejected_before_the_build() {
+    let package = Package::new();
+    let refused =
+        package.run("image build --output docker-archive --platform linux/amd64,linux/arm64,linux/ppc64le");
+    assert_snapshot!(said(&package, &refused), @"
+    exit status 1
+    error: an archive can hold one platform, but the image has 3
+      hint: pass one --platform; a registry and `image build --output oci-layout` take several platforms
+    ");
+}
