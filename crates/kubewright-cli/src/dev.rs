@@ -1,7 +1,7 @@
 //! The development loop: a cluster, an operator that runs on it, and a rebuild on each save.
 //!
 //! - [`cluster`] is the cluster, kept in a [`state_dir`] between runs, with its [`ports`] and the [`durations`] of builds.
-//!   [`definitions`] and [`samples`] are applied to it.
+//!   [`crds`] and [`samples`] are applied to it.
 //! - [`permissions`] runs the operator with its generated RBAC rules and reports forbidden calls.
 //! - [`webhooks`] configures the API server to call the operator's webhooks on this machine.
 //! - [`watcher`] reports saves, [`builder`] runs cargo and [`build_output`] reads its progress, and [`operator`] runs the built [`program`]. Both are
@@ -16,7 +16,7 @@ mod api_error;
 mod build_output;
 mod builder;
 mod cluster;
-mod definitions;
+mod crds;
 mod durations;
 mod operator;
 mod page;

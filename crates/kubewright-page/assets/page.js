@@ -13,7 +13,7 @@ import { ReviewList, reviewFilter } from "./reviews.js";
 import * as tree from "./tree.js";
 import { $, el, say, setState, tick } from "./view.js";
 
-const look = { words: [], namespace: "", plumbing: false };
+const look = { words: [], namespace: "", system: false };
 const events = new EventList($("event-list"), (id) => open(id));
 const reconciles = new ReconcileList($("reconcile-list"), { onObject: (id) => open(id), onReconcile: showReconcile });
 const reviews = new ReviewList($("review-list"));
@@ -113,7 +113,7 @@ function showNamespaces() {
   const select = $("namespace");
   const names = new Set();
   for (const object of model.object.values()) {
-    if (object.namespace && (look.plumbing || !object.plumbing)) names.add(object.namespace);
+    if (object.namespace && (look.system || !object.system)) names.add(object.namespace);
   }
   if (look.namespace) names.add(look.namespace);
   const sorted = [...names].sort();
@@ -126,8 +126,9 @@ function showNamespaces() {
 
 subscribe((changed, everything) => {
   const has = (topic) => everything || changed[topic].size > 0;
-  if (has("reconcile")) tree.showFailures(failures.update());
-  if (has("status") || has("operator") || has("reconcile")) showStatus();
+  const failing = ["reconcile", "operator", "object"].some(has) ? failures.update() : new Set();
+  if (failing.size) tree.showFailures(failing);
+  if (failing.size || ["status", "operator", "reconcile"].some(has)) showStatus();
   if (has("build")) build.show();
   if (has("object")) {
     if (everything || !tree.patch(changed.object)) {
@@ -207,9 +208,9 @@ $("filter").addEventListener("keydown", (event) => {
 });
 $("namespace").addEventListener("change", filter);
 $("window").addEventListener("change", showLanes);
-$("plumbing").addEventListener("click", () => {
-  look.plumbing = !look.plumbing;
-  $("plumbing").setAttribute("aria-pressed", String(look.plumbing));
+$("system").addEventListener("click", () => {
+  look.system = !look.system;
+  $("system").setAttribute("aria-pressed", String(look.system));
   showNamespaces();
   showObjects();
 });

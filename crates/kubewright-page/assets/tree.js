@@ -50,7 +50,7 @@ let rows = [];
 let index = new Map();
 let active = null;
 let opened = null;
-let look = { words: [], namespace: "", plumbing: false };
+let look = { words: [], namespace: "", system: false };
 let onOpen = () => {};
 let nameWidth = 300;
 
@@ -85,7 +85,7 @@ export function setUp(open) {
 /** Rebuilds the tree after changes of the model or the filter. */
 export function rebuild(next = look) {
   look = next;
-  const objects = [...model.object.values()].filter((object) => look.plumbing || !object.plumbing);
+  const objects = [...model.object.values()].filter((object) => look.system || !object.system);
   const visible = new Set(objects.map((object) => object.id));
   const children = new Map();
   const roots = [];
@@ -157,7 +157,7 @@ export function patch(ids) {
     const row = rows[index.get(id)];
     if (!object || !row) return false;
     const old = row.object;
-    const same = old.owners.join() === object.owners.join() && old.plumbing === object.plumbing && old.name === object.name;
+    const same = old.owners.join() === object.owners.join() && old.system === object.system && old.name === object.name;
     if (!same) return false;
     changed.push([row, object]);
   }

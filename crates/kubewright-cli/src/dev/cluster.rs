@@ -14,7 +14,7 @@ use kubewright_runtime::connect;
 use super::ports::Ports;
 use super::report::{Report, shown};
 use super::samples::Sample;
-use super::state_dir::Folder;
+use super::state_dir::StateDir;
 use crate::control_plane::{self, ControlPlane};
 use crate::descriptions::KubernetesDescriptions;
 use crate::error::Hint as _;
@@ -40,7 +40,7 @@ pub(crate) struct Cluster {
     /// Arguments with which the operator connects to it.
     pub(crate) arguments: Vec<String>,
     pub(crate) variables: Vec<(&'static str, OsString)>,
-    embedded: Option<(ControlPlane, Folder)>,
+    embedded: Option<(ControlPlane, StateDir)>,
     /// The context of an existing cluster.
     context: Option<String>,
 }
@@ -58,7 +58,7 @@ impl Cluster {
     ) -> Result<Self> {
         match which {
             Where::Embedded { nodes, fresh, .. } => {
-                let folder = Folder::open(&metadata.target, &metadata.name, fresh)?;
+                let folder = StateDir::open(&metadata.target, &metadata.name, fresh)?;
                 Self::embedded(ports.api, nodes, folder, audit, report, ui).await
             }
             Where::Existing(source) => Self::existing(source, report).await,
@@ -68,7 +68,7 @@ impl Cluster {
     async fn embedded(
         port: u16,
         nodes: usize,
-        folder: Folder,
+        folder: StateDir,
         audit: Arc<dyn Audit>,
         report: &Report,
         ui: &Ui,

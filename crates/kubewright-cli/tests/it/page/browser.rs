@@ -65,12 +65,12 @@ async fn the_tree_shows_objects_by_owner_with_their_readiness() {
         world.delete(&format!("{DEPLOYMENTS}/web")).await;
         browser.until(&format!("!{ROWS}.some((row) => row.includes('web'))")).await;
 
-        let plumbing = format!("{ROWS}.some((row) => row.includes('kube-root-ca.crt'))");
-        assert_eq!(browser.eval(&plumbing).await, false);
-        browser.click("#plumbing").await;
-        browser.until("document.querySelector('#plumbing').ariaPressed === 'true'").await;
+        let system = format!("{ROWS}.some((row) => row.includes('kube-root-ca.crt'))");
+        assert_eq!(browser.eval(&system).await, false);
+        browser.click("#system").await;
+        browser.until("document.querySelector('#system').ariaPressed === 'true'").await;
         browser.press(&["/", "r", "o", "o", "t", "-", "c", "a"]).await;
-        browser.until(&plumbing).await;
+        browser.until(&system).await;
     })
     .await;
 }
@@ -257,7 +257,7 @@ async fn everything_can_be_done_with_the_keyboard() {
             browser.press(&["Tab"]).await;
             stops.push(browser.eval("document.activeElement.id || document.activeElement.className").await);
         }
-        for stop in ["filter", "namespace", "plumbing", "theme", "help", "tree", "window"] {
+        for stop in ["filter", "namespace", "system", "theme", "help", "tree", "window"] {
             assert!(stops.contains(&json!(stop)), "{stop} is not among {stops:?}");
         }
     })
