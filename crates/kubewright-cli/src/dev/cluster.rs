@@ -21,8 +21,8 @@ use crate::error::Hint as _;
 use crate::project::Metadata;
 use crate::ui::Ui;
 
-const SIMULATED: &str = "simulated: they become Running and Ready, but no image is pulled and no container runs; \
-                         `kubectl exec` and `kubectl port-forward` report that";
+const SIMULATED: &str =
+    "simulated: no image is pulled and no container runs; `kubectl exec` and `port-forward` report that";
 
 /// Which cluster to use.
 #[derive(Debug)]
