@@ -21,8 +21,9 @@ const logs = new LogList($("log-list"), showReconcile);
 
 // --- Views ---------------------------------------------------------------------------------------------------------
 
-function showObjects() {
-  const { found, of } = tree.rebuild(look);
+/** `changed` are the IDs of the changed objects, if nothing else changed. */
+function showObjects(changed = null) {
+  const { found, of } = tree.rebuild(look, changed);
   const text = found === of ? String(of) : `${found} of ${of}`;
   say($("objects-count"), text);
   say($("tab-objects").querySelector("b"), text);
@@ -133,7 +134,7 @@ subscribe((changed, everything) => {
   if (has("object")) {
     if (everything || !tree.patch(changed.object)) {
       showNamespaces();
-      showObjects();
+      showObjects(everything ? null : changed.object);
     }
     if (!everything) tree.flash(changed.object);
   }
