@@ -65,7 +65,7 @@ pub enum Step {
     Fetch,
     /// `cargo fmt`
     Fmt,
-    /// `cargo clippy`, warnings are errors
+    /// `cargo clippy`, also of the feature `debug-page`, warnings are errors
     Clippy,
     /// `cargo xtask tidy`
     Tidy,
@@ -79,6 +79,8 @@ pub enum Step {
     Unit,
     /// The examples in the documentation
     Doctest,
+    /// The tests of the feature `debug-page`, which compiles little more than `test`
+    DebugPage,
     /// All other tests
     Test,
     /// The tests of the features `otlp`, `profiling` and `debug-page`; only with --nightly
@@ -164,7 +166,7 @@ impl Run {
             Step::Package => package::run(root, offline),
             Step::Book => book::run(root),
             Step::Tidy => tidy::run(&tidy::TidyArgs { root: Some(root.to_path_buf()) }),
-            Step::Unit | Step::Doctest | Step::Test | Step::Features => {
+            Step::Unit | Step::Doctest | Step::DebugPage | Step::Test | Step::Features => {
                 run_tests(command, &mut self.report, &mut std::io::stdout())
             }
             Step::Fmt | Step::Clippy | Step::Doc => succeed(command.status(), &shown),
@@ -270,6 +272,7 @@ impl Step {
             Self::Book => "book",
             Self::Unit => "unit",
             Self::Doctest => "doctest",
+            Self::DebugPage => "debug-page",
             Self::Test => "test",
             Self::Features => "features",
         }
@@ -284,12 +287,33 @@ impl Step {
             Self::Book => &["xtask", "ci", "--only", "book"],
             Self::Tidy => &["xtask", "tidy"],
             Self::Fmt => &["fmt", "--all", "--check"],
-            Self::Clippy => &["clippy", "--workspace", "--all-targets", "--", "-D", "warnings"],
+            Self::Clippy => &[
+                "clippy",
+                "--workspace",
+                "--all-targets",
+                "--features",
+                "kubewright/debug-page",
+                "--",
+                "-D",
+                "warnings",
+            ],
             Self::Doc => &["doc", "--workspace", "--no-deps"],
             Self::Unit => &["test", "--workspace", "--lib", "--no-fail-fast"],
             Self::Doctest => &["test", "--workspace", "--doc", "--no-fail-fast"],
             // All targets without `test = false`: unit tests, `tests/`, and examples with tests.
             Self::Test => &["test", "--workspace", "--tests", "--no-fail-fast"],
+            Self::DebugPage => &[
+                "test",
+                "--package",
+                "kubewright",
+                "--features",
+                "kubewright/debug-page",
+                "--test",
+                "it",
+                "--no-fail-fast",
+                "--",
+                "debug_page::",
+            ],
             Self::Features => &[
                 "test",
                 "--package",
@@ -376,7 +400,16 @@ mod tests {
         let skip = CiArgs { skip: vec![Step::Tools, Step::Doc, Step::Fetch], ..CiArgs::default() };
         assert_eq!(
             steps(&skip),
-            [Step::Fmt, Step::Clippy, Step::Tidy, Step::Package, Step::Book, Step::Doctest, Step::Test]
+            [
+                Step::Fmt,
+                Step::Clippy,
+                Step::Tidy,
+                Step::Package,
+                Step::Book,
+                Step::Doctest,
+                Step::DebugPage,
+                Step::Test
+            ]
         );
     }
 

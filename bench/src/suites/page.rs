@@ -87,22 +87,47 @@ async fn measure(browser: &Browser, url: &str, client: &Client, round: u32, rows
         seconds(browser.eval("Math.max(...window.took)").await),
     );
 
+    let update = async |number: usize| {
+        let patch = Patch::merge(json!({ "data": { "round": format!("{round}-{number}") } }));
+        client.patch(&config_map(number * 7)?, &patch).await?;
+        anyhow::Ok(())
+    };
+    let (median, longest) = frames(browser, update).await;
+    rows.sample("10,000 objects: update of one object", Unit::Millis, median).target = Some(FRAME_MS);
+    rows.sample("10,000 objects: longest update", Unit::Millis, longest);
+
+    let create_or_delete = async |number: usize| {
+        let map = config_map(5 * OBJECTS + number / 2)?;
+        if number % 2 == 0 {
+            client.create(&map).await?;
+        } else {
+            client.delete(&map).await?;
+        }
+        anyhow::Ok(())
+    };
+    let (median, _) = frames(browser, create_or_delete).await;
+    rows.sample("10,000 objects: create or delete of one object", Unit::Millis, median).target = Some(FRAME_MS);
+
+    let filter = "(() => { const filter = document.querySelector('#filter'); filter.value = 'map-';
+        return filter.dispatchEvent(new Event('input')); })()";
+    browser.eval(filter).await;
+    browser.until("document.querySelector('#objects-count').textContent.includes(' of ')").await;
+    let (median, _) = frames(browser, update).await;
+    rows.sample("10,000 objects: update of one object, filtered", Unit::Millis, median).target = Some(FRAME_MS);
+}
+
+/// Makes changes, each in its own frame. Returns the median and the longest time of the frame callbacks.
+async fn frames(browser: &Browser, change: impl AsyncFn(usize) -> Result<()>) -> (f64, f64) {
     browser.eval("(window.took = [])").await;
     for number in 0..UPDATES {
-        let patch = Patch::merge(json!({ "data": { "round": format!("{round}-{number}") } }));
-        let Ok(map) = config_map(number * 7) else { continue };
-        client.patch(&map, &patch).await.expect("the server accepts it");
-        // Each update has its own frame.
+        change(number).await.expect("the server accepts the change");
         browser.until(&format!("window.took.length > {number}")).await;
     }
-    let median = "window.took.sort((a, b) => a - b)[Math.floor(window.took.length / 2)]";
-    rows.sample("10,000 objects: update of one object", Unit::Millis, seconds(browser.eval(median).await))
-        .target = Some(FRAME_MS);
-    rows.sample(
-        "10,000 objects: longest update",
-        Unit::Millis,
-        seconds(browser.eval("Math.max(...window.took)").await),
-    );
+    let sorted = "window.took.sort((a, b) => a - b)";
+    let seconds = |millis: serde_json::Value| millis.as_f64().unwrap_or(f64::NAN) / 1000.0;
+    let median = browser.eval(&format!("{sorted}[Math.floor(window.took.length / 2)]")).await;
+    let longest = browser.eval(&format!("{sorted}.at(-1)")).await;
+    (seconds(median), seconds(longest))
 }
 
 fn config_map(number: usize) -> Result<ConfigMap> {

@@ -1,11 +1,11 @@
 //! The development loop: a cluster, an operator that runs on it, and a rebuild on each save.
 //!
-//! - [`cluster`] is the cluster, kept in a [`state_dir`] between runs, with its [`ports`] and the [`durations`] of builds.
-//!   [`definitions`] and [`samples`] are applied to it.
+//! - [`cluster`] is the cluster, kept in a [`state_dir`] between runs, with its [`ports`] and the [`durations`] of
+//!   builds. [`crds`] and [`samples`] are applied to it.
 //! - [`permissions`] runs the operator with its generated RBAC rules and reports forbidden calls.
 //! - [`webhooks`] configures the API server to call the operator's webhooks on this machine.
-//! - [`watcher`] reports saves, [`builder`] runs cargo and [`build_output`] reads its progress, and [`operator`] runs the built [`program`]. Both are
-//!   a [`process_group`].
+//! - [`watcher`] reports saves, [`builder`] runs cargo and [`build_output`] reads its progress, and [`operator`] runs the
+//!   built [`program`]. Both are a [`process_group`].
 //! - [`sample_status`] evaluates whether the samples are ready, and [`readiness_watch`] decides when.
 //! - [`session`] is the loop itself, [`report`] prints its lines, and [`page`] is the web UI.
 //!
@@ -16,7 +16,7 @@ mod api_error;
 mod build_output;
 mod builder;
 mod cluster;
-mod definitions;
+mod crds;
 mod durations;
 mod operator;
 mod page;

@@ -9,7 +9,15 @@ const keyOf = (thing) => `${thing.kind} ${thing.namespace}/${thing.name}`;
 
 let failures = new Map();
 
-/** Recomputes the failures. Returns the IDs of objects that started or stopped to fail. */
+/** The open connections of operators. */
+const open = () => new Set([...model.operator.values()].filter((one) => one.connected).map((one) => one.connection));
+
+/**
+ * Recomputes the failures. Returns the keys of objects that started or stopped to fail.
+ *
+ * A failure of a closed connection counts only while its object exists: the next operator does not reconcile an object
+ * that was deleted before it started.
+ */
 export function update() {
   const newest = new Map();
   for (const reconcile of model.reconcile.values()) {
@@ -20,8 +28,12 @@ export function update() {
   }
   const before = failures;
   failures = new Map();
+  const connections = open();
+  let existing = null;
+  const exists = (key) => (existing ??= new Set([...model.object.values()].map(keyOf))).has(key);
   for (const reconcile of newest.values()) {
     if (!failed.has(reconcile.outcome)) continue;
+    if (!connections.has(reconcile.connection) && !exists(keyOf(reconcile))) continue;
     const retry = reconcile.after ? reconcile.since + (reconcile.ms ?? 0) + reconcile.after * 1000 : null;
     failures.set(keyOf(reconcile), { reconcile, retry });
   }

@@ -51,11 +51,11 @@ export function graphOf(id) {
     for (const reference of object.references) {
       const to = find(reference);
       // Every Pod refers to its node and account.
-      if (to && !nodes.has(to.id) && !to.plumbing && nodes.size < NODES) nodes.set(to.id, { object: to, column: column + 1, row: nodes.size });
+      if (to && !nodes.has(to.id) && !to.system && nodes.size < NODES) nodes.set(to.id, { object: to, column: column + 1, row: nodes.size });
     }
   }
   for (const object of objects.values()) {
-    if (!nodes.has(object.id) && !object.plumbing && nodes.size < NODES && object.references.some((reference) => find(reference)?.id === id)) {
+    if (!nodes.has(object.id) && !object.system && nodes.size < NODES && object.references.some((reference) => find(reference)?.id === id)) {
       nodes.set(object.id, { object, column: 0, row: nodes.size });
     }
   }

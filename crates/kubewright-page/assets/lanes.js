@@ -8,7 +8,7 @@ const LANE = 26;
 
 const lanes = new Map();
 
-/** Draws the timelines, once per second. */
+/** Draws the timelines. Called for each change and once per second; a lane whose width changes draws itself again. */
 export function drawLanes(seconds, onPick) {
   const holder = $("lanes");
   const byController = new Map();
@@ -26,7 +26,9 @@ export function drawLanes(seconds, onPick) {
   const now = Date.now();
   for (const name of [...byController.keys()].sort()) {
     if (!lanes.has(name)) lanes.set(name, makeLane(name, holder, onPick));
-    drawLane(lanes.get(name), byController.get(name), now, seconds);
+    const lane = lanes.get(name);
+    Object.assign(lane, { reconciles: byController.get(name), seconds });
+    drawLane(lane, now);
   }
 }
 
@@ -44,12 +46,16 @@ function makeLane(name, holder, onPick) {
     if (id) onPick(id);
   });
   holder.append(element);
-  const lane = { name, element, chart, depth, active, spark, bars: new Map(), width: 0 };
-  new ResizeObserver(([entry]) => { lane.width = entry.contentRect.width; }).observe(chart);
+  const lane = { name, element, chart, depth, active, spark, bars: new Map(), width: 0, reconciles: [], seconds: 60 };
+  new ResizeObserver(([entry]) => {
+    lane.width = entry.contentRect.width;
+    drawLane(lane, Date.now());
+  }).observe(chart);
   return lane;
 }
 
-function drawLane(lane, reconciles, now, seconds) {
+function drawLane(lane, now) {
+  const { reconciles, seconds } = lane;
   const width = lane.width || lane.chart.clientWidth;
   const from = now - seconds * 1000;
   const inSight = reconciles.filter((reconcile) => reconcile.since + (reconcile.ms ?? 0) >= from).slice(-400);

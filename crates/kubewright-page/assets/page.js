@@ -13,7 +13,7 @@ import { ReviewList, reviewFilter } from "./reviews.js";
 import * as tree from "./tree.js";
 import { $, el, say, setState, tick } from "./view.js";
 
-const look = { words: [], namespace: "", plumbing: false };
+const look = { words: [], namespace: "", system: false };
 const events = new EventList($("event-list"), (id) => open(id));
 const reconciles = new ReconcileList($("reconcile-list"), { onObject: (id) => open(id), onReconcile: showReconcile });
 const reviews = new ReviewList($("review-list"));
@@ -21,8 +21,9 @@ const logs = new LogList($("log-list"), showReconcile);
 
 // --- Views ---------------------------------------------------------------------------------------------------------
 
-function showObjects() {
-  const { found, of } = tree.rebuild(look);
+/** `changed` are the IDs of the changed objects, if nothing else changed. */
+function showObjects(changed = null) {
+  const { found, of } = tree.rebuild(look, changed);
   const text = found === of ? String(of) : `${found} of ${of}`;
   say($("objects-count"), text);
   say($("tab-objects").querySelector("b"), text);
@@ -113,7 +114,7 @@ function showNamespaces() {
   const select = $("namespace");
   const names = new Set();
   for (const object of model.object.values()) {
-    if (object.namespace && (look.plumbing || !object.plumbing)) names.add(object.namespace);
+    if (object.namespace && (look.system || !object.system)) names.add(object.namespace);
   }
   if (look.namespace) names.add(look.namespace);
   const sorted = [...names].sort();
@@ -126,13 +127,14 @@ function showNamespaces() {
 
 subscribe((changed, everything) => {
   const has = (topic) => everything || changed[topic].size > 0;
-  if (has("reconcile")) tree.showFailures(failures.update());
-  if (has("status") || has("operator") || has("reconcile")) showStatus();
+  const failing = ["reconcile", "operator", "object"].some(has) ? failures.update() : new Set();
+  if (failing.size) tree.showFailures(failing);
+  if (failing.size || ["status", "operator", "reconcile"].some(has)) showStatus();
   if (has("build")) build.show();
   if (has("object")) {
     if (everything || !tree.patch(changed.object)) {
       showNamespaces();
-      showObjects();
+      showObjects(everything ? null : changed.object);
     }
     if (!everything) tree.flash(changed.object);
   }
@@ -207,9 +209,9 @@ $("filter").addEventListener("keydown", (event) => {
 });
 $("namespace").addEventListener("change", filter);
 $("window").addEventListener("change", showLanes);
-$("plumbing").addEventListener("click", () => {
-  look.plumbing = !look.plumbing;
-  $("plumbing").setAttribute("aria-pressed", String(look.plumbing));
+$("system").addEventListener("click", () => {
+  look.system = !look.system;
+  $("system").setAttribute("aria-pressed", String(look.system));
   showNamespaces();
   showObjects();
 });

@@ -48,9 +48,14 @@ const collapsed = new Set();
 const shownRows = new Map();
 let rows = [];
 let index = new Map();
+/** The objects in the tree by ID, and those of each owner in their order; the roots have the owner "". */
+let known = new Map();
+let children = new Map();
+/** Owners that are not in the tree. */
+let absent = new Set();
 let active = null;
 let opened = null;
-let look = { words: [], namespace: "", plumbing: false };
+let look = { words: [], namespace: "", system: false };
 let onOpen = () => {};
 let nameWidth = 300;
 
@@ -82,36 +87,102 @@ export function setUp(open) {
   });
 }
 
-/** Rebuilds the tree after changes of the model or the filter. */
-export function rebuild(next = look) {
-  look = next;
-  const objects = [...model.object.values()].filter((object) => look.plumbing || !object.plumbing);
-  const visible = new Set(objects.map((object) => object.id));
-  const children = new Map();
-  const roots = [];
-  for (const object of objects) {
-    object.rank ??= rank(object);
-    const owner = object.owners.find((owner) => visible.has(owner) && owner !== object.id);
-    if (!owner) roots.push(object);
-    else if (children.has(owner)) children.get(owner).push(object);
-    else children.set(owner, [object]);
+/** The object with this ID, unless it is hidden. */
+function visible(id) {
+  const object = model.object.get(id);
+  return object && (look.system || !object.system) ? object : undefined;
+}
+
+/** The ID of the owner in the tree; empty for a root. */
+const parentOf = (object) => object.owners.find((owner) => known.has(owner) && owner !== object.id) ?? "";
+
+/** Arranges all objects. */
+function arrange() {
+  known = new Map();
+  children = new Map();
+  absent = new Set();
+  for (const object of model.object.values()) {
+    if (visible(object.id)) known.set(object.id, object);
   }
-  const wanted = (object) =>
-    (!look.namespace || object.namespace === look.namespace) &&
-    matches(look.words, () => `${object.kind} ${object.namespace}/${object.name} ${object.readiness.word}`);
+  for (const object of known.values()) {
+    const siblings = siblingsIn(parentOf(object));
+    notice(object);
+    siblings.push(object);
+  }
+  for (const siblings of children.values()) siblings.sort(byPlace);
+}
+
+function siblingsIn(parent) {
+  if (!children.has(parent)) children.set(parent, []);
+  return children.get(parent);
+}
+
+function notice(object) {
+  object.rank ??= rank(object);
+  for (const owner of object.owners) if (!known.has(owner)) absent.add(owner);
+}
+
+/** The index of an object in its sorted siblings, or where it belongs. */
+function placeIn(siblings, object) {
+  let [low, high] = [0, siblings.length];
+  while (low < high) {
+    const middle = (low + high) >> 1;
+    if (byPlace(siblings[middle], object) < 0) low = middle + 1;
+    else high = middle;
+  }
+  return low;
+}
+
+/** Moves created, changed and deleted objects to their places. Returns false if other objects move with them. */
+function rearrange(ids) {
+  for (const id of ids) {
+    const [old, now] = [known.get(id), visible(id)];
+    if (old ? !now && children.has(id) : now && absent.has(id)) return false;
+    if (old) {
+      const parent = parentOf(old);
+      const siblings = children.get(parent);
+      siblings.splice(placeIn(siblings, old), 1);
+      if (!siblings.length) children.delete(parent);
+      known.delete(id);
+    }
+    if (now) {
+      known.set(id, now);
+      notice(now);
+      const siblings = siblingsIn(parentOf(now));
+      siblings.splice(placeIn(siblings, now), 0, now);
+    }
+  }
+  return true;
+}
+
+/** The text that the filter searches. */
+const textOf = (object) => (object.text ??= `${object.kind} ${object.namespace}/${object.name} ${object.readiness.word}`.toLowerCase());
+
+const wanted = (object) =>
+  (!look.namespace || object.namespace === look.namespace) &&
+  (!look.words.length || matches(look.words, () => textOf(object)));
+
+/** Rebuilds the tree after a change of the filter, or of these objects. */
+export function rebuild(next = look, changed = null) {
+  look = next;
+  if (!changed || !rearrange(changed)) arrange();
+  return layOut();
+}
+
+function layOut() {
   const filtering = look.words.length > 0 || look.namespace !== "";
   rows = [];
   let found = 0;
   const walked = new Set();
   // Returns the rows of a branch; empty if nothing matches.
   const walk = (siblings, level) => {
-    siblings.sort(byPlace);
     const kept = [];
     for (const object of siblings) {
       if (walked.has(object.id)) continue;
       walked.add(object.id);
-      const below = children.has(object.id) ? walk(children.get(object.id), level + 1) : [];
-      const is = wanted(object);
+      const owned = children.get(object.id);
+      const below = owned ? walk(owned, level + 1) : [];
+      const is = !filtering || wanted(object);
       if (!is && below.length === 0) continue;
       if (is) found += 1;
       kept.push({ object, level, below, dim: !is });
@@ -119,20 +190,26 @@ export function rebuild(next = look) {
     return kept;
   };
   const place = (kept) => {
-    kept.forEach((node, at) => {
-      const parent = node.below.length > 0;
-      const open = parent && (look.words.length > 0 || !collapsed.has(node.object.id));
-      rows.push({ ...node, parent, open, at: at + 1, of: kept.length });
-      if (open) place(node.below);
+    kept.forEach(({ object, level, below, dim }, at) => {
+      const parent = below.length > 0;
+      const open = parent && (look.words.length > 0 || !collapsed.has(object.id));
+      rows.push({ object, level, dim, parent, open, at: at + 1, of: kept.length });
+      if (open) place(below);
     });
   };
-  const kept = walk(roots, 1);
-  // Cyclic owner references have no root.
-  const lost = objects.filter((object) => !walked.has(object.id));
-  place(lost.length ? [...kept, ...walk(lost, 1)] : kept);
-  index = new Map(rows.map((row, at) => [row.object.id, at]));
+  place(walk(children.get("") ?? [], 1));
+  if (walked.size < known.size) {
+    // Cyclic owner references have no root.
+    const lost = [...known.values()].filter((object) => !walked.has(object.id));
+    place(walk(lost.sort(byPlace), 1));
+  }
+  index = new Map();
+  const namespaces = new Set();
+  rows.forEach(({ object }, at) => {
+    index.set(object.id, at);
+    if (object.namespace) namespaces.add(object.namespace);
+  });
   if (active && !index.has(active)) active = null;
-  const namespaces = new Set(rows.map((row) => row.object.namespace).filter(Boolean));
   $("objects").classList.toggle("one-namespace", namespaces.size < 2);
   rowsElement.style.height = `${rows.length * ROW}px`;
   draw();
@@ -143,27 +220,28 @@ export function rebuild(next = look) {
     : filtering
       ? "Nothing matches the filter."
       : "No objects yet. Objects appear as they are created.";
-  return { found, of: objects.length };
+  return { found, of: known.size };
 }
 
 /**
- * Replaces changed objects in place if their position cannot have changed. Returns false if the tree must be rebuilt.
+ * Replaces changed objects in place if the rows stay the same. Returns false if the tree must be rebuilt.
  */
 export function patch(ids) {
-  if (look.words.length > 0 || look.namespace !== "") return false;
   const changed = [];
   for (const id of ids) {
-    const object = model.object.get(id);
-    const row = rows[index.get(id)];
-    if (!object || !row) return false;
-    const old = row.object;
-    const same = old.owners.join() === object.owners.join() && old.plumbing === object.plumbing && old.name === object.name;
+    const [old, now] = [known.get(id), visible(id)];
+    if (!old && !now) continue;
+    const same = old && now && old.owners.join() === now.owners.join() && old.name === now.name && wanted(old) === wanted(now);
     if (!same) return false;
-    changed.push([row, object]);
+    changed.push([old, now]);
   }
-  for (const [row, object] of changed) {
-    object.rank = row.object.rank;
-    row.object = object;
+  for (const [old, now] of changed) {
+    now.rank = old.rank;
+    const siblings = children.get(parentOf(now));
+    siblings[placeIn(siblings, now)] = now;
+    known.set(now.id, now);
+    const row = rows[index.get(now.id)];
+    if (row) row.object = now;
   }
   draw();
   return true;
@@ -281,7 +359,7 @@ function named(object, level) {
 function toggle(id, open = collapsed.has(id)) {
   if (open) collapsed.delete(id);
   else collapsed.add(id);
-  rebuild();
+  layOut();
 }
 
 function move(to) {

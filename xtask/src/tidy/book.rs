@@ -1,8 +1,9 @@
-//! Checks the book: excerpts of source files are up to date, the summary lists every page, and the reference lists every
-//! environment variable that a program reads.
+//! Checks the book: excerpts of source files are up to date, the summary lists every page, and the reference lists the
+//! environment variables that programs read, and no others.
 //!
 //! An excerpt is a fenced block directly after a comment with the path of its file:
-//! `<!-- examples/markdown-view/src/main.rs -->`. Its lines are consecutive lines of that file.
+//! `<!-- examples/markdown-view/src/main.rs -->`. Its lines are consecutive lines of that file. The indentation that all
+//! of them have in common may differ.
 
 use std::collections::BTreeSet;
 
@@ -58,13 +59,16 @@ fn check_summary(files: &Files, violations: &mut Vec<Violation>) {
 /// Variables of tests and of the workspace's own tasks are not part of the reference.
 fn check_variables(files: &Files, violations: &mut Vec<Violation>) {
     let page = files.text(VARIABLES).unwrap_or_default();
+    let mut literals = BTreeSet::new();
     for (path, text) in files.written("rs") {
         let mut parts = path.split('/');
         if (parts.next(), parts.nth(1)) != (Some("crates"), Some("src")) || path.contains("tests") {
             continue;
         }
         for (index, line) in text.lines().enumerate() {
-            for name in line.split('"').skip(1).step_by(2).filter(|name| is_variable(name, line, text)) {
+            let names = line.split('"').skip(1).step_by(2).filter(|name| is_name(name));
+            literals.extend(names.clone());
+            for name in names.filter(|name| is_variable(name, line, text)) {
                 if !page.contains(&format!("`{name}`")) {
                     violations.push(Violation {
                         path: path.to_owned(),
@@ -76,19 +80,36 @@ fn check_variables(files: &Files, violations: &mut Vec<Violation>) {
             }
         }
     }
+    for (index, line) in page.lines().enumerate() {
+        // The variables are in the first column.
+        let cell = line.strip_prefix("| ").and_then(|row| row.split(" | ").next()).unwrap_or_default();
+        let unread = |name: &&str| is_name(name) && !literals.contains(name);
+        for name in cell.split('`').skip(1).step_by(2).filter(unread) {
+            violations.push(Violation {
+                path: VARIABLES.to_owned(),
+                line: index + 1,
+                what: format!("no program reads {name}"),
+                fix: "remove it from the page".to_owned(),
+            });
+        }
+    }
 }
 
-/// Whether a literal is the name of an environment variable that the program reads and its user can set. A name that is
-/// passed to a function is recognized in files that read variables.
+/// Whether a literal has the form of an environment variable's name.
+fn is_name(text: &str) -> bool {
+    text.starts_with(|first: char| first.is_ascii_uppercase())
+        && text.bytes().all(|byte| byte.is_ascii_uppercase() || byte.is_ascii_digit() || byte == b'_')
+}
+
+/// Whether a name is an environment variable that the program reads and its user can set. A name that is passed to a
+/// function is recognized in files that read variables.
 fn is_variable(name: &str, line: &str, file: &str) -> bool {
-    let is_name = name.starts_with(|first: char| first.is_ascii_uppercase())
-        && name.bytes().all(|byte| byte.is_ascii_uppercase() || byte.is_ascii_digit() || byte == b'_');
     let is_read = line.contains(&format!("env::var(\"{name}\")"))
         || line.contains(&format!("env::var_os(\"{name}\")"))
         || name.starts_with("KUBEWRIGHT_")
         || (name.contains('_') && file.contains("env::var"));
     let is_standard = STANDARD.contains(&name) || STANDARD_GROUPS.iter().any(|start| name.starts_with(start));
-    is_name && is_read && !is_standard
+    is_read && !is_standard
 }
 
 struct Excerpt<'a> {
@@ -117,15 +138,23 @@ fn compare(excerpt: &Excerpt<'_>, files: &Files) -> Result<(), (String, &'static
         return Err((format!("the excerpt is of the missing file {}", excerpt.file), "fix the path"));
     };
     let lines: Vec<&str> = text.lines().collect();
-    if !excerpt.lines.is_empty() && lines.windows(excerpt.lines.len()).any(|part| part == excerpt.lines) {
+    let wanted = dedented(&excerpt.lines);
+    if !wanted.is_empty() && lines.windows(wanted.len()).any(|part| dedented(part) == wanted) {
         return Ok(());
     }
-    let unknown = excerpt.lines.iter().find(|line| !lines.contains(line));
+    let unknown = wanted.iter().find(|line| !lines.iter().any(|other| other.trim() == line.trim()));
     let what = match unknown {
         Some(line) => format!("{} has no line `{}`", excerpt.file, line.trim()),
         None => format!("the lines are not consecutive in {}", excerpt.file),
     };
     Err((what, "copy the current lines"))
+}
+
+/// The lines without the indentation that all of them have.
+fn dedented<'a>(lines: &[&'a str]) -> Vec<&'a str> {
+    let indentation = |line: &&str| line.len() - line.trim_start().len();
+    let common = lines.iter().filter(|line| !line.trim().is_empty()).map(indentation).min().unwrap_or_default();
+    lines.iter().map(|line| line.get(common..).unwrap_or_default()).collect()
 }
 
 #[cfg(test)]
@@ -138,13 +167,16 @@ mod tests {
                     <!-- src/a.rs -->\n```rust\none\nthree\n```\n\
                     <!-- src/a.rs -->\n```rust\nfour\n```\n\
                     <!-- src/b.rs -->\n```rust\none\n```\n\
-                    <!-- a note -->\n```rust\nanything\n```\n";
+                    <!-- a note -->\n```rust\nanything\n```\n\
+                    <!-- src/c.rs -->\n```rust\nfn c() {\n\n    c();\n}\n```\n\
+                    <!-- src/c.rs -->\n```rust\nfn c() {\n\nc();\n```\n";
         let files = [
             ("docs/page.md", page),
             ("docs/lost.md", ""),
             ("docs/SUMMARY.md", "- [Page](page.md) [Variables](reference/environment.md)\n"),
-            ("docs/reference/environment.md", "`KUBEWRIGHT_A`"),
+            ("docs/reference/environment.md", "| `KUBEWRIGHT_A`, `PATH` | a |\n| `GONE` | b |\n"),
             ("src/a.rs", "zero\none\n  two\nthree\n"),
+            ("src/c.rs", "mod c {\n    fn c() {\n\n        c();\n    }\n}\n"),
             ("crates/a/src/lib.rs", "const A: &str = \"KUBEWRIGHT_A\";\nconst B: &str = \"KUBEWRIGHT_B\";\n"),
             ("crates/a/src/b.rs", "env::var_os(\"PATH\"); env::var(\"HOST\"); text(\"MY_HOST\"); \"GET\";\n"),
             ("crates/a/tests/it.rs", "const C: &str = \"KUBEWRIGHT_C\";\n"),
@@ -156,10 +188,12 @@ mod tests {
         docs/page.md:6: the lines are not consecutive in src/a.rs; copy the current lines
         docs/page.md:11: src/a.rs has no line `four`; copy the current lines
         docs/page.md:15: the excerpt is of the missing file src/b.rs; fix the path
+        docs/page.md:29: the lines are not consecutive in src/c.rs; copy the current lines
         docs/lost.md:1: docs/SUMMARY.md does not list the page; add it to the summary
         crates/a/src/b.rs:1: docs/reference/environment.md does not describe HOST; describe it there
         crates/a/src/b.rs:1: docs/reference/environment.md does not describe MY_HOST; describe it there
         crates/a/src/lib.rs:2: docs/reference/environment.md does not describe KUBEWRIGHT_B; describe it there
+        docs/reference/environment.md:2: no program reads GONE; remove it from the page
         ");
     }
 }

@@ -1,13 +1,17 @@
 //! Checks that links between Markdown files point to tracked files and existing headings.
 //!
-//! Links to websites are not followed, so the check works offline. Pages of the book link to no file outside of it, because
-//! the rendered book does not have it.
+//! Links to websites are not followed, so the check works offline, except links to the branch `main` of this repository:
+//! their files are here. Pages of the book use those for files outside of the book, which the rendered book does not have.
 
 use std::collections::BTreeMap;
 
 use pulldown_cmark::{BrokenLink, Event, LinkType, Options, Parser, Tag, TagEnd};
 
 use super::{Files, Violation};
+
+/// Files and directories of this repository on the web.
+const REPOSITORY: [&str; 2] =
+    ["https://github.com/kubewright/kubewright/blob/main/", "https://github.com/kubewright/kubewright/tree/main/"];
 
 pub(super) fn check(files: &Files, violations: &mut Vec<Violation>) {
     let pages: BTreeMap<_, _> = files.written("md").map(|(path, text)| (path, Page::read(text))).collect();
@@ -39,6 +43,10 @@ fn follow(
     files: &Files,
     pages: &BTreeMap<&str, Page>,
 ) -> Result<(), (&'static str, &'static str)> {
+    if let Some(target) = REPOSITORY.iter().find_map(|start| target.strip_prefix(start)) {
+        let (path, anchor) = target.split_once('#').unwrap_or((target, ""));
+        return exists(path, anchor, files, pages);
+    }
     if target.contains("://") || target.starts_with("mailto:") {
         return Ok(());
     }
@@ -53,10 +61,20 @@ fn follow(
     if from.starts_with("docs/") && !path.starts_with("docs/") {
         return Err(("leaves the book", "link to the repository on the web"));
     }
-    if !files.has(&path) {
+    exists(&path, anchor, files, pages)
+}
+
+/// Checks that the repository has a file or directory, and a page its heading.
+fn exists(
+    path: &str,
+    anchor: &str,
+    files: &Files,
+    pages: &BTreeMap<&str, Page>,
+) -> Result<(), (&'static str, &'static str)> {
+    if !files.has(path) {
         return Err(("points to a missing file", "fix it, or add the file"));
     }
-    match pages.get(path.as_str()) {
+    match pages.get(path) {
         Some(page) if !anchor.is_empty() && !page.anchors.iter().any(|found| found == anchor) => {
             Err(("points to a missing heading", "write the heading in lower case with hyphens"))
         }
@@ -170,6 +188,8 @@ mod tests {
     fn valid_links_to_files_directories_and_headings_pass() {
         let readme = "# A `cargo` Command: what?\n\n[self](#a-cargo-command-what) [web](https://example.com/x)\n\
                       [adr](docs/adr/) ![logo](logo.svg) [page](docs/a.md#twice-1) [ref][r] [word]\n\n[r]: docs/a.md\n\
+                      [file](https://github.com/kubewright/kubewright/blob/main/docs/a.md#twice-1)\n\
+                      [tree](https://github.com/kubewright/kubewright/tree/main/docs/adr)\n\
                       <a href=\"docs/a.md\">x</a>\n";
         let page = "# Twice\n## Twice\n[up](adr/0001.md) <a id=\"here\"></a> [here](#here) `[x](nowhere)`\n\n\
                     ```\n[x](nowhere)\n```\n";
@@ -182,7 +202,9 @@ mod tests {
         let readme =
             "[gone](docs/b.md)\n[no heading](docs/a.md#nothing)\n\n| a |\n|---|\n| [table](x.png) |\n";
         let page = "[out](../../secret.md)\n[root](/README.md)\n[own](#none)\n[undefined][x]\n\n[y]: gone.md\n[y]\n\n\
-             [up](../README.md)\n";
+             [up](../README.md)\n\n\
+             [moved](https://github.com/kubewright/kubewright/blob/main/gone.md)\n\
+             [renamed](https://github.com/kubewright/kubewright/blob/main/README.md#gone)\n";
         insta::assert_snapshot!(reported(&[("README.md", readme), ("docs/a.md", page)]), @"
         README.md:1: the link `docs/b.md` points to a missing file; fix it, or add the file
         README.md:2: the link `docs/a.md#nothing` points to a missing heading; write the heading in lower case with hyphens
@@ -193,6 +215,8 @@ mod tests {
         docs/a.md:4: the link `[x]` is not defined; define it at the end of the file
         docs/a.md:7: the link `gone.md` points to a missing file; fix it, or add the file
         docs/a.md:9: the link `../README.md` leaves the book; link to the repository on the web
+        docs/a.md:11: the link `https://github.com/kubewright/kubewright/blob/main/gone.md` points to a missing file; fix it, or add the file
+        docs/a.md:12: the link `https://github.com/kubewright/kubewright/blob/main/README.md#gone` points to a missing heading; write the heading in lower case with hyphens
         ");
     }
 }

@@ -1,7 +1,7 @@
 //! A cancelable build of the operator by cargo.
 //!
-//! cargo's standard error is forwarded ([`build_output`](super::build_output)). A [`Build`] that is dropped or abandoned leaves no process behind,
-//! and the target directory in a state that cargo can continue from.
+//! cargo's standard error is forwarded ([`build_output`](super::build_output)). A [`Build`] that is dropped or abandoned
+//! leaves no process behind, and the target directory in a state that cargo can continue from.
 
 use std::path::PathBuf;
 use std::time::{Duration, Instant};

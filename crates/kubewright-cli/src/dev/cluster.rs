@@ -13,7 +13,7 @@ use kubewright_runtime::connect;
 use super::ports::Ports;
 use super::report::{Report, shown};
 use super::samples::Sample;
-use super::state_dir::Folder;
+use super::state_dir::StateDir;
 use crate::control_plane::{self, ControlPlane};
 use crate::delivery::deploy::context::{self, Local};
 use crate::descriptions::KubernetesDescriptions;
@@ -21,8 +21,8 @@ use crate::error::Hint as _;
 use crate::project::Metadata;
 use crate::ui::Ui;
 
-const SIMULATED: &str = "simulated: they become Running and Ready, but no image is pulled and no container runs; \
-                         `kubectl exec` and `kubectl port-forward` report that";
+const SIMULATED: &str =
+    "simulated: no image is pulled and no container runs; `kubectl exec` and `port-forward` report that";
 
 /// Which cluster to use.
 #[derive(Debug)]
@@ -40,7 +40,7 @@ pub(crate) struct Cluster {
     /// Arguments with which the operator connects to it.
     pub(crate) arguments: Vec<String>,
     pub(crate) variables: Vec<(&'static str, OsString)>,
-    embedded: Option<(ControlPlane, Folder)>,
+    embedded: Option<(ControlPlane, StateDir)>,
     /// The context of an existing cluster.
     context: context::Context,
 }
@@ -58,7 +58,7 @@ impl Cluster {
     ) -> Result<Self> {
         match which {
             Where::Embedded { nodes, fresh, .. } => {
-                let folder = Folder::open(&metadata.target, &metadata.name, fresh)?;
+                let folder = StateDir::open(&metadata.target, &metadata.name, fresh)?;
                 Self::embedded(ports.api, nodes, folder, audit, report, ui).await
             }
             Where::Existing(source) => Self::existing(source, report).await,
@@ -68,7 +68,7 @@ impl Cluster {
     async fn embedded(
         port: u16,
         nodes: usize,
-        folder: Folder,
+        folder: StateDir,
         audit: Arc<dyn Audit>,
         report: &Report,
         ui: &Ui,

@@ -10,7 +10,7 @@ use tokio::sync::Notify;
 use tokio::task::JoinSet;
 use tokio::time::{Instant, MissedTickBehavior, sleep_until};
 
-use super::definitions::Defined;
+use super::crds::CustomKind;
 use super::sample_status::{SampleStatus, evaluate, places};
 use super::samples::Placed;
 
@@ -39,13 +39,13 @@ pub(crate) struct ReadinessWatch {
 
 impl ReadinessWatch {
     /// Starts with these samples.
-    pub(crate) fn start(&mut self, samples: Vec<Placed>, client: &kube::Client, kinds: &[Defined]) {
+    pub(crate) fn start(&mut self, samples: Vec<Placed>, client: &kube::Client, kinds: &[CustomKind]) {
         self.samples = samples;
         self.restart(client, kinds);
     }
 
     /// Restarts with the same samples.
-    pub(crate) fn restart(&mut self, client: &kube::Client, kinds: &[Defined]) {
+    pub(crate) fn restart(&mut self, client: &kube::Client, kinds: &[CustomKind]) {
         self.since = Some(Instant::now());
         self.evaluated = None;
         self.is_late_reported = false;
@@ -77,7 +77,7 @@ impl ReadinessWatch {
     pub(crate) async fn next(
         &mut self,
         client: &kube::Client,
-        kinds: &[Defined],
+        kinds: &[CustomKind],
     ) -> Result<Vec<SampleStatus>> {
         let Some(since) = self.since else { return std::future::pending().await };
         if let Some(evaluated) = self.evaluated {

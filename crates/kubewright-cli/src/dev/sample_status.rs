@@ -12,7 +12,7 @@ use kube::discovery::ApiResource;
 use serde_json::Value;
 
 use super::api_error::api_error;
-use super::definitions::Defined;
+use super::crds::CustomKind;
 use super::report::count;
 use super::samples::{Placed, api};
 use crate::readiness::{self, Readiness};
@@ -41,7 +41,7 @@ pub(crate) struct SampleStatus {
 pub(crate) async fn evaluate(
     client: &kube::Client,
     samples: &[Placed],
-    kinds: &[Defined],
+    kinds: &[CustomKind],
     expects_status: bool,
 ) -> Result<Vec<SampleStatus>> {
     let mut found = Vec::new();
@@ -72,7 +72,7 @@ pub(crate) async fn evaluate(
 pub(crate) fn places(
     client: &kube::Client,
     samples: &[Placed],
-    kinds: &[Defined],
+    kinds: &[CustomKind],
 ) -> impl Iterator<Item = Api<DynamicObject>> {
     let mut places = BTreeMap::new();
     for sample in samples {
@@ -86,7 +86,7 @@ pub(crate) fn places(
 }
 
 /// All objects that a sample may own.
-async fn list(client: &kube::Client, namespace: Option<&str>, kinds: &[Defined]) -> Result<Vec<Value>> {
+async fn list(client: &kube::Client, namespace: Option<&str>, kinds: &[CustomKind]) -> Result<Vec<Value>> {
     let mut found = Vec::new();
     for (resource, namespace) in parts(namespace, kinds) {
         let objects = match api(client, namespace, &resource).list(&ListParams::default()).await {
@@ -102,7 +102,7 @@ async fn list(client: &kube::Client, namespace: Option<&str>, kinds: &[Defined])
 }
 
 /// The kinds that a sample may own, with the namespace to list; `None` lists all.
-fn parts<'a>(namespace: Option<&'a str>, kinds: &[Defined]) -> Vec<(ApiResource, Option<&'a str>)> {
+fn parts<'a>(namespace: Option<&'a str>, kinds: &[CustomKind]) -> Vec<(ApiResource, Option<&'a str>)> {
     let built_in = WORKLOADS.iter().map(|(api_version, kind)| {
         let (group, version) = api_version.split_once('/').unwrap_or(("", api_version));
         (ApiResource::from_gvk(&GroupVersionKind::gvk(group, version, kind)), namespace)

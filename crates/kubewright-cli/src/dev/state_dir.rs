@@ -15,13 +15,13 @@ const SAMPLED: &str = "samples-applied";
 const LOCK: &str = "lock";
 
 #[derive(Debug)]
-pub(crate) struct Folder {
+pub(crate) struct StateDir {
     path: PathBuf,
     /// Holds the lock while open.
     lock: File,
 }
 
-impl Folder {
+impl StateDir {
     /// Opens the state directory of a project; with `fresh`, without old state.
     pub(crate) fn open(target: &Path, project: &str, fresh: bool) -> Result<Self> {
         let path = path(target, project);
@@ -117,8 +117,8 @@ mod tests {
     #[test]
     fn the_state_directory_is_locked() {
         let target = tempfile::tempdir().unwrap();
-        let held = Folder::open(target.path(), "shop", false).unwrap();
-        let refused = Folder::open(target.path(), "shop", true).unwrap_err().to_string();
+        let held = StateDir::open(target.path(), "shop", false).unwrap();
+        let refused = StateDir::open(target.path(), "shop", true).unwrap_err().to_string();
         let expected = format!(
             "another `kubewright dev` (process {}) uses {}",
             std::process::id(),
@@ -126,18 +126,18 @@ mod tests {
         );
         assert_eq!(refused, expected);
         drop(held);
-        Folder::open(target.path(), "shop", false).unwrap();
+        StateDir::open(target.path(), "shop", false).unwrap();
     }
 
     #[test]
     fn fresh_removes_the_state_of_the_last_run() {
         let target = tempfile::tempdir().unwrap();
-        let folder = Folder::open(target.path(), "shop", false).unwrap();
+        let folder = StateDir::open(target.path(), "shop", false).unwrap();
         fs::create_dir(folder.objects()).unwrap();
         folder.sampled().unwrap();
         drop(folder);
-        assert!(Folder::open(target.path(), "shop", false).unwrap().is_sampled());
-        let fresh = Folder::open(target.path(), "shop", true).unwrap();
+        assert!(StateDir::open(target.path(), "shop", false).unwrap().is_sampled());
+        let fresh = StateDir::open(target.path(), "shop", true).unwrap();
         assert!(!fresh.is_sampled() && !fresh.objects().exists());
     }
 }

@@ -1,6 +1,6 @@
 //! The adoption guides in docs/adopt: each is a diff on the operator in testdata/adopt, which is applied, built and run.
 //!
-//! The operators are built on kube 4, one of them also on kube 3, in one workspace: their dependencies compile once.
+//! The operators are built on kube 3 and 4, in one workspace: their dependencies compile once.
 //! `cargo xtask ci --only fetch` downloads their packages, by the lock file in testdata/adopt/dependencies.
 
 use std::fs;
@@ -24,11 +24,13 @@ const GUIDES: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/adopt");
 const ROOT: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../..");
 
 /// The operators: their packages, their guides, and the versions of kube and k8s-openapi.
-const GREETERS: [(&str, &str, &str, &str); 4] = [
+const GREETERS: [(&str, &str, &str, &str); 6] = [
     ("greeter-envtest", "envtest", "4", "0.28"),
     ("greeter-envtest-on-kube-3", "envtest", "3", "0.27"),
     ("greeter-manager", "manager", "4", "0.28"),
+    ("greeter-manager-on-kube-3", "manager", "3", "0.27"),
     ("greeter-adapter", "adapter", "4", "0.28"),
+    ("greeter-adapter-on-kube-3", "adapter", "3", "0.27"),
 ];
 
 /// The workspace of all operators, built with their tests.
@@ -188,10 +190,9 @@ fn the_manifests_guide_writes_manifests_and_detects_stale_ones() {
     assert!(stale.status == 1 && stale.stdout.contains("names:"), "{stale}");
 }
 
-/// Runs the operator of a guide on an API server, and checks what it does as leader, its pages, and its shutdown.
-async fn runs(guide: &'static str, metric: &str) -> Result<()> {
-    let package = format!("greeter-{guide}");
-    let project = WORKSPACE.join(&package);
+/// Runs the operator of a package on an API server, and checks what it does as leader, its pages, and its shutdown.
+async fn runs(package: &str, metric: &str) -> Result<()> {
+    let project = WORKSPACE.join(package);
     let env = Environment::builder().https().crds_from(project.join("config/crd.yaml")).start().await?;
     let mut command = Command::new(target().join("debug").join(package));
     command.env("KUBECONFIG", env.kubeconfig().context("the API server does not listen")?);
@@ -210,7 +211,7 @@ async fn runs(guide: &'static str, metric: &str) -> Result<()> {
         Ok(())
     })
     .await?;
-    let lease = Key::namespaced("default", &format!("greeter-{guide}"));
+    let lease = Key::namespaced("default", package);
     let holder =
         client.get::<Lease>(&lease).await?.spec.as_ref().and_then(|spec| spec.holder_identity.clone());
     assert!(holder.is_some_and(|holder| !holder.is_empty()), "the Lease has no holder");
@@ -247,13 +248,19 @@ fn page(address: &str, path: &str) -> String {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn the_manager_of_the_guide_runs_an_existing_controller() -> Result<()> {
-    runs("manager", "greeter_reconciles_total{result=\"success\"}").await
+    for package in ["greeter-manager", "greeter-manager-on-kube-3"] {
+        runs(package, "greeter_reconciles_total{result=\"success\"}").await.context(package)?;
+    }
+    Ok(())
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn the_adapter_of_the_guide_runs_an_existing_reconcile_function() -> Result<()> {
-    runs("adapter", "controller_runtime_reconcile_total{controller=\"greeting\",result=\"requeue_after\"}")
-        .await
+    let metric = "controller_runtime_reconcile_total{controller=\"greeting\",result=\"requeue_after\"}";
+    for package in ["greeter-adapter", "greeter-adapter-on-kube-3"] {
+        runs(package, metric).await.context(package)?;
+    }
+    Ok(())
 }
 
 #[test]

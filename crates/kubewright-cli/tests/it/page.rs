@@ -330,6 +330,6 @@ fn object(batch: &Value, name: &str) -> Option<Value> {
 
 /// The objects that are not system objects.
 fn names(batch: &Value) -> Vec<String> {
-    let shown = entries(batch, "object").into_iter().filter(|object| object["plumbing"] == json!(false));
+    let shown = entries(batch, "object").into_iter().filter(|object| object["system"] == json!(false));
     shown.filter_map(|object| object["name"].as_str().map(str::to_owned)).collect()
 }

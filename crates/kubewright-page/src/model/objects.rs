@@ -36,7 +36,7 @@ pub struct ObjectEntry<'a> {
     readiness: Shown,
     conditions: Vec<[&'a str; 3]>,
     custom: bool,
-    plumbing: bool,
+    system: bool,
     changed: u64,
 }
 
@@ -61,7 +61,7 @@ pub fn object_entry<'a>(kind: &'a KindName, id: &'a str, object: &'a Value, chan
             })
             .collect(),
         custom: system_objects::is_custom(&kind.group),
-        plumbing: system_objects::is_system_object(&kind.group, &kind.kind, object),
+        system: system_objects::is_system_object(&kind.group, &kind.kind, object),
         changed,
     }
 }

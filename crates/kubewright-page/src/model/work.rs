@@ -38,7 +38,6 @@ pub struct Reconcile {
     pub id: String,
     /// Orders reconciles that started at the same time.
     number: u64,
-    #[serde(skip)]
     connection: u64,
     pub controller: String,
     pub kind: String,
@@ -82,6 +81,7 @@ struct Depths {
 #[derive(Debug, Serialize)]
 struct Operator {
     name: String,
+    connection: u64,
     pid: u32,
     at: String,
     controllers: Vec<String>,
@@ -169,7 +169,7 @@ impl Work {
     fn hello(&mut self, connection: u64, hello: Hello, board: &mut Board) {
         let Hello { at, operator: name, pid, controllers, token: _ } = hello;
         self.names.insert(name.clone());
-        let operator = Operator { name, pid, at, controllers, connected: true };
+        let operator = Operator { name, connection, pid, at, controllers, connected: true };
         board.put(Topic::Operator, &operator.name, &operator);
         self.operators.insert(connection, operator);
     }

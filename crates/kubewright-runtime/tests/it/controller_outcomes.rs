@@ -201,8 +201,26 @@ async fn a_panic_is_logged_in_one_line_with_its_place_and_count() -> Result<()> 
     for (line, times) in lines.iter().zip(1..) {
         let at = format!("error=\"panic: injected by the test [recovered]\" at={}:", file!());
         assert!(line.contains(&at) && line.contains(&format!(" times={times} ")), "{line}");
+        let documented = documented_panic().replace("no pages", "injected by the test");
+        assert_eq!(names_of_fields(&documented), names_of_fields(line)[..4], "docs/dev.md");
+        let start = documented.split(" at=").next().unwrap_or_default();
+        assert!(line.contains(start), "docs/dev.md shows {start:?}, the log has {line:?}");
     }
     Ok(())
+}
+
+/// The log line of a panic in docs/dev.md, from its level on.
+fn documented_panic() -> String {
+    let page = concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/dev.md");
+    let page = std::fs::read_to_string(page).expect("the page can be read");
+    let line = page.lines().find(|line| line.starts_with("operator | ") && line.contains("panic"));
+    let (_, line) = line.and_then(|line| line.split_once("ERROR ")).expect("the page shows a panic");
+    format!("ERROR {line}")
+}
+
+/// The names of the fields of a log line, in their order.
+fn names_of_fields(line: &str) -> Vec<&str> {
+    line.split(' ').filter_map(|word| Some(word.split_once('=')?.0)).collect()
 }
 
 /// Panics before it returns a future, and again when that is dropped.

@@ -5,13 +5,13 @@ use std::path::Path;
 use anyhow::{Context as _, Result};
 use serde_json::Value;
 
-use crate::dev::definitions::{Defined, Definitions};
+use crate::dev::crds::{AppliedCrds, CustomKind};
 use crate::dev::report::Report;
 use crate::project::{Manifests, Project, manifests};
 
 #[derive(Default)]
 pub(super) struct Declared {
-    definitions: Definitions,
+    applied: AppliedCrds,
     /// The last findings about the manifests. The same findings are printed once.
     findings: String,
 }
@@ -45,11 +45,11 @@ impl Declared {
 
     /// Installs the CRDs and waits until they are served. Returns how many changed.
     pub(super) async fn install(&mut self, client: &kube::Client, crds: &[(String, Value)]) -> Result<usize> {
-        self.definitions.apply(client, crds).await
+        self.applied.apply(client, crds).await
     }
 
     /// The served versions of the operator's kinds.
-    pub(super) fn kinds(&self) -> Vec<Defined> {
-        self.definitions.kinds()
+    pub(super) fn kinds(&self) -> Vec<CustomKind> {
+        self.applied.kinds()
     }
 }

@@ -3,7 +3,7 @@
 use anyhow::Result;
 
 use crate::dev::cluster::Cluster;
-use crate::dev::definitions::Defined;
+use crate::dev::crds::CustomKind;
 use crate::dev::readiness_watch::ReadinessWatch;
 use crate::dev::sample_status::SampleStatus;
 use crate::dev::samples;
@@ -47,7 +47,7 @@ impl Samples {
         &mut self,
         project: &Project,
         cluster: &Cluster,
-        kinds: &[Defined],
+        kinds: &[CustomKind],
     ) -> Result<usize> {
         let client = cluster.client();
         let mut placed = Vec::new();
@@ -66,7 +66,7 @@ impl Samples {
         &mut self,
         project: &Project,
         cluster: &Cluster,
-        kinds: &[Defined],
+        kinds: &[CustomKind],
     ) -> Result<()> {
         let client = cluster.client();
         let mut kept = Vec::new();
@@ -81,7 +81,7 @@ impl Samples {
     }
 
     /// Follows the same samples again, for a new operator.
-    pub(super) fn follow_again(&mut self, cluster: &Cluster, kinds: &[Defined]) {
+    pub(super) fn follow_again(&mut self, cluster: &Cluster, kinds: &[CustomKind]) {
         self.watch.restart(cluster.client(), kinds);
     }
 
@@ -94,7 +94,7 @@ impl Samples {
     pub(super) async fn changed(
         &mut self,
         client: &kube::Client,
-        kinds: &[Defined],
+        kinds: &[CustomKind],
     ) -> Result<Vec<SampleStatus>> {
         self.watch.next(client, kinds).await
     }

@@ -14,6 +14,8 @@ pub(crate) enum Test {
     Manifests,
     /// Runs in the example and on its cluster, while `dev` runs.
     Tutorial,
+    /// Runs on the cluster of `dev` with the example of the README.
+    Example,
     /// Runs on an API server without controllers.
     Server,
     /// Runs on an API server with controllers and nodes.
@@ -84,6 +86,13 @@ const RULES: &[(&str, &str, Treatment)] = &[
     ("docs/tutorial/webhooks.md", "kubectl ", Run(Test::Tutorial)),
     ("docs/tutorial/webhooks.md", "cat ", Run(Test::Tutorial)),
     ("docs/tutorial/versions.md", "kubectl ", Run(Test::Tutorial)),
+    ("examples/markdown-view/", "kubectl ", Run(Test::Tutorial)),
+    (
+        "examples/",
+        "kubectl apply -k ",
+        Skip("needs a deployed image, or `make run`; `dev` applies the samples"),
+    ),
+    ("examples/", "kubectl ", Run(Test::Example)),
     // API servers.
     ("docs/apiserver.md", "kubectl ", Run(Test::Server)),
     ("docs/cluster.md", "kubectl ", Run(Test::Cluster)),
@@ -169,11 +178,6 @@ const RULES: &[(&str, &str, Treatment)] = &[
         Skip("needs a deployed image; deploy:: runs a deployed operator"),
     ),
     ("docs/webhooks.md", "kubectl ", Skip("the tutorial has the same command")),
-    (
-        "examples/",
-        "kubectl ",
-        Skip("needs the operator of the page; the tests of the example check the same states"),
-    ),
 ];
 
 /// The index of the rule of a command.

@@ -115,31 +115,42 @@ fn the_tutorial_works(project: &Project, kubeconfig: &Path) {
     let mut ran = 0;
     for name in ["dev", "reconcile", "status", "watches", "webhooks", "versions"] {
         let page = Page::read(&format!("docs/tutorial/{name}.md"));
-        for shown in run_by(Test::Tutorial, &page) {
-            // A command may run before the operator has reacted to the previous one.
-            let deadline = Instant::now() + Duration::from_secs(30);
-            loop {
-                let mut shell = shell(project, kubeconfig);
-                let result = run(shell.args(["-c", &shown.line]));
-                let printed = result.stdout.clone() + &result.stderr;
-                let is_as_shown =
-                    if shown.output.is_empty() { result.status == 0 } else { shown.matches(&printed) };
-                if is_as_shown {
-                    break;
-                }
-                assert!(Instant::now() < deadline, "{}: {}: {result}", page.path, shown.line);
-            }
-            ran += 1;
-        }
+        ran += works(Test::Tutorial, &page, &project.path(""), kubeconfig);
     }
     assert!(ran > 25, "{ran} commands");
+    let readme = Page::read("examples/markdown-view/README.md");
+    assert_eq!(works(Test::Tutorial, &readme, &project.path(""), kubeconfig), 6);
 }
 
-/// A shell in the project, with only the configuration of the cluster.
-fn shell(project: &Project, kubeconfig: &Path) -> Command {
+/// Runs the commands of a page for a test, in a folder. Each must print what the page shows, if it shows something.
+/// Returns their number.
+#[track_caller]
+pub(super) fn works(test: Test, page: &Page, folder: &Path, kubeconfig: &Path) -> usize {
+    let mut ran = 0;
+    for shown in run_by(test, page) {
+        // A command may run before the operator has reacted to the previous one.
+        let deadline = Instant::now() + Duration::from_secs(30);
+        loop {
+            let mut shell = shell(folder, kubeconfig);
+            let result = run(shell.args(["-c", &shown.line]));
+            let printed = result.stdout.clone() + &result.stderr;
+            let is_as_shown =
+                if shown.output.is_empty() { result.status == 0 } else { shown.matches(&printed) };
+            if is_as_shown {
+                break;
+            }
+            assert!(Instant::now() < deadline, "{}: {}: {result}", page.path, shown.line);
+        }
+        ran += 1;
+    }
+    ran
+}
+
+/// A shell in a folder, with only the configuration of the cluster.
+fn shell(folder: &Path, kubeconfig: &Path) -> Command {
     let mut shell = Command::new("sh");
     shell.env_clear().envs(std::env::var_os("PATH").map(|path| ("PATH", path)));
-    shell.env("HOME", project.path("")).env("KUBECONFIG", kubeconfig).current_dir(project.path(""));
+    shell.env("HOME", folder).env("KUBECONFIG", kubeconfig).current_dir(folder);
     shell
 }
 

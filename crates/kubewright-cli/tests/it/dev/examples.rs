@@ -1,4 +1,5 @@
-//! `kubewright dev` runs the other examples, with one command each, until their samples are ready.
+//! `kubewright dev` runs the other examples, with one command each, until their samples are ready. Then the commands of
+//! their READMEs print what the READMEs show.
 //!
 //! The examples are copied into a workspace of their own, because cargo builds one package of this workspace with other
 //! features than the whole, and would compile its dependencies again.
@@ -8,16 +9,19 @@ use std::path::{Path, PathBuf};
 
 use tempfile::TempDir;
 
+use super::example::works;
 use super::running::Dev;
+use crate::book::{Page, Test};
 use crate::run::share_dependencies;
 
 const ROOT: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../..");
 
-/// The examples, and what `dev` reports for each of their samples.
-const EXAMPLES: [(&str, &[&str]); 3] = [
-    ("sample-controller", &["sample Bar default/bar-sample: Ready, 1 Deployment ready, 1 Pod ready"]),
-    ("cronjob", &["sample CronJob default/cronjob-sample: ", "sample CronJob default/cronjob-v2-sample: "]),
-    ("collector", &["sample Deployment default/collector-sample: Available"]),
+/// The examples, what `dev` reports for each of their samples, and the number of kubectl commands in their READMEs.
+const EXAMPLES: [(&str, &[&str], usize); 4] = [
+    ("sample-controller", &["sample Bar default/bar-sample: Ready, 1 Deployment ready, 1 Pod ready"], 7),
+    ("cronjob", &["sample CronJob default/cronjob-sample: ", "sample CronJob default/cronjob-v2-sample: "], 4),
+    ("collector", &["sample Deployment default/collector-sample: Available"], 4),
+    ("config-map-labeller", &[], 3),
 ];
 
 /// A workspace with the packages of the examples. The programs have other names, because this workspace builds its own
@@ -30,7 +34,7 @@ fn workspace() -> TempDir {
     let rest = rest.replace("path = \"", &format!("path = \"{}/", root.display()));
     let manifest = format!("[workspace]\nresolver = \"3\"\nmembers = [\"*\"]\n\n[workspace.package]\n{rest}");
     fs::write(folder.path().join("Cargo.toml"), manifest).expect("a file can be written");
-    for (name, _) in EXAMPLES {
+    for (name, ..) in EXAMPLES {
         let place = folder.path().join(name);
         copy(&root.join("examples").join(name), &place);
         let path = place.join("Cargo.toml");
@@ -64,10 +68,14 @@ fn copy(from: &Path, to: &Path) {
 #[test]
 fn one_command_runs_each_example() {
     let folder = workspace();
-    for (name, samples) in EXAMPLES {
+    for (name, samples, commands) in EXAMPLES {
         let program = format!("dev-{name}");
-        let mut dev = Dev::start(folder.path(), &program, &format!("{name} --fresh --once --timeout 8m"));
-        let ended = dev.wait();
+        let mut dev = Dev::start(folder.path(), &program, &format!("{name} --fresh"));
+        dev.says("ready in ");
+        let readme = Page::read(&format!("examples/{name}/README.md"));
+        let kubeconfig = dev.kubeconfig().to_owned();
+        assert_eq!(works(Test::Example, &readme, &folder.path().join(name), &kubeconfig), commands, "{name}");
+        let ended = dev.end("INT");
         assert_eq!(ended.status, Some(0), "{name}: {}{}", ended.stdout, ended.stderr);
         for sample in samples {
             assert!(ended.stdout.contains(sample), "{name}: no {sample:?} in {}", ended.stdout);

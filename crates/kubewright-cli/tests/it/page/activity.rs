@@ -97,6 +97,30 @@ async fn a_failing_reconcile_is_red_in_the_header_and_on_the_object() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn failures_of_deleted_objects_end_with_the_operator() {
+    let world = World::start().await;
+    world.config_map("pages", &json!({})).await;
+    let mut journal = world.journal().await;
+    journal.hello("view-operator", &["view"]).await;
+    browse(1280, 800, async |browser: &Browser| {
+        browser.open(&world.page.url()).await;
+        let operator = "document.querySelector('#operator .say').textContent";
+        journal.write(&started("one", &json!([{ "why": "initial" }]))).await;
+        journal.write(&ended("one", "error", Some(300.0), Some("the image is missing"))).await;
+        browser.until(&format!("{operator}.startsWith('view-operator: 1 failing')")).await;
+        drop(journal);
+        browser.until(&format!("{operator} === 'view-operator stopped'")).await;
+        let mut journal = world.journal().await;
+        journal.hello("view-operator", &["view"]).await;
+        // The object exists, so the new process has not reconciled it yet.
+        browser.until(&format!("{operator}.startsWith('view-operator: 1 failing')")).await;
+        world.delete("/api/v1/namespaces/default/configmaps/pages").await;
+        browser.until(&format!("{operator} === 'view-operator'")).await;
+    })
+    .await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn log_lines_are_shown_with_their_reconcile_and_filtered_by_object() {
     let world = World::start().await;
     world.config_map("pages", &json!({})).await;

@@ -65,12 +65,56 @@ async fn the_tree_shows_objects_by_owner_with_their_readiness() {
         world.delete(&format!("{DEPLOYMENTS}/web")).await;
         browser.until(&format!("!{ROWS}.some((row) => row.includes('web'))")).await;
 
-        let plumbing = format!("{ROWS}.some((row) => row.includes('kube-root-ca.crt'))");
-        assert_eq!(browser.eval(&plumbing).await, false);
-        browser.click("#plumbing").await;
-        browser.until("document.querySelector('#plumbing').ariaPressed === 'true'").await;
+        let system = format!("{ROWS}.some((row) => row.includes('kube-root-ca.crt'))");
+        assert_eq!(browser.eval(&system).await, false);
+        browser.click("#system").await;
+        browser.until("document.querySelector('#system').ariaPressed === 'true'").await;
         browser.press(&["/", "r", "o", "o", "t", "-", "c", "a"]).await;
-        browser.until(&plumbing).await;
+        browser.until(&system).await;
+    })
+    .await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn changes_lead_to_the_same_tree_as_a_reload() {
+    const CONFIG_MAPS: &str = "/api/v1/namespaces/default/configmaps";
+    let world = World::start().await;
+    let owned = |name: &str, owner: &Value| {
+        let owner = json!({
+            "apiVersion": "v1", "kind": "ConfigMap", "name": owner["metadata"]["name"], "uid": owner["metadata"]["uid"],
+        });
+        json!({ "metadata": { "name": name, "ownerReferences": [owner] } })
+    };
+    let first = world.config_map("first", &json!({})).await;
+    world.config_map("third", &json!({})).await;
+    browse(1400, 900, async |browser: &Browser| {
+        browser.open(&world.page.url()).await;
+        let shows = async |rows: &[&str]| {
+            let names = format!("{ROWS}.map((row) => row.replace(' ConfigMap', '').trim())");
+            browser.until(&format!("JSON.stringify({names}) === '{}'", json!(rows))).await;
+        };
+        shows(&["1 first", "1 third"]).await;
+        let second = world.config_map("second", &json!({})).await;
+        shows(&["1 first", "1 second", "1 third"]).await;
+        world.create(CONFIG_MAPS, &owned("b", &first)).await;
+        world.create(CONFIG_MAPS, &owned("a", &first)).await;
+        shows(&["1 first", "2 a", "2 b", "1 second", "1 third"]).await;
+        // Another owner.
+        let moved = json!({ "metadata": { "ownerReferences": owned("a", &second)["metadata"]["ownerReferences"] } });
+        world.merge(&format!("{CONFIG_MAPS}/a"), &moved).await;
+        shows(&["1 first", "2 b", "1 second", "2 a", "1 third"]).await;
+        world.delete(&format!("{CONFIG_MAPS}/third")).await;
+        let last = ["1 first", "2 b", "1 second", "2 a"];
+        shows(&last).await;
+        // Filtered: the owner of a match stays.
+        browser.press(&["/", "m", "a", "p", " ", "/", "a"]).await;
+        shows(&["1 second", "2 a"]).await;
+        world.create(CONFIG_MAPS, &owned("aa", &second)).await;
+        shows(&["1 second", "2 a", "2 aa"]).await;
+        world.delete(&format!("{CONFIG_MAPS}/aa")).await;
+        shows(&["1 second", "2 a"]).await;
+        browser.open(&world.page.url()).await;
+        shows(&last).await;
     })
     .await;
 }
@@ -257,7 +301,7 @@ async fn everything_can_be_done_with_the_keyboard() {
             browser.press(&["Tab"]).await;
             stops.push(browser.eval("document.activeElement.id || document.activeElement.className").await);
         }
-        for stop in ["filter", "namespace", "plumbing", "theme", "help", "tree", "window"] {
+        for stop in ["filter", "namespace", "system", "theme", "help", "tree", "window"] {
             assert!(stops.contains(&json!(stop)), "{stop} is not among {stops:?}");
         }
     })

@@ -91,6 +91,38 @@ async fn causes_show_the_changed_field_at_1280_px() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn the_timeline_follows_the_width_of_the_window() {
+    let world = World::with_cluster().await;
+    world.define("MarkdownView").await;
+    let mut journal = world.journal().await;
+    browse(1440, 900, async |browser: &Browser| {
+        // Without the redraw once per second.
+        browser.before_load("window.setInterval = () => 0;").await;
+        browser.open(&world.page.url()).await;
+        story::play(&world, &mut journal).await;
+        browser.until("document.querySelectorAll('#reconcile-list > li').length === 7").await;
+        // 10 % of this range is longer than the test.
+        let range = "(() => { const range = document.querySelector('#window'); range.value = '1800';
+            return range.dispatchEvent(new Event('change')); })()";
+        browser.eval(range).await;
+        for width in [1920, 1280, 1440] {
+            browser.resize(width, 900).await;
+            let drawn = format!(
+                "(() => {{
+                    const svg = document.querySelector('.timeline').getBoundingClientRect();
+                    const bars = [...document.querySelectorAll('.timeline rect')].map((bar) => bar.getBoundingClientRect());
+                    const inside = bars.every((bar) => bar.left >= svg.left && bar.right <= svg.right + 0.1);
+                    const newest = Math.max(...bars.map((bar) => bar.right));
+                    return innerWidth === {width} && bars.length === 7 && inside && newest > svg.left + 0.9 * svg.width;
+                }})()"
+            );
+            browser.until(&drawn).await;
+        }
+    })
+    .await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn reduced_motion_is_respected_and_nothing_is_loaded_from_other_hosts() {
     let world = World::start().await;
     world.config_map("pages", &json!({ "size": "small" })).await;

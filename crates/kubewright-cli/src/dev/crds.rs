@@ -1,6 +1,6 @@
 //! Installs the operator's CRDs.
 //!
-//! CRDs that changed since the last call are applied. They are served when [`Definitions::apply`] returns.
+//! CRDs that changed since the last call are applied. They are served when [`AppliedCrds::apply`] returns.
 
 use anyhow::{Context as _, Result};
 use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition;
@@ -14,13 +14,13 @@ use crate::readiness;
 
 /// The CRDs applied last.
 #[derive(Debug, Default)]
-pub(crate) struct Definitions {
+pub(crate) struct AppliedCrds {
     applied: Vec<Value>,
 }
 
-/// A kind that the operator defines.
+/// A served version of a custom kind.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct Defined {
+pub(crate) struct CustomKind {
     pub(crate) group: String,
     pub(crate) version: String,
     pub(crate) kind: String,
@@ -29,37 +29,37 @@ pub(crate) struct Defined {
     pub(crate) has_status: bool,
 }
 
-impl Definitions {
+impl AppliedCrds {
     /// Applies the CRDs. Returns how many changed.
     pub(crate) async fn apply(
         &mut self,
         client: &kube::Client,
-        definitions: &[(String, Value)],
+        crds: &[(String, Value)],
     ) -> Result<usize> {
         let api: Api<CustomResourceDefinition> = Api::all(client.clone());
         let mut changed = 0;
-        for (_, definition) in definitions.iter().filter(|(_, definition)| !self.applied.contains(definition))
+        for (_, crd) in crds.iter().filter(|(_, crd)| !self.applied.contains(crd))
         {
-            let name = definition.pointer("/metadata/name").and_then(Value::as_str).unwrap_or_default();
-            changed += usize::from(install(&api, name, definition).await?);
+            let name = crd.pointer("/metadata/name").and_then(Value::as_str).unwrap_or_default();
+            changed += usize::from(install(&api, name, crd).await?);
         }
-        self.applied = definitions.iter().map(|(_, definition)| definition.clone()).collect();
+        self.applied = crds.iter().map(|(_, crd)| crd.clone()).collect();
         Ok(changed)
     }
 
     /// The served versions of the kinds.
-    pub(crate) fn kinds(&self) -> Vec<Defined> {
+    pub(crate) fn kinds(&self) -> Vec<CustomKind> {
         self.applied.iter().flat_map(kinds).collect()
     }
 }
 
 /// Applies a CRD and waits until it is established. Returns whether it changed.
-async fn install(api: &Api<CustomResourceDefinition>, name: &str, definition: &Value) -> Result<bool> {
+async fn install(api: &Api<CustomResourceDefinition>, name: &str, crd: &Value) -> Result<bool> {
     let failed = || format!("cannot install the CRD {name}");
     let before = api.get_opt(name).await.map_err(api_error).with_context(failed)?;
     let parameters = PatchParams::apply(MANAGER).force();
     let now = api
-        .patch(name, &parameters, &Patch::Apply(definition))
+        .patch(name, &parameters, &Patch::Apply(crd))
         .await
         .map_err(api_error)
         .with_context(failed)
@@ -69,13 +69,13 @@ async fn install(api: &Api<CustomResourceDefinition>, name: &str, definition: &V
     Ok(changed)
 }
 
-fn kinds(definition: &Value) -> Vec<Defined> {
+fn kinds(crd: &Value) -> Vec<CustomKind> {
     let text = |value: &Value| value.as_str().unwrap_or_default().to_owned();
-    let spec = &definition["spec"];
+    let spec = &crd["spec"];
     let served =
         spec["versions"].as_array().into_iter().flatten().filter(|version| version["served"] == true);
     served
-        .map(|version| Defined {
+        .map(|version| CustomKind {
             group: text(&spec["group"]),
             version: text(&version["name"]),
             kind: text(&spec["names"]["kind"]),
