@@ -16,6 +16,7 @@ use serde_json::{Value, json};
 
 use crate::encoding::response;
 use crate::fieldmanager::FieldManager;
+use crate::registry::conversion::Recorder;
 use crate::registry::resource::Registry;
 use crate::registry::store::ObjectStore;
 use crate::storage::Expect;
@@ -64,7 +65,7 @@ impl PolicyTypeChecker {
                 "status": {"observedGeneration": generation, "typeChecking": checked},
             });
             let manager = FieldManager::named(MANAGER);
-            let applied = manager.with_write(&*self.objects.clock, resource, "status", |write| {
+            let applied = manager.with_write(&Recorder::new(&*self.objects.clock, resource), "status", |write| {
                 apply::apply(Some(&live), &wanted, true, write)
             });
             let mut new = match applied.map_err(|error| error.to_api_error()) {
