@@ -120,3 +120,30 @@ async fn policies_annotate_the_event() {
     assert_eq!((&failure[0]["policy"], &failure[0]["binding"]), (&json!("p"), &json!("b")));
     assert_eq!(failure[0]["validationActions"], json!(["Audit"]));
 }
+
+#[tokio::test]
+async fn pod_security_annotates_the_event() {
+    let (server, recorder) = audited();
+    let pods = "/api/v1/namespaces/default/pods";
+    let pod = |name: &str| {
+        json!({"metadata": {"name": name}, "spec": {
+            "hostNetwork": true, "containers": [{"name": "c", "image": "i"}],
+        }})
+    };
+    let prefix = "pod-security.kubernetes.io/";
+    let annotation = |name: &str| recorder.last().annotations.get(&format!("{prefix}{name}")).cloned();
+    assert_eq!(send(&server, "POST", pods, &pod("a")).await.0, 201);
+    assert_eq!(annotation("enforce-policy").as_deref(), Some("privileged:latest"));
+
+    // The audit level is evaluated for rejected pods, too.
+    let namespace = json!({"metadata": {"name": "n", "labels": {
+        format!("{prefix}enforce"): "baseline", format!("{prefix}audit"): "restricted",
+    }}});
+    assert_eq!(send(&server, "POST", "/api/v1/namespaces", &namespace).await.0, 201);
+    let (status, _, _) = send(&server, "POST", "/api/v1/namespaces/n/pods", &pod("a")).await;
+    assert_eq!(status, 403);
+    assert_eq!(annotation("enforce-policy").as_deref(), Some("baseline:latest"));
+    let violations = annotation("audit-violations").unwrap();
+    assert!(violations.starts_with("would violate PodSecurity \"restricted:latest\": "), "{violations}");
+    assert_eq!(annotation("error"), None);
+}
