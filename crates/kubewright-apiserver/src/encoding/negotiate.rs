@@ -123,7 +123,7 @@ pub(crate) fn negotiate_document(request: &Request, routed: bool) -> Result<Enco
 /// The form of the response to a request for a resource.
 pub(crate) fn negotiate(request: &Request, resource: &Resource) -> Result<Format, ApiError> {
     let streams = matches!(request.verb(), "list" | "watch");
-    let tables = resource.is_stored() || resource.plural() == "componentstatuses";
+    let tables = resource.is_stored() || resource.is_component_statuses();
     negotiate_for(request, resource, tables, streams, "")
 }
 

@@ -248,7 +248,8 @@ fn set_finalizers(object: &mut Value, finalizers: &[String]) {
     }
 }
 
-fn check_preconditions(
+/// Checks the preconditions of a deletion.
+pub(super) fn check_preconditions(
     resource: &Resource,
     name: &str,
     object: &Value,

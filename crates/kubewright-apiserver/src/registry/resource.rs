@@ -176,7 +176,12 @@ impl Resource {
 
     /// Whether objects are stored; other resources are computed per request.
     pub(crate) fn is_stored(&self) -> bool {
-        self.can("list") && self.plural != "componentstatuses"
+        self.can("list") && !self.is_component_statuses()
+    }
+
+    /// Whether these are ComponentStatuses, which are listed but not stored.
+    pub(crate) fn is_component_statuses(&self) -> bool {
+        self.group.is_empty() && self.plural == "componentstatuses"
     }
 
     /// The key of an object in storage.
