@@ -148,7 +148,7 @@ fn negotiate_for(
     if accept.is_empty() {
         return Ok(Format { view: View::Whole, encoding: Encoding::Json });
     }
-    if resource.crd().is_none() {
+    if resource.is_routed() {
         check_route(accept, first, streams)?;
     }
     for clause in clauses(accept) {

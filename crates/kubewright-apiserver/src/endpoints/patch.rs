@@ -162,8 +162,8 @@ pub(crate) fn kind_of(request: &Request, resource: &Resource) -> Result<WriteKin
     match essence(request.header(http::header::CONTENT_TYPE)) {
         APPLY => Ok(WriteKind::Apply),
         "application/json-patch+json" | "application/merge-patch+json" => Ok(WriteKind::Patch),
-        "application/strategic-merge-patch+json" if resource.crd().is_none() => Ok(WriteKind::Patch),
-        _ if resource.crd().is_some() => Err(ApiError::new(
+        "application/strategic-merge-patch+json" if resource.is_routed() => Ok(WriteKind::Patch),
+        _ if !resource.is_routed() => Err(ApiError::new(
             415,
             "UnsupportedMediaType",
             "the body of the request was in an unknown format - accepted media types include: \

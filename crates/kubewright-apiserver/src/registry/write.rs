@@ -37,7 +37,6 @@ use crate::encoding::response::{self, Shown};
 use crate::fieldmanager::FieldManager;
 use crate::registry::conversion::{Conversion, Recorder};
 use crate::registry::delete::is_removable;
-use crate::registry::kinds;
 use crate::registry::resource::Resource;
 use crate::registry::store::ObjectStore;
 use crate::request::Request;
@@ -157,7 +156,7 @@ impl WritePath {
             manager: &manager,
             options: &options,
         };
-        let creates = subresource.is_empty() && kinds::creates_on_update(resource.gvk());
+        let creates = subresource.is_empty() && resource.rules().creates_on_update;
         let mut change =
             Change::Replace(Replace::read(&write, request_body::media(request)?, body, creates)?);
         let mut notes = Notes::of(request);

@@ -135,8 +135,11 @@ impl Subresources {
         mut options: DeleteOptions,
     ) -> Result<(), ApiError> {
         let mut after = AfterCommit::default();
-        let marked =
-            if options.dry_run { Ok(()) } else { self.mark(resource, namespace, name, &mut options, &mut after) };
+        let marked = if options.dry_run {
+            Ok(())
+        } else {
+            self.mark(resource, namespace, name, &mut options, &mut after)
+        };
         let deleted = marked.and_then(|()| {
             self.writes.objects.delete_object(resource, namespace, name, &options, &mut after)
         });
@@ -166,7 +169,8 @@ impl Subresources {
             if new == old {
                 return Ok(());
             }
-            if let Ok(version) = objects.put(resource, &current.key, Expect::At(current.revision), new, after) {
+            if let Ok(version) = objects.put(resource, &current.key, Expect::At(current.revision), new, after)
+            {
                 if let Some(expected) = &mut options.resource_version {
                     *expected = version.revision.to_string();
                 }

@@ -204,13 +204,6 @@ pub(crate) fn precondition_failed(
 
 /// kube-apiserver's key in etcd, for error messages.
 fn registry_key(resource: &Resource, key: &str) -> String {
-    let resource = match (resource.group(), resource.plural()) {
-        ("", "services") => "services/specs",
-        ("", "endpoints") => "services/endpoints",
-        ("", "replicationcontrollers") => "controllers",
-        ("", "nodes") => "minions",
-        (_, "ingresses") => "ingress",
-        (_, plural) => plural,
-    };
+    let resource = resource.rules().etcd_name.unwrap_or(resource.plural());
     format!("/registry/{resource}/{key}")
 }
