@@ -48,7 +48,6 @@ pub(crate) use chain::Chain;
 pub use chain::{AdmissionPlugins, AdmissionPluginsError};
 pub(crate) use cluster::Cluster;
 pub(crate) use control::AdmissionControl;
-pub(crate) use policy::{PolicyTypeChecker, VALIDATING_POLICIES};
 pub(crate) use webhooks::Webhooks;
 
 /// The decision of a plugin.

@@ -38,11 +38,7 @@ pub enum AdmissionPluginsError {
 
 impl Default for AdmissionPlugins {
     fn default() -> Self {
-        Self {
-            enable: Vec::new(),
-            disable: Vec::new(),
-            off_by_default: vec!["ServiceAccount".to_owned()],
-        }
+        Self { enable: Vec::new(), disable: Vec::new(), off_by_default: vec!["ServiceAccount".to_owned()] }
     }
 }
 
@@ -50,8 +46,9 @@ impl AdmissionPlugins {
     /// Checks `enable` and `disable`. Upstream's plugins that this server does not implement are accepted and
     /// do nothing.
     pub fn check(&self) -> Result<(), AdmissionPluginsError> {
-        let unknown =
-            |names: &[String]| names.iter().find(|name| ORDER.iter().all(|(known, _)| known != name)).cloned();
+        let unknown = |names: &[String]| {
+            names.iter().find(|name| ORDER.iter().all(|(known, _)| known != name)).cloned()
+        };
         if let Some(name) = unknown(&self.enable) {
             return Err(AdmissionPluginsError::UnknownEnabled(name));
         }
@@ -376,7 +373,8 @@ mod tests {
 
     #[test]
     fn a_name_that_upstream_does_not_have_is_rejected() {
-        let error = |enable: &[&str], disable: &[&str]| plugins(enable, disable).check().unwrap_err().to_string();
+        let error =
+            |enable: &[&str], disable: &[&str]| plugins(enable, disable).check().unwrap_err().to_string();
         assert_eq!(error(&["Nonsense"], &[]), "enable-admission-plugins plugin \"Nonsense\" is unknown");
         assert_eq!(error(&[], &["Nonsense"]), "disable-admission-plugins plugin \"Nonsense\" is unknown");
         assert_eq!(plugins(&["NodeRestriction"], &[]).check(), Ok(()));

@@ -180,7 +180,8 @@ fn check_pod(cluster: &Cluster, attributes: &Attributes<'_>, notes: &mut Notes) 
 
 fn check_template(cluster: &Cluster, attributes: &Attributes<'_>, path: &str, notes: &mut Notes) {
     let (policy, errors) = policy_of(cluster, attributes.namespace);
-    if errors.is_empty() && policy.warn.level == Level::Privileged && policy.audit.level == Level::Privileged {
+    if errors.is_empty() && policy.warn.level == Level::Privileged && policy.audit.level == Level::Privileged
+    {
         return;
     }
     let template = attributes.object.at(path);
