@@ -245,6 +245,17 @@ async fn run_pod(server: &ApiServer, name: &str, resources: &Value) {
     assert_eq!(send(server, "PATCH", &format!("{PODS}/{name}/status"), &running).await.status, 200);
 }
 
+#[tokio::test]
+async fn a_negative_grace_period_of_a_pod_is_one_second() {
+    let server = server();
+    let mut pod = pod(&json!({"nodeName": "n", "terminationGracePeriodSeconds": -1}));
+    pod["metadata"]["name"] = "p".into();
+    assert_eq!(send(&server, "POST", PODS, &pod).await.status, 201);
+    let deleted = send(&server, "DELETE", &format!("{PODS}/p"), &Value::Null).await;
+    assert_eq!(deleted.body["metadata"]["deletionGracePeriodSeconds"], 1, "{}", deleted.text);
+    assert_eq!(deleted.body["metadata"]["deletionTimestamp"], "2026-01-01T00:00:01Z");
+}
+
 fn eviction(options: &Value) -> Value {
     json!({"apiVersion": "policy/v1", "kind": "Eviction", "metadata": {"name": "p"}, "deleteOptions": options})
 }
@@ -280,14 +291,15 @@ async fn the_preconditions_of_an_eviction_apply_to_the_pod_before_its_condition_
     let server = server();
     run_pod(&server, "p", &json!({})).await;
     let path = format!("{PODS}/p/eviction");
-    let version = send(&server, "GET", &format!("{PODS}/p"), &Value::Null).await.body["metadata"]
-        ["resourceVersion"]
-        .clone();
+    let version =
+        send(&server, "GET", &format!("{PODS}/p"), &Value::Null).await.body["metadata"]["resourceVersion"]
+            .clone();
     let refused =
         send(&server, "POST", &path, &eviction(&json!({"preconditions": {"resourceVersion": "1"}}))).await;
     assert_eq!(refused.status, 409, "{}", refused.text);
     let evicted =
-        send(&server, "POST", &path, &eviction(&json!({"preconditions": {"resourceVersion": version}}))).await;
+        send(&server, "POST", &path, &eviction(&json!({"preconditions": {"resourceVersion": version}})))
+            .await;
     assert_eq!(evicted.status, 201, "{}", evicted.text);
 }
 
@@ -298,10 +310,7 @@ async fn an_eviction_with_different_dry_run_options_is_rejected() {
     let path = format!("{PODS}/p/eviction?dryRun=All&dryRun=All");
     let refused = send(&server, "POST", &path, &eviction(&json!({"dryRun": ["All"]}))).await;
     assert_eq!(refused.status, 500, "{}", refused.text);
-    assert_eq!(
-        refused.message(),
-        "Non-matching dry-run options in request and content: [All All] and [All]"
-    );
+    assert_eq!(refused.message(), "Non-matching dry-run options in request and content: [All All] and [All]");
 }
 
 #[tokio::test]
@@ -314,9 +323,8 @@ async fn a_resize_is_charged_to_the_quota() {
     let status = json!({"status": {"hard": {"requests.cpu": "800m"}, "used": {"requests.cpu": "0"}}});
     assert_eq!(send(&server, "PATCH", &format!("{quotas}/q/status"), &status).await.status, 200);
     run_pod(&server, "p", &json!({"requests": {"cpu": "500m"}})).await;
-    let resize = |cpu: &str| {
-        json!({"spec": {"containers": [{"name": "c", "resources": {"requests": {"cpu": cpu}}}]}})
-    };
+    let resize =
+        |cpu: &str| json!({"spec": {"containers": [{"name": "c", "resources": {"requests": {"cpu": cpu}}}]}});
     let path = format!("{PODS}/p/resize");
     let strategic = [("content-type", "application/strategic-merge-patch+json")];
     let refused = send_with(&server, "PATCH", &path, &strategic, resize("900m").to_string()).await;
@@ -440,7 +448,8 @@ async fn custom_component_statuses_are_stored() {
     });
     let crds = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions";
     assert_eq!(send(&server, "POST", crds, &definition).await.status, 201);
-    let object = json!({"apiVersion": "example.com/v1", "kind": "ComponentStatus", "metadata": {"name": "a"}});
+    let object =
+        json!({"apiVersion": "example.com/v1", "kind": "ComponentStatus", "metadata": {"name": "a"}});
     let path = "/apis/example.com/v1/namespaces/default/componentstatuses";
     let created = send(&server, "POST", path, &object).await;
     assert_eq!(created.status, 201, "{}", created.text);
