@@ -19,13 +19,16 @@ mod book;
 mod commits;
 mod edges;
 mod files;
+mod kinds;
 mod links;
 mod lock;
 mod manifests;
+mod map;
 mod order;
 mod packages;
 mod places;
 mod rust;
+mod storage;
 mod workspace;
 
 /// Arguments of `cargo xtask tidy`.
@@ -41,6 +44,8 @@ Checks that
   - Cargo.lock contains no crate that deny.toml bans
   - the API server and the runtime do not use channels that wake tasks in random order
   - only the registry of the API server commits to the storage, and authorization does not write
+  - the storage does not know field managers, and the rules of a kind are in its folder
+  - ARCHITECTURE.md names existing files, and its reading lists are short
   - every crate inherits its version, lints and dependencies from the workspace
   - every published crate has a description, a README, keywords and categories
   - README and scaffold name the Rust version of the workspace
@@ -106,6 +111,9 @@ pub fn check(root: &Path) -> Result<Vec<Violation>> {
     places::check(&files, &mut violations);
     order::check(&files, &mut violations);
     commits::check(&files, &mut violations);
+    storage::check(&files, &mut violations);
+    kinds::check(&files, &mut violations);
+    map::check(&files, &mut violations);
     violations.sort();
     violations.dedup();
     Ok(violations)

@@ -103,7 +103,7 @@ impl<'a> World<'a> {
     fn definitions(&self) -> Result<Duration> {
         let definitions: Vec<Value> =
             (0..DEFINITIONS).map(|at| objects::definition(&format!("things{at}"), 20)).collect();
-        // Wall time, because the server validates a CRD on a separate thread.
+        // Wall time, as a client sees it.
         let stopwatch = Stopwatch::wall();
         for definition in &definitions {
             self.call(Method::POST, objects::DEFINITIONS, "application/json", definition)?;

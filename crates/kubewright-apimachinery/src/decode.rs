@@ -405,7 +405,7 @@ mod tests {
         assert_eq!(
             deployment["template"]["metadata"],
             json!({"labels": {}}),
-            "an empty map is told from none"
+            "an empty map stays, a missing one is not added"
         );
         normalise(ty, &mut deployment).unwrap();
         assert_eq!(

@@ -1,6 +1,7 @@
 //! Durations as text: ages in tables, and Go's notation.
 //!
-//! Ages are rounded and cannot be parsed back; Go's notation can. This module does not read the clock.
+//! Ages are rounded and cannot be parsed back; Go's notation can. This module does not read the clock. No crate is used,
+//! because users see kubectl's rounding and the errors of Go's `time.ParseDuration`.
 
 use std::fmt::Write as _;
 

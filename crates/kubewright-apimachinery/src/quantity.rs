@@ -4,7 +4,8 @@
 //! canonical form, which the server stores and returns: no fraction, and the largest suffix without loss.
 //!
 //! Upstream has arbitrary precision; here a quantity has at most 38 significant digits. Parsing rejects more,
-//! and arithmetic beyond the limit is approximate.
+//! and arithmetic beyond the limit is approximate. No crate is used, because none keeps the notation and rounds as
+//! upstream's `resource.Quantity` does.
 
 mod parse;
 

@@ -2,7 +2,8 @@
 //!
 //! Implements the calendar (proleptic Gregorian, years 0 to 9999 when parsing) and does not read the clock.
 //! Accepts what Go's `time.Parse(time.RFC3339, ...)` accepts, including a fraction after a comma, a one-digit
-//! hour and an offset of up to `24:60`; rejects leap seconds.
+//! hour and an offset of up to `24:60`; rejects leap seconds. No crate is used, because none accepts the same texts with
+//! Go's errors.
 
 use crate::duration::human_duration;
 use crate::field::quote;

@@ -15,6 +15,7 @@ use std::collections::HashSet;
 use serde_json::Value;
 
 use crate::kinds::KindRules;
+use crate::registry::RegistryRules;
 use crate::reset_fields;
 use crate::strategy::{count_change, keep_spec_and_metadata, start_generation};
 use kubewright_apimachinery::field::{ErrorList, FieldError, Path};
@@ -32,6 +33,7 @@ const GROUP: KindRules = KindRules {
     update_checks: &[Check::New],
     subresource_checks: |_| &[],
     reset_fields: reset_fields::metadata_and_spec,
+    registry: RegistryRules::CONDITIONAL_UPDATE,
     ..KindRules::DEFAULT
 };
 

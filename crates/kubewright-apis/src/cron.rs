@@ -235,6 +235,7 @@ mod tests {
             "@hourly",
             "@every 1h30m",
             "@every 1s",
+            // Upstream's parser skips empty items and accepts a field without any.
             ",, * * * *",
             "TZ=UTC * * * * *",
         ] {

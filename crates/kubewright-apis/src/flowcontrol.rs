@@ -8,6 +8,7 @@ use std::collections::HashSet;
 use serde_json::Value;
 
 use crate::kinds::KindRules;
+use crate::registry::RegistryRules;
 use crate::reset_fields;
 use crate::strategy::{count_change, keep, reset_status_and_generation};
 use kubewright_apimachinery::field::{ErrorList, FieldError, Path};
@@ -36,6 +37,7 @@ const GROUP: KindRules = KindRules {
         _ => ErrorList::new(),
     },
     reset_fields: reset_fields::metadata_and_spec,
+    registry: RegistryRules::CONDITIONAL_UPDATE,
     ..KindRules::DEFAULT
 };
 

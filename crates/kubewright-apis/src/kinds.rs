@@ -6,6 +6,7 @@
 use serde_json::Value;
 
 use crate::quota::Quota;
+use crate::registry::RegistryRules;
 use crate::reset_fields::ResetFields;
 use crate::selectable::Selectable;
 use crate::table::row::Row;
@@ -69,6 +70,8 @@ pub(crate) struct KindRules {
     pub(crate) convert: Option<fn(Value) -> Value>,
     /// Usage for ResourceQuota other than the object count.
     pub(crate) quota: Option<&'static Quota>,
+    /// How objects are stored and deleted.
+    pub(crate) registry: RegistryRules,
 }
 
 impl KindRules {
@@ -97,6 +100,7 @@ impl KindRules {
         sort_rows: None,
         convert: None,
         quota: None,
+        registry: RegistryRules::DEFAULT,
     };
 
     fn is_of(&self, gvk: Gvk<'_>) -> bool {

@@ -16,6 +16,7 @@ mod kinds;
 pub mod openapi;
 pub mod protobuf;
 pub mod quota;
+pub mod registry;
 pub mod reset_fields;
 pub mod selectable;
 pub mod strategy;

@@ -2,7 +2,8 @@
 //!
 //! A body is an envelope (`k8s\0`, then `apiVersion`, `kind` and the object) around a message whose field numbers are
 //! in `facts/protobuf.txt`. Built-in kinds, their lists, Status, discovery documents and PartialObjectMetadata have a
-//! protobuf form; custom resources and Tables have none.
+//! protobuf form; custom resources and Tables have none. No crate is used: objects are JSON values here, and generated
+//! types of all kinds would only be converted.
 
 mod decode;
 mod encode;

@@ -6,6 +6,7 @@ pub(crate) mod role;
 pub(crate) mod role_binding;
 
 use crate::kinds::KindRules;
+use crate::registry::RegistryRules;
 use kubewright_apimachinery::meta::{Check, NameRule};
 
 /// Rules that all kinds share.
@@ -14,5 +15,6 @@ const GROUP: KindRules = KindRules {
     name: |_| NameRule::PathSegment,
     kube_finalizers: true,
     update_checks: &[Check::New, Check::New, Check::Update],
+    registry: RegistryRules { creates_on_update: true, ..RegistryRules::DEFAULT },
     ..KindRules::DEFAULT
 };

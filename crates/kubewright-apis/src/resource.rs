@@ -8,6 +8,7 @@ pub(crate) mod resource_claim_template;
 pub(crate) mod resource_slice;
 
 use crate::kinds::KindRules;
+use crate::registry::RegistryRules;
 use crate::reset_fields;
 use crate::strategy::keep_spec_and_metadata;
 use kubewright_apimachinery::meta::Check;
@@ -19,5 +20,6 @@ const GROUP: KindRules = KindRules {
     kube_finalizers: true,
     update_checks: &[Check::New, Check::Update],
     reset_fields: reset_fields::metadata_and_spec,
+    registry: RegistryRules { returns_deleted: true, ..RegistryRules::DEFAULT },
     ..KindRules::DEFAULT
 };

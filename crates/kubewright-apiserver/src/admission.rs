@@ -45,10 +45,9 @@ use kubewright_apimachinery::status::ApiError;
 
 pub(crate) use attributes::{Attributes, Notes, Operation, OperationOptions, connect_options};
 pub(crate) use chain::Chain;
-pub use chain::{AdmissionPlugins, UnknownPlugin};
+pub use chain::{AdmissionPlugins, AdmissionPluginsError};
 pub(crate) use cluster::Cluster;
 pub(crate) use control::AdmissionControl;
-pub(crate) use policy::{PolicyTypeChecker, VALIDATING_POLICIES};
 pub(crate) use webhooks::Webhooks;
 
 /// The decision of a plugin.

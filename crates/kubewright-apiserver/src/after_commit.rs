@@ -3,21 +3,21 @@
 //! In a real cluster, controllers do this asynchronously. Here a commit adds its steps to an [`AfterCommit`],
 //! and the write path runs the list at its end ([`StepRunner::run`]). Steps commit as well and add to the same
 //! list, so chains and cycles of owners need no recursion. The steps are implemented in `gc`,
-//! `crd_controller`, `cluster_roles`, `certificate_signing`, `registry/service_ips` and
-//! `admission/policy/type_checking`.
+//! `crd_controller`, `cluster_roles`, `certificate_signing`, `type_checking` and
+//! `registry/service_ips`.
 
 pub(crate) mod certificate_signing;
 pub(crate) mod cluster_roles;
 pub(crate) mod crd_controller;
 pub(crate) mod crd_names;
 pub(crate) mod gc;
+mod type_checking;
 
 use std::collections::VecDeque;
 use std::sync::Arc;
 
 use kubewright_apimachinery::object::Fields as _;
 
-use crate::admission::{PolicyTypeChecker, VALIDATING_POLICIES};
 use crate::authz::Authz;
 use crate::certs::ClientCa;
 use crate::registry::delete::{FOREGROUND, ORPHAN};
@@ -30,6 +30,7 @@ use certificate_signing::CertificateSigner;
 use cluster_roles::ClusterRoleAggregator;
 use crd_controller::CrdController;
 use gc::{GarbageCollector, locate};
+use type_checking::PolicyTypeChecker;
 
 /// One step.
 enum Step {
@@ -85,10 +86,10 @@ impl AfterCommit {
 
     /// Adds the steps that depend only on the state of an object. They do nothing if they have already run.
     fn object_steps(&mut self, resource: &Resource, version: &Arc<StoredObject>) {
-        if *resource.storage == *crate::after_commit::certificate_signing::STORAGE {
+        if *resource.storage == *certificate_signing::STORAGE {
             self.steps.push_back(Step::SigningRequest(version.key.clone()));
         }
-        if *resource.storage == *VALIDATING_POLICIES {
+        if *resource.storage == *type_checking::STORAGE {
             self.steps.push_back(Step::TypeCheckPolicy(version.key.clone()));
         }
         if !version.attributes.owners.is_empty() {
@@ -100,7 +101,7 @@ impl AfterCommit {
             if waits(ORPHAN) || waits(FOREGROUND) {
                 self.steps.push_back(Step::WaitsForDependents(resource.storage.clone(), version.key.clone()));
             }
-            if resource.storage.as_ref() == "namespaces" {
+            if resource.is_namespaces() {
                 self.steps.push_back(Step::EmptyNamespace(version.key.to_string()));
             }
         }

@@ -5,8 +5,7 @@ use kubewright_apimachinery::{json, time};
 use kubewright_structured_merge::{self as apply, Owners, Write, packed};
 use serde_json::Value;
 
-use crate::clock::Clock;
-use crate::registry::resource::Resource;
+use crate::registry::conversion::Recorder;
 use crate::request::Request;
 
 /// The field manager of a write.
@@ -28,35 +27,34 @@ impl FieldManager {
         &self.0
     }
 
-    /// Records changed fields for the field manager. Both objects are in the version of `resource`. `live` is
+    /// Records changed fields for the field manager. Both objects are in the version of the resource. `live` is
     /// packed; `new` is packed by this call.
     pub(crate) fn track(
         &self,
-        clock: &dyn Clock,
-        resource: &Resource,
+        recorder: &Recorder<'_>,
         subresource: &str,
         live: Option<&Value>,
         new: &mut Value,
     ) {
-        self.with_write(clock, resource, subresource, |write| apply::update(live, new, write));
+        self.with_write(recorder, subresource, |write| apply::update(live, new, write));
         bound_owners(new);
     }
 
     /// Calls `call` with the parameters of a write through this endpoint.
     pub(crate) fn with_write<T>(
         &self,
-        clock: &dyn Clock,
-        resource: &Resource,
+        recorder: &Recorder<'_>,
         subresource: &str,
         call: impl FnOnce(&Write<'_>) -> T,
     ) -> T {
+        let Recorder { clock, resource, .. } = recorder;
         call(&Write {
             manager: &self.0,
             api_version: &resource.gvk().api_version(),
             kind: resource.kind(),
             subresource,
             time: &time::format_rfc3339(clock.now()),
-            versions: resource.strategy.versions(),
+            versions: recorder,
             reset: &resource.strategy.reset_fields(subresource),
             owners: Owners::Packed,
         })

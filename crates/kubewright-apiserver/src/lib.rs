@@ -41,7 +41,7 @@ mod ids;
 mod off_worker;
 mod stack;
 
-pub use admission::{AdmissionPlugins, UnknownPlugin};
+pub use admission::{AdmissionPlugins, AdmissionPluginsError};
 pub use encoding::body::Body;
 pub use endpoints::version::{KubernetesVersion, VersionError};
 pub use server::{ApiServer, Controllers, Options};

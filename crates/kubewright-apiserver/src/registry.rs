@@ -7,7 +7,6 @@
 pub(crate) mod conversion;
 pub(crate) mod crd_resource;
 pub(crate) mod delete;
-pub(crate) mod kinds;
 pub(crate) mod lister;
 pub(crate) mod resource;
 pub(crate) mod resources;

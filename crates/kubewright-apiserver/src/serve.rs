@@ -16,6 +16,7 @@ use hyper_util::server::conn::auto;
 use hyper_util::server::graceful::GracefulShutdown;
 use kubewright_apimachinery::status::ApiError;
 use kubewright_sync::ordered_watch;
+use ring::digest;
 use rustls::server::{ServerConfig, WebPkiClientVerifier};
 use rustls::{RootCertStore, SupportedCipherSuite};
 use rustls_pki_types::pem::PemObject as _;
@@ -408,7 +409,7 @@ fn user_of(certificate: &[u8]) -> Option<User> {
     let name = subject.iter_common_name().next()?.as_str().ok()?.to_owned();
     let groups = subject.iter_organization().filter_map(|group| group.as_str().ok().map(str::to_owned));
     let mut user = User::authenticated(name, groups);
-    let digest = ring_sha256(certificate);
+    let digest = sha256(certificate);
     user.extra.insert(
         "authentication.kubernetes.io/credential-id".to_owned(),
         vec![format!("X509SHA256={digest}")],
@@ -416,12 +417,10 @@ fn user_of(certificate: &[u8]) -> Option<User> {
     Some(user)
 }
 
-fn ring_sha256(bytes: &[u8]) -> String {
+fn sha256(bytes: &[u8]) -> String {
     use std::fmt::Write as _;
-    let hash = rustls::crypto::ring::cipher_suite::TLS13_AES_128_GCM_SHA256;
-    let SupportedCipherSuite::Tls13(suite) = hash else { return String::new() };
     let mut hex = String::new();
-    for byte in suite.common.hash_provider.hash(bytes).as_ref() {
+    for byte in digest::digest(&digest::SHA256, bytes).as_ref() {
         write!(hex, "{byte:02x}").unwrap_or_default();
     }
     hex

@@ -27,6 +27,7 @@ mod stored_object;
 
 use std::sync::Arc;
 
+use bytes::Bytes;
 pub use memory::Memory;
 pub use store::{Durability, Outcome, Recorded, Store, WriteHandle};
 pub use stored_object::{Attributes, Event, EventKind, StoredObject};
@@ -75,30 +76,41 @@ pub enum Expect {
 /// The change that a write makes.
 #[derive(Debug)]
 pub enum Change {
-    /// Creates or replaces an object. The store sets its resourceVersion.
+    /// Creates or replaces an object.
     Put {
-        /// The object, without `apiVersion` and `kind`. It may be
-        /// [packed](kubewright_structured_merge::packed).
-        object: serde_json::Value,
-        /// Indexed attributes of the object.
-        attributes: Attributes,
-    },
-    /// Creates or replaces an object that is already encoded.
-    PutText {
-        /// Its JSON, without `apiVersion` and `kind`, and with an empty resourceVersion.
-        text: String,
-        /// The offset at which the store inserts the resourceVersion.
-        at: usize,
+        /// The object.
+        object: Encoder,
         /// Indexed attributes of the object.
         attributes: Attributes,
     },
     /// Deletes the object. Carries its last state.
     Delete {
-        /// The object, without `apiVersion` and `kind`.
-        object: serde_json::Value,
+        /// The object.
+        object: Encoder,
         /// Indexed attributes of the object.
         attributes: Attributes,
     },
+}
+
+/// Encodes an object as JSON, without `apiVersion` and `kind`, and with the resourceVersion that the commit
+/// assigns.
+pub struct Encoder(Box<dyn FnOnce(Revision) -> Bytes + Send>);
+
+impl Encoder {
+    /// `encode` is called once, under the lock of the store.
+    pub fn new(encode: impl FnOnce(Revision) -> Bytes + Send + 'static) -> Self {
+        Self(Box::new(encode))
+    }
+
+    fn encode(self, revision: Revision) -> Bytes {
+        (self.0)(revision)
+    }
+}
+
+impl std::fmt::Debug for Encoder {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Encoder").finish_non_exhaustive()
+    }
 }
 
 /// A precondition of the batch does not hold; nothing was written.

@@ -61,13 +61,15 @@ pub(super) fn check(files: &Files, violations: &mut Vec<Violation>) {
     }
 }
 
-/// The tokens of a source in order, with groups flattened. The content of literals is dropped.
+/// The tokens of a source in order, with groups flattened. Searches do not see the content of literals.
 #[derive(Debug, Default)]
 pub(super) struct Tokens(Vec<Token>);
 
 #[derive(Debug)]
 struct Token {
     word: String,
+    /// The content of a plain string literal.
+    text: Option<String>,
     line: usize,
 }
 
@@ -84,6 +86,11 @@ impl Tokens {
     /// The lines where the sequence `words` starts.
     pub(super) fn find<'a>(&'a self, words: &'a [&str]) -> impl Iterator<Item = usize> + 'a {
         self.positions(words).map(|at| self.0[at].line)
+    }
+
+    /// The plain string literals and their lines.
+    pub(super) fn texts(&self) -> impl Iterator<Item = (&str, usize)> {
+        self.0.iter().filter_map(|token| Some((token.text.as_deref()?, token.line)))
     }
 
     /// The tokens before the first module of unit tests.
@@ -160,13 +167,18 @@ impl Tokens {
                 }
                 TokenTree::Ident(word) => self.push(&word.to_string(), line),
                 TokenTree::Punct(sign) => self.push(&sign.as_char().to_string(), line),
-                TokenTree::Literal(_) => self.push("a literal", line),
+                TokenTree::Literal(literal) => {
+                    let literal = literal.to_string();
+                    let text = literal.strip_prefix('"').and_then(|text| text.strip_suffix('"'));
+                    let (word, text) = ("a literal".to_owned(), text.map(str::to_owned));
+                    self.0.push(Token { word, text, line });
+                }
             }
         }
     }
 
     fn push(&mut self, word: &str, line: usize) {
-        self.0.push(Token { word: word.to_owned(), line });
+        self.0.push(Token { word: word.to_owned(), text: None, line });
     }
 }
 

@@ -1,7 +1,8 @@
 //! JSONPath for printer columns and selectable fields: the language of `kubectl -o jsonpath`, limited to one
 //! expression without braces.
 //!
-//! Missing fields are not errors; they have no value. `range` and `end` have no effect.
+//! Missing fields are not errors; they have no value. `range` and `end` have no effect. No crate is used, because those
+//! for Rust implement RFC 9535, whose syntax and results differ from kubectl's.
 
 mod find;
 mod parser;

@@ -2,7 +2,8 @@
 //!
 //! Clients depend on the quirks of that version: `replace` and `copy` treat a missing field as `null`, a
 //! missing `value` is `null`, negative indices count from the end, and the text before the first slash of a
-//! path is ignored. A failing operation fails the whole patch.
+//! path is ignored. A failing operation fails the whole patch. No crate is used, because those for Rust follow the RFC
+//! without these quirks.
 //!
 //! Differences: the library compares scalars in `test` by their spelling; here `1` equals `1.0`, and an
 //! escaped character equals the plain one. No operation makes the document deeper than

@@ -3,6 +3,7 @@
 use serde_json::{Value, json};
 
 use crate::kinds::KindRules;
+use crate::registry::{RegistryRules, Stamp};
 use crate::reset_fields;
 use crate::strategy::{keep, keep_spec_and_metadata};
 use crate::table::row::{Row, condition};
@@ -35,8 +36,19 @@ pub(crate) const RULES: KindRules = KindRules {
     },
     reset_fields: reset_fields::metadata_and_spec,
     cells,
+    registry: RegistryRules { stamp, ..RegistryRules::CONDITIONAL_UPDATE },
     ..KindRules::DEFAULT
 };
+
+/// Sets the missing times of a new object's conditions.
+fn stamp(new: &mut Value, old: Option<&Value>, write: &Stamp<'_>) {
+    if old.is_some() {
+        return;
+    }
+    for condition in new.list_mut("status.conditions").into_iter().flatten() {
+        condition.default_at("lastTransitionTime", write.time());
+    }
+}
 
 fn prepare_create(object: &mut Value) {
     object.set_at("status", json!({}));

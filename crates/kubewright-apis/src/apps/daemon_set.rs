@@ -8,6 +8,7 @@ use crate::core::pod::defaults::default_template;
 use crate::core::pod::strategy::pod_template_warnings;
 use crate::defaults::default_text;
 use crate::kinds::KindRules;
+use crate::registry::RegistryRules;
 use crate::strategy::{keep, keep_status_and_count, reset_status_and_generation, workload};
 use crate::table::WORKLOAD_PATHS;
 use crate::table::row::Row;
@@ -46,6 +47,10 @@ pub(crate) const RULES: KindRules = KindRules {
     },
     cells,
     cell_paths: Some(WORKLOAD_PATHS),
+    registry: RegistryRules {
+        hidden_annotation: Some("deprecated.daemonset.template.generation"),
+        ..RegistryRules::DEFAULT
+    },
     ..super::GROUP
 };
 

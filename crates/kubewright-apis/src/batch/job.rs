@@ -9,6 +9,7 @@ use serde_json::Value;
 use crate::core::pod::defaults::default_template;
 use crate::defaults::default_text;
 use crate::kinds::KindRules;
+use crate::registry::{GarbageCollection, RegistryRules};
 use crate::selectable::{NAME, NAMESPACE, Read, Refusal, Selectable};
 use crate::strategy::{reset_status_and_generation, workload};
 use kubewright_apimachinery::field::{ErrorList, Path};
@@ -40,8 +41,17 @@ pub(crate) const RULES: KindRules = KindRules {
     }),
     cells: table::cells,
     cell_paths: Some(table::CELL_PATHS),
+    registry: RegistryRules {
+        garbage_collection: GarbageCollection::Orphan,
+        deletion_warning: Some(DELETION_WARNING),
+        ..RegistryRules::DEFAULT
+    },
     ..super::GROUP
 };
+
+const DELETION_WARNING: &str = "child pods are preserved by default when jobs are deleted; set \
+                                propagationPolicy=Background to remove them or set propagationPolicy=Orphan to \
+                                suppress this warning";
 
 /// The backoff limit of a Job with `backoffLimitPerIndex`.
 const NO_BACKOFF_LIMIT: i32 = i32::MAX;

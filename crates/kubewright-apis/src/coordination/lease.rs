@@ -3,6 +3,7 @@
 use serde_json::Value;
 
 use crate::kinds::KindRules;
+use crate::registry::RegistryRules;
 use crate::validation::not_negative;
 use kubewright_apimachinery::field::{ErrorList, FieldError, Path};
 use kubewright_apimachinery::object::Fields as _;
@@ -15,6 +16,7 @@ pub(crate) const RULES: KindRules = KindRules {
     validate,
     validate_update: |new, _| validate(new),
     cells: |row| vec![row.name(), row.text("spec.holderIdentity"), row.age()],
+    registry: RegistryRules { creates_on_update: true, ..RegistryRules::CONDITIONAL_UPDATE },
     ..KindRules::DEFAULT
 };
 

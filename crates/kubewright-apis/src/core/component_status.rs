@@ -3,10 +3,19 @@
 use serde_json::Value;
 
 use crate::kinds::KindRules;
+use crate::registry::RegistryRules;
 use crate::table::row::{Row, condition};
 use kubewright_apimachinery::object::Fields as _;
 
-pub(crate) const RULES: KindRules = KindRules { kind: "ComponentStatus", cells, ..super::GROUP };
+pub(crate) const RULES: KindRules = KindRules {
+    kind: "ComponentStatus",
+    cells,
+    registry: RegistryRules {
+        deprecation: Some("v1 ComponentStatus is deprecated in v1.19+"),
+        ..RegistryRules::DEFAULT
+    },
+    ..super::GROUP
+};
 
 fn cells(row: &Row<'_>) -> Vec<Value> {
     let healthy = condition(row.list("conditions"), "Healthy");

@@ -3,6 +3,7 @@
 use serde_json::Value;
 
 use crate::kinds::KindRules;
+use crate::registry::RegistryRules;
 use crate::table::row::{NONE, Row, SHOWN, first};
 use crate::validation::network::{app_protocol, endpoint_ip, port_number, protocol};
 use kubewright_apimachinery::field::{ErrorList, FieldError, Path};
@@ -18,6 +19,12 @@ pub(crate) const RULES: KindRules = KindRules {
     validate,
     validate_update: |new, _| validate(new),
     cells,
+    registry: RegistryRules {
+        creates_on_update: true,
+        deprecation: Some("v1 Endpoints is deprecated in v1.33+; use discovery.k8s.io/v1 EndpointSlice"),
+        etcd_name: Some("services/endpoints"),
+        ..RegistryRules::DEFAULT
+    },
     ..super::GROUP
 };
 

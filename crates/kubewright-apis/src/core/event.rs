@@ -7,6 +7,7 @@ pub(crate) mod table;
 pub(crate) mod validation;
 
 use crate::kinds::KindRules;
+use crate::registry::{GarbageCollection, RegistryRules};
 use crate::selectable::Read::{Either, Text};
 use crate::selectable::{NAME, NAMESPACE, Refusal, Selectable};
 use kubewright_apimachinery::meta::NameRule;
@@ -39,6 +40,11 @@ pub(crate) const RULES: KindRules = KindRules {
     }),
     cells: table::cells,
     convert: Some(convert::to_core),
+    registry: RegistryRules {
+        creates_on_update: true,
+        garbage_collection: GarbageCollection::Unsupported,
+        ..RegistryRules::DEFAULT
+    },
     ..super::GROUP
 };
 

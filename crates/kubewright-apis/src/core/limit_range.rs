@@ -6,6 +6,7 @@ use serde_json::Value;
 
 use super::pod::defaults::resources::round_up;
 use crate::kinds::KindRules;
+use crate::registry::RegistryRules;
 use kubewright_apimachinery::meta::Check;
 use kubewright_apimachinery::object::Fields as _;
 
@@ -15,6 +16,7 @@ pub(crate) const RULES: KindRules = KindRules {
     update_checks: &[Check::New],
     validate: validation::limit_range,
     validate_update: |new, _| validation::limit_range(new),
+    registry: RegistryRules { creates_on_update: true, ..RegistryRules::DEFAULT },
     ..super::GROUP
 };
 

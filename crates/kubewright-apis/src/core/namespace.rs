@@ -3,6 +3,7 @@
 use serde_json::{Value, json};
 
 use crate::kinds::KindRules;
+use crate::registry::RegistryRules;
 use crate::reset_fields::ResetFields;
 use crate::selectable::{Refusal, Selectable, texts};
 use crate::strategy::keep;
@@ -40,6 +41,21 @@ pub(crate) const RULES: KindRules = KindRules {
         refusal: Refusal::Plain,
     }),
     cells,
+    registry: RegistryRules {
+        // Defaulting runs before the name is generated.
+        finish_create: |object| {
+            let name = object.at("metadata.name").clone();
+            object.object_mut("metadata.labels").insert("kubernetes.io/metadata.name".to_owned(), name);
+        },
+        prepare_delete: |object| {
+            object.set_at("status.phase", "Terminating");
+            object.object_mut("metadata").remove("deletionGracePeriodSeconds");
+        },
+        has_own_finalizers: |object| !object.list_at("spec.finalizers").is_empty(),
+        own_preconditions: true,
+        returns_deleted: true,
+        ..RegistryRules::DEFAULT
+    },
     ..super::GROUP
 };
 

@@ -8,6 +8,7 @@ use serde_json::{Value, json};
 use super::pod::defaults::one_address;
 use super::pod::defaults::resources::round_up;
 use crate::kinds::KindRules;
+use crate::registry::RegistryRules;
 use crate::selectable::{NAME, Read, Refusal, Selectable};
 use crate::strategy::keep;
 use kubewright_apimachinery::field::ErrorList;
@@ -45,6 +46,7 @@ pub(crate) const RULES: KindRules = KindRules {
         refusal: Refusal::Plain,
     }),
     cells: table::cells,
+    registry: RegistryRules { etcd_name: Some("minions"), ..RegistryRules::DEFAULT },
     ..super::GROUP
 };
 

@@ -10,6 +10,7 @@ use serde_json::{Value, json};
 use super::persistent_volume::warnings::{STORAGE_CLASS, annotations};
 use super::pod::defaults::resources::round_up;
 use crate::kinds::KindRules;
+use crate::registry::RegistryRules;
 use crate::strategy::keep;
 use kubewright_apimachinery::field::{ErrorList, quote};
 use kubewright_apimachinery::meta::Check;
@@ -37,6 +38,7 @@ pub(crate) const RULES: KindRules = KindRules {
     },
     cells: table::cells,
     quota: Some(&quota::QUOTA),
+    registry: RegistryRules { returns_deleted: true, ..RegistryRules::DEFAULT },
     ..super::GROUP
 };
 

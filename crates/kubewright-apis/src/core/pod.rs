@@ -1,12 +1,14 @@
 //! Pod, and the pod templates of other kinds.
 
 pub(crate) mod defaults;
+mod lifecycle;
 pub(crate) mod quota;
 pub(crate) mod strategy;
 mod table;
 pub(crate) mod validation;
 
 use crate::kinds::KindRules;
+use crate::registry::RegistryRules;
 use crate::reset_fields::ResetFields;
 use crate::selectable::Read::{Flag, Nothing, PodIp, Text};
 use crate::selectable::{NAME, NAMESPACE, Refusal, Selectable};
@@ -71,6 +73,13 @@ pub(crate) const RULES: KindRules = KindRules {
     cell_paths: Some(table::CELL_PATHS),
     row_conditions: table::row_conditions,
     quota: Some(&quota::QUOTA),
+    registry: RegistryRules {
+        stamp: lifecycle::stamp,
+        grace_period: lifecycle::grace_period,
+        marks_before_removal: true,
+        returns_deleted: true,
+        ..RegistryRules::DEFAULT
+    },
     ..super::GROUP
 };
 

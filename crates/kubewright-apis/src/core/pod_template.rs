@@ -6,6 +6,7 @@ use super::pod::defaults::{object_at, pod_template as default_template};
 use super::pod::strategy::{count, drop_disabled, pod_template_warnings};
 use super::pod::validation::pod_template;
 use crate::kinds::KindRules;
+use crate::registry::RegistryRules;
 use crate::strategy::start_generation;
 use crate::table::row::Row;
 use kubewright_apimachinery::field::{ErrorList, Path};
@@ -32,6 +33,7 @@ pub(crate) const RULES: KindRules = KindRules {
     validate,
     validate_update: |new, _| validate(new),
     cells,
+    registry: RegistryRules { returns_deleted: true, ..RegistryRules::DEFAULT },
     ..super::GROUP
 };
 

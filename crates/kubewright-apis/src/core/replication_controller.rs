@@ -8,6 +8,7 @@ use super::pod::validation::pod_template;
 use crate::apps::replica_set;
 use crate::kinds::KindRules;
 use crate::quota::Quota;
+use crate::registry::{GarbageCollection, RegistryRules};
 use crate::selectable::{NAME, NAMESPACE, Read, Refusal, Selectable};
 use crate::strategy::{keep_status_and_count, reset_status_and_generation, workload};
 use crate::table::WORKLOAD_PATHS;
@@ -46,6 +47,11 @@ pub(crate) const RULES: KindRules = KindRules {
     cells,
     cell_paths: Some(WORKLOAD_PATHS),
     quota: Some(&Quota::counted("replicationcontrollers")),
+    registry: RegistryRules {
+        garbage_collection: GarbageCollection::Orphan,
+        etcd_name: Some("controllers"),
+        ..RegistryRules::DEFAULT
+    },
     ..super::GROUP
 };
 

@@ -7,6 +7,7 @@ use serde_json::Value;
 use super::pod::defaults::resources::round_up;
 use crate::kinds::KindRules;
 use crate::quota::Quota;
+use crate::registry::RegistryRules;
 use crate::strategy::{keep, reset_status};
 use crate::table::row::Row;
 use kubewright_apimachinery::field::ErrorList;
@@ -25,6 +26,7 @@ pub(crate) const RULES: KindRules = KindRules {
     },
     cells,
     quota: Some(&Quota::counted("resourcequotas")),
+    registry: RegistryRules { returns_deleted: true, ..RegistryRules::DEFAULT },
     ..super::GROUP
 };
 

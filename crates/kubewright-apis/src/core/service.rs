@@ -12,6 +12,7 @@ mod validation;
 pub(crate) mod warnings;
 
 use crate::kinds::KindRules;
+use crate::registry::RegistryRules;
 use crate::selectable::{Refusal, Selectable, texts};
 use kubewright_apimachinery::field::ErrorList;
 use kubewright_apimachinery::meta::{Check, NameRule};
@@ -36,6 +37,12 @@ pub(crate) const RULES: KindRules = KindRules {
     }),
     cells: table::cells,
     quota: Some(&quota::QUOTA),
+    registry: RegistryRules {
+        creates_on_update: true,
+        returns_deleted: true,
+        etcd_name: Some("services/specs"),
+        ..RegistryRules::DEFAULT
+    },
     ..super::GROUP
 };
 

@@ -3,6 +3,7 @@
 use serde_json::{Value, json};
 
 use crate::kinds::KindRules;
+use crate::registry::RegistryRules;
 use crate::table::name_and_age;
 use kubewright_apimachinery::meta::Check;
 use kubewright_apimachinery::object::Fields as _;
@@ -14,6 +15,7 @@ pub(crate) const RULES: KindRules = KindRules {
     warnings: |new, old| enforced_secrets(new, old).into_iter().collect(),
     update_checks: &[Check::Update, Check::New],
     cells: name_and_age,
+    registry: RegistryRules { returns_deleted: true, ..RegistryRules::DEFAULT },
     ..super::GROUP
 };
 

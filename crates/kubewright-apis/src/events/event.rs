@@ -4,6 +4,7 @@ use serde_json::Value;
 
 use crate::core::event::{convert, table, validation};
 use crate::kinds::KindRules;
+use crate::registry::{GarbageCollection, RegistryRules};
 use crate::selectable::{Refusal, Selectable, texts};
 use crate::table::row::Row;
 
@@ -32,6 +33,11 @@ pub(crate) const RULES: KindRules = KindRules {
     }),
     cells,
     convert: Some(convert::to_events),
+    registry: RegistryRules {
+        creates_on_update: true,
+        garbage_collection: GarbageCollection::Unsupported,
+        ..RegistryRules::DEFAULT
+    },
     ..KindRules::DEFAULT
 };
 

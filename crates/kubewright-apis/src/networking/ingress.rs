@@ -6,6 +6,7 @@ mod validation;
 use serde_json::{Value, json};
 
 use crate::kinds::KindRules;
+use crate::registry::RegistryRules;
 use crate::strategy::{keep_status_and_count, start_generation};
 use kubewright_apimachinery::field::ErrorList;
 use kubewright_apimachinery::meta::Check;
@@ -27,6 +28,7 @@ pub(crate) const RULES: KindRules = KindRules {
         _ => ErrorList::new(),
     },
     cells: table::cells,
+    registry: RegistryRules { etcd_name: Some("ingress"), ..RegistryRules::DEFAULT },
     ..super::GROUP
 };
 

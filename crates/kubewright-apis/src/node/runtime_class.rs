@@ -5,6 +5,7 @@ use serde_json::Value;
 use crate::core::pod;
 use crate::core::pod::defaults::resources::round_up;
 use crate::kinds::KindRules;
+use crate::registry::RegistryRules;
 use crate::validation::resource_name::container_limits;
 use kubewright_apimachinery::field::{ErrorList, FieldError, Path, quote};
 use kubewright_apimachinery::meta::{self, Check};
@@ -19,6 +20,7 @@ pub(crate) const RULES: KindRules = KindRules {
     validate,
     validate_update,
     cells: |row| vec![row.name(), row.text("handler"), row.age()],
+    registry: RegistryRules { creates_on_update: true, ..RegistryRules::CONDITIONAL_UPDATE },
     ..KindRules::DEFAULT
 };
 

@@ -4,6 +4,7 @@ use serde_json::Value;
 
 use crate::convert::Ordered;
 use crate::kinds::KindRules;
+use crate::registry::RegistryRules;
 use crate::strategy::{keep_status_and_count, reset_status_and_generation};
 use crate::table::row::Row;
 use crate::validation::{conditions, int_or_percent, label_selector, not_negative_all};
@@ -26,6 +27,7 @@ pub(crate) const RULES: KindRules = KindRules {
         _ => ErrorList::new(),
     },
     cells,
+    registry: RegistryRules::CONDITIONAL_UPDATE,
     ..KindRules::DEFAULT
 };
 

@@ -5,6 +5,7 @@ use std::collections::BTreeSet;
 use serde_json::{Value, json};
 
 use crate::kinds::KindRules;
+use crate::registry::RegistryRules;
 use crate::strategy::count_change;
 use crate::table::row::{NONE, Row, UNSET, joined, joined_list, non_empty};
 use crate::validation::{one_of, strings};
@@ -20,6 +21,7 @@ pub(crate) const RULES: KindRules = KindRules {
     validate,
     validate_update,
     cells,
+    registry: RegistryRules { returns_deleted: true, ..RegistryRules::CONDITIONAL_UPDATE },
     ..super::GROUP
 };
 

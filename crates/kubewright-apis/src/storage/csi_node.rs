@@ -6,6 +6,7 @@ use serde_json::Value;
 
 use crate::core::persistent_volume::sources;
 use crate::kinds::KindRules;
+use crate::registry::RegistryRules;
 use crate::table::row::Row;
 use crate::validation::{not_negative, required, strings};
 use kubewright_apimachinery::field::{ErrorList, FieldError, Path};
@@ -25,6 +26,7 @@ pub(crate) const RULES: KindRules = KindRules {
         errors
     },
     cells,
+    registry: RegistryRules { returns_deleted: true, ..RegistryRules::CONDITIONAL_UPDATE },
     ..super::GROUP
 };
 

@@ -3,6 +3,7 @@
 use serde_json::Value;
 
 use crate::kinds::KindRules;
+use crate::registry::RegistryRules;
 use crate::validation::label_selector;
 use kubewright_apimachinery::field::{ErrorList, FieldError, Path};
 use kubewright_apimachinery::meta;
@@ -10,8 +11,13 @@ use kubewright_apimachinery::names;
 use kubewright_apimachinery::object::Fields as _;
 use kubewright_apimachinery::quantity::Quantity;
 
-pub(crate) const RULES: KindRules =
-    KindRules { kind: "CSIStorageCapacity", validate, validate_update, ..super::GROUP };
+pub(crate) const RULES: KindRules = KindRules {
+    kind: "CSIStorageCapacity",
+    validate,
+    validate_update,
+    registry: RegistryRules::CONDITIONAL_UPDATE,
+    ..super::GROUP
+};
 
 fn validate(object: &Value) -> ErrorList {
     let mut errors = label_selector::validate(object.at("nodeTopology"), &Path::new("nodeTopology"));

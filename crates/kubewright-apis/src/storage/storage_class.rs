@@ -6,6 +6,7 @@ use serde_json::{Map, Value};
 
 use super::size;
 use crate::kinds::KindRules;
+use crate::registry::RegistryRules;
 use crate::table::row::Row;
 use crate::validation::{one_of, strings};
 use kubewright_apimachinery::field::{ErrorList, FieldError, Path};
@@ -13,8 +14,15 @@ use kubewright_apimachinery::meta;
 use kubewright_apimachinery::names;
 use kubewright_apimachinery::object::Fields as _;
 
-pub(crate) const RULES: KindRules =
-    KindRules { kind: "StorageClass", defaults, validate, validate_update, cells, ..super::GROUP };
+pub(crate) const RULES: KindRules = KindRules {
+    kind: "StorageClass",
+    defaults,
+    validate,
+    validate_update,
+    cells,
+    registry: RegistryRules { returns_deleted: true, ..RegistryRules::DEFAULT },
+    ..super::GROUP
+};
 
 const MAX_PARAMETERS: usize = 512;
 

@@ -8,6 +8,7 @@ use crate::core::persistent_volume::sources;
 use crate::core::persistent_volume::validation::inline_volume;
 use crate::core::pod::defaults::resources::round_up;
 use crate::kinds::KindRules;
+use crate::registry::RegistryRules;
 use crate::reset_fields;
 use crate::strategy::{keep, keep_spec_and_metadata};
 use crate::table::row::Row;
@@ -33,6 +34,7 @@ pub(crate) const RULES: KindRules = KindRules {
     },
     reset_fields: reset_fields::metadata_and_spec,
     cells,
+    registry: RegistryRules { returns_deleted: true, ..RegistryRules::CONDITIONAL_UPDATE },
     ..super::GROUP
 };
 

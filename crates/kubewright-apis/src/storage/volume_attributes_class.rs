@@ -4,6 +4,7 @@ use serde_json::Value;
 
 use super::storage_class::{class_name, parameters, provisioner};
 use crate::kinds::KindRules;
+use crate::registry::RegistryRules;
 use crate::table::row::Row;
 use kubewright_apimachinery::field::{ErrorList, FieldError, Path};
 use kubewright_apimachinery::meta::Check;
@@ -15,6 +16,7 @@ pub(crate) const RULES: KindRules = KindRules {
     validate,
     validate_update,
     cells,
+    registry: RegistryRules { returns_deleted: true, ..RegistryRules::DEFAULT },
     ..super::GROUP
 };
 

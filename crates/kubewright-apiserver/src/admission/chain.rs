@@ -1,5 +1,7 @@
 //! The admission chain: the plugins, their order, and which of them are enabled.
 
+use std::collections::BTreeSet;
+
 use kubewright_apimachinery::status::ApiError;
 
 use super::webhook::Reinvocation;
@@ -7,41 +9,61 @@ use super::{Admission, Attributes, Cluster, Notes, Operation, Plugin};
 
 /// The enabled admission plugins: the default ones and those in `enable`, without those in `disable`.
 ///
-/// Corresponds to kube-apiserver's flags `--enable-admission-plugins` and `--disable-admission-plugins`; a
-/// plugin in both lists is enabled. ServiceAccount is disabled by default, because without controllers no
-/// namespace gets a service account.
+/// `enable` and `disable` correspond to kube-apiserver's flags `--enable-admission-plugins` and
+/// `--disable-admission-plugins`. By default `off_by_default` has ServiceAccount, because without controllers
+/// no namespace gets a service account.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct AdmissionPlugins {
     /// Names of plugins to enable.
     pub enable: Vec<String>,
     /// Names of plugins to disable.
     pub disable: Vec<String>,
+    /// Names of plugins that are off unless they are in `enable`, in addition to upstream's.
+    pub off_by_default: Vec<String>,
 }
 
-/// A plugin name that upstream does not have.
+/// An invalid list of plugins, with the errors of kube-apiserver.
 #[derive(Debug, Clone, thiserror::Error, PartialEq, Eq)]
-#[error("unknown admission plugin {0:?}")]
-pub struct UnknownPlugin(pub String);
+pub enum AdmissionPluginsError {
+    /// A name in `enable` that upstream does not have.
+    #[error("enable-admission-plugins plugin {0:?} is unknown")]
+    UnknownEnabled(String),
+    /// A name in `disable` that upstream does not have.
+    #[error("disable-admission-plugins plugin {0:?} is unknown")]
+    UnknownDisabled(String),
+    /// Names in both lists, sorted.
+    #[error("[{}] in enable-admission-plugins and disable-admission-plugins overlapped", .0.join(" "))]
+    Overlap(Vec<String>),
+}
 
 impl Default for AdmissionPlugins {
     fn default() -> Self {
-        Self { enable: Vec::new(), disable: vec!["ServiceAccount".to_owned()] }
+        Self { enable: Vec::new(), disable: Vec::new(), off_by_default: vec!["ServiceAccount".to_owned()] }
     }
 }
 
 impl AdmissionPlugins {
-    /// Checks the names. Upstream's plugins that this server does not implement are accepted and do nothing.
-    pub fn check(&self) -> Result<(), UnknownPlugin> {
-        let known = |name: &String| ORDER.iter().any(|(known, _)| known == name);
-        match self.enable.iter().chain(&self.disable).find(|name| !known(name)) {
-            Some(name) => Err(UnknownPlugin(name.clone())),
-            None => Ok(()),
+    /// Checks `enable` and `disable`. Upstream's plugins that this server does not implement are accepted and
+    /// do nothing.
+    pub fn check(&self) -> Result<(), AdmissionPluginsError> {
+        let unknown = |names: &[String]| {
+            names.iter().find(|name| ORDER.iter().all(|(known, _)| known != name)).cloned()
+        };
+        if let Some(name) = unknown(&self.enable) {
+            return Err(AdmissionPluginsError::UnknownEnabled(name));
         }
+        if let Some(name) = unknown(&self.disable) {
+            return Err(AdmissionPluginsError::UnknownDisabled(name));
+        }
+        let enabled: BTreeSet<&String> = self.enable.iter().collect();
+        let disabled = self.disable.iter().collect();
+        let both: Vec<String> = enabled.intersection(&disabled).copied().cloned().collect();
+        if both.is_empty() { Ok(()) } else { Err(AdmissionPluginsError::Overlap(both)) }
     }
 
     fn is_on(&self, name: &str, by_default: bool) -> bool {
         let named = |names: &[String]| names.iter().any(|known| known == name);
-        named(&self.enable) || by_default && !named(&self.disable)
+        named(&self.enable) || by_default && !named(&self.disable) && !named(&self.off_by_default)
     }
 }
 
@@ -203,10 +225,13 @@ mod tests {
     use crate::ApiServer;
     use crate::authz::{Action, ActionOn};
 
-    fn names(enable: &[&str], disable: &[&str]) -> Vec<&'static str> {
+    fn plugins(enable: &[&str], disable: &[&str]) -> AdmissionPlugins {
         let owned = |names: &[&str]| names.iter().map(|name| (*name).to_owned()).collect();
-        let plugins = AdmissionPlugins { enable: owned(enable), disable: owned(disable) };
-        Chain::new(&plugins).plugins.iter().map(|plugin| plugin.name()).collect()
+        AdmissionPlugins { enable: owned(enable), disable: owned(disable), ..AdmissionPlugins::default() }
+    }
+
+    fn names(enable: &[&str], disable: &[&str]) -> Vec<&'static str> {
+        Chain::new(&plugins(enable, disable)).plugins.iter().map(|plugin| plugin.name()).collect()
     }
 
     #[test]
@@ -218,9 +243,20 @@ mod tests {
     }
 
     #[test]
-    fn a_plugin_that_is_enabled_and_disabled_is_on() {
+    fn a_plugin_that_is_off_by_default_can_be_enabled() {
         assert!(!names(&[], &["Priority"]).contains(&"Priority"));
-        assert!(names(&["Priority"], &["Priority"]).contains(&"Priority"));
+        assert!(!names(&[], &[]).contains(&"ServiceAccount"));
+        assert!(names(&["ServiceAccount"], &[]).contains(&"ServiceAccount"));
+        assert_eq!(plugins(&["ServiceAccount"], &[]).check(), Ok(()));
+    }
+
+    #[test]
+    fn a_plugin_that_is_enabled_and_disabled_is_rejected() {
+        let both = plugins(&["Priority", "NodeRestriction", "RuntimeClass"], &["RuntimeClass", "Priority"]);
+        assert_eq!(
+            both.check().unwrap_err().to_string(),
+            "[Priority RuntimeClass] in enable-admission-plugins and disable-admission-plugins overlapped"
+        );
     }
 
     /// Waits, then records the object and replaces it, as a webhook does.
@@ -337,9 +373,10 @@ mod tests {
 
     #[test]
     fn a_name_that_upstream_does_not_have_is_rejected() {
-        let plugins = AdmissionPlugins { enable: vec!["Nonsense".to_owned()], disable: Vec::new() };
-        assert_eq!(plugins.check(), Err(UnknownPlugin("Nonsense".to_owned())));
-        let plugins = AdmissionPlugins { enable: vec!["NodeRestriction".to_owned()], disable: Vec::new() };
-        assert_eq!(plugins.check(), Ok(()));
+        let error =
+            |enable: &[&str], disable: &[&str]| plugins(enable, disable).check().unwrap_err().to_string();
+        assert_eq!(error(&["Nonsense"], &[]), "enable-admission-plugins plugin \"Nonsense\" is unknown");
+        assert_eq!(error(&[], &["Nonsense"]), "disable-admission-plugins plugin \"Nonsense\" is unknown");
+        assert_eq!(plugins(&["NodeRestriction"], &[]).check(), Ok(()));
     }
 }

@@ -8,6 +8,7 @@ mod policy;
 
 use std::collections::{BTreeMap, HashSet};
 
+use kubewright_apimachinery::field::{ErrorList, aggregate};
 use kubewright_apimachinery::object::Fields as _;
 use kubewright_apimachinery::status::ApiError;
 use serde_json::Value;
@@ -63,12 +64,11 @@ fn template_path(attributes: &Attributes<'_>) -> Option<&'static str> {
     })
 }
 
-fn policy_of(cluster: &Cluster, namespace: &str) -> (Policy, bool) {
-    // Most namespaces have none of these labels; avoid decoding those.
-    let Some(version) = cluster.version("namespaces", namespace) else { return (Policy::default(), true) };
-    let labels = version.attributes.labels.iter().map(|(key, value)| (&**key, &**value));
-    let (policy, errors) = Policy::of(labels);
-    (policy, errors.is_empty())
+fn policy_of(cluster: &Cluster, namespace: &str) -> (Policy, ErrorList) {
+    let Some(version) = cluster.version("namespaces", namespace) else {
+        return (Policy::default(), ErrorList::new());
+    };
+    Policy::of(version.attributes.labels.iter().map(|(key, value)| (&**key, &**value)))
 }
 
 fn check_namespace(
@@ -154,35 +154,41 @@ fn check_existing(cluster: &Cluster, namespace: &str, enforce: LevelVersion) -> 
 }
 
 fn check_pod(cluster: &Cluster, attributes: &Attributes<'_>, notes: &mut Notes) -> Result<(), ApiError> {
-    let (policy, valid) = policy_of(cluster, attributes.namespace);
-    if valid && policy.is_privileged() {
+    let (policy, errors) = policy_of(cluster, attributes.namespace);
+    if errors.is_empty() && policy.is_privileged() {
+        annotate(notes, "enforce-policy", Policy::default().enforce.to_string());
         return Ok(());
     }
     let pod = &attributes.object;
     if attributes.old_object.is_some_and(|old| !changes_images(pod, old)) {
         return Ok(());
     }
-    let found = checks::evaluate(policy.enforce, pod.at("metadata"), pod.at("spec"));
-    if !found.is_empty() {
-        let why = format!("violates PodSecurity \"{}\": {}", policy.enforce, found.details());
-        return Err(attributes.forbidden(&why));
-    }
+    annotate_errors(notes, &errors);
+    annotate(notes, "enforce-policy", policy.enforce.to_string());
+    let enforced = checks::evaluate(policy.enforce, pod.at("metadata"), pod.at("spec"));
+    // A rejected pod is audited, too.
     let found = checks::evaluate(policy.audit, pod.at("metadata"), pod.at("spec"));
     audit(policy.audit, &found, notes);
+    if !enforced.is_empty() {
+        let why = format!("violates PodSecurity \"{}\": {}", policy.enforce, enforced.details());
+        return Err(attributes.forbidden(&why));
+    }
     let found = checks::evaluate(policy.warn, pod.at("metadata"), pod.at("spec"));
     warn(policy.warn, &found, notes);
     Ok(())
 }
 
 fn check_template(cluster: &Cluster, attributes: &Attributes<'_>, path: &str, notes: &mut Notes) {
-    let (policy, valid) = policy_of(cluster, attributes.namespace);
-    if valid && policy.warn.level == Level::Privileged && policy.audit.level == Level::Privileged {
+    let (policy, errors) = policy_of(cluster, attributes.namespace);
+    if errors.is_empty() && policy.warn.level == Level::Privileged && policy.audit.level == Level::Privileged
+    {
         return;
     }
     let template = attributes.object.at(path);
     if template.is_null() {
         return;
     }
+    annotate_errors(notes, &errors);
     let evaluate = |level| checks::evaluate(level, template.at("metadata"), template.at("spec"));
     audit(policy.audit, &evaluate(policy.audit), notes);
     warn(policy.warn, &evaluate(policy.warn), notes);
@@ -197,8 +203,18 @@ fn warn(level: LevelVersion, found: &Violations, notes: &mut Notes) {
 fn audit(level: LevelVersion, found: &Violations, notes: &mut Notes) {
     if !found.is_empty() {
         let text = format!("would violate PodSecurity \"{level}\": {}", found.details());
-        notes.audit_annotations.insert("pod-security.kubernetes.io/audit-violations".to_owned(), text);
+        annotate(notes, "audit-violations", text);
     }
+}
+
+fn annotate_errors(notes: &mut Notes, errors: &ErrorList) {
+    if !errors.is_empty() {
+        annotate(notes, "error", format!("Failed to parse policy: {}", aggregate(errors)));
+    }
+}
+
+fn annotate(notes: &mut Notes, key: &str, value: String) {
+    notes.audit_annotations.insert(format!("pod-security.kubernetes.io/{key}"), value);
 }
 
 /// Whether an update changes images, the only relevant field of a pod that is mutable.

@@ -8,11 +8,9 @@ mod compiled;
 mod evaluate;
 mod mutate;
 mod params;
-mod type_checking;
 
 pub(super) use binding::Binding;
 pub(super) use compiled::Policy;
 pub(super) use evaluate::{Decision, Input};
 pub(super) use mutate::Patch;
 pub(super) use params::{collect, param_resource};
-pub(crate) use type_checking::{PolicyTypeChecker, STORAGE as VALIDATING_POLICIES};

@@ -15,6 +15,7 @@ use super::{Admission, Attributes, Cluster, Notes, Operation, Plugin};
 use crate::after_commit::{AfterCommit, StepRunner};
 use crate::encoding::response;
 use crate::fieldmanager::FieldManager;
+use crate::registry::conversion::Recorder;
 use crate::registry::resource::Resource;
 use crate::registry::store::ObjectStore;
 use crate::storage::{Expect, StoredObject};
@@ -36,16 +37,8 @@ impl Plugin for ResourceQuota {
         attributes: &'a Attributes<'_>,
         _notes: &'a mut Notes,
     ) -> Admission<'a> {
-        let update = attributes.old_object.is_some();
-        let charged_on_update = matches!(
-            (attributes.resource.group(), attributes.resource.plural()),
-            ("", "services" | "persistentvolumeclaims")
-        );
-        if attributes.namespace.is_empty()
-            || !attributes.resource.namespaced()
-            || !attributes.subresource.is_empty()
-            || (update && !charged_on_update)
-        {
+        let is_namespaced = !attributes.namespace.is_empty() && attributes.resource.namespaced();
+        if !is_namespaced || !is_charged(attributes) {
             return Admission::ALLOWED;
         }
         let charge = Charge {
@@ -56,6 +49,20 @@ impl Plugin for ResourceQuota {
             dry_run: attributes.dry_run,
         };
         cluster.quotas().charge(&charge).into()
+    }
+}
+
+/// Whether a request may increase the usage of a quota.
+fn is_charged(attributes: &Attributes<'_>) -> bool {
+    let Some(old) = attributes.old_object else { return attributes.subresource.is_empty() };
+    match (attributes.resource.group(), attributes.resource.plural(), attributes.subresource) {
+        ("", "services" | "persistentvolumeclaims", "") | ("", "pods", "resize") => true,
+        // The pod leaves or enters the scope Terminating.
+        ("", "pods", "") => {
+            let terminates = |pod: &Value| pod.int_at("spec.activeDeadlineSeconds").is_some_and(|s| s >= 0);
+            terminates(old) != terminates(&attributes.object)
+        }
+        _ => false,
     }
 }
 
@@ -120,7 +127,8 @@ impl QuotaAccessor {
             }
             let key = quotas.key(charge.namespace, quota.str_at("metadata.name"));
             let manager = FieldManager::named("kube-apiserver");
-            manager.track(&*self.objects.clock, quotas, "status", Some(&old), &mut quota);
+            let recorder = Recorder::new(&*self.objects.clock, quotas);
+            manager.track(&recorder, "status", Some(&old), &mut quota);
             let mut after = AfterCommit::default();
             if self.objects.put(quotas, &key, Expect::At(version.revision), quota, &mut after).is_ok() {
                 self.steps.run(after);
@@ -157,7 +165,7 @@ impl QuotaAccessor {
         }
         let now = self.objects.clock.now();
         let mut more = quota::usage(&kind, charge.new, now);
-        if let Some(old) = charge.old {
+        if let Some(old) = charge.old.filter(|old| quota::is_in_scope(quota, &kind, old)) {
             let before = quota::usage(&kind, old, now);
             for (name, much) in &mut more {
                 if let Some(before) = before.get(name) {

@@ -24,6 +24,7 @@ use crate::certs::ClientCa;
 use crate::certs::issue::Template;
 use crate::encoding::response;
 use crate::fieldmanager::FieldManager;
+use crate::registry::conversion::Recorder;
 use crate::registry::resource::Resource;
 use crate::registry::store::ObjectStore;
 use crate::storage::Expect;
@@ -94,7 +95,7 @@ impl CertificateSigner {
         let mut new = live.clone();
         new.set_at("status", status);
         let manager = FieldManager::named(MANAGER);
-        manager.track(&*self.objects.clock, resource, subresource, Some(live), &mut new);
+        manager.track(&Recorder::new(&*self.objects.clock, resource), subresource, Some(live), &mut new);
         resource.strategy.canonicalize(&mut new).map_err(|error| error.message)?;
         // A conflict is retried.
         let _ = self.objects.put_without_steps(resource, name, Expect::At(revision), new);

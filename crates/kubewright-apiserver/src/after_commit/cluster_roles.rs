@@ -17,6 +17,7 @@ use crate::authz::rbac_index::{Kind, RbacIndex, Role};
 use crate::authz::rule::Rule;
 use crate::encoding::response;
 use crate::fieldmanager::FieldManager;
+use crate::registry::conversion::Recorder;
 use crate::registry::store::ObjectStore;
 use crate::storage::Expect;
 
@@ -170,7 +171,7 @@ impl ClusterRoleAggregator {
         }
         let old = response::object(resource, &current);
         let mut new = FieldManager::named(MANAGER)
-            .with_write(&*self.objects.clock, resource, "", |write| {
+            .with_write(&Recorder::new(&*self.objects.clock, resource), "", |write| {
                 apply::apply(Some(&old), &wanted, true, write)
             })
             .map_err(|error| error.to_api_error())?;

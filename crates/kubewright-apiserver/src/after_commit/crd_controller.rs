@@ -15,6 +15,7 @@ use crate::after_commit::AfterCommit;
 use crate::after_commit::crd_names::{Group, Groups};
 use crate::encoding::response;
 use crate::fieldmanager::FieldManager;
+use crate::registry::conversion::Recorder;
 use crate::registry::crd_resource::CrdResource;
 use crate::registry::resource::{CRDS, Registry, Resource};
 use crate::registry::store::ObjectStore;
@@ -186,7 +187,7 @@ impl CrdController {
         new.set_at("status", outline.at("status").clone());
         resource.strategy.canonicalize(&mut new).ok()?;
         let manager = FieldManager::named(MANAGER);
-        manager.track(&*self.objects.clock, resource, "status", Some(&old), &mut new);
+        manager.track(&Recorder::new(&*self.objects.clock, resource), "status", Some(&old), &mut new);
         self.objects.put_without_steps(resource, &version.key, Expect::At(version.revision), new).ok()
     }
 

@@ -123,7 +123,7 @@ pub(crate) fn negotiate_document(request: &Request, routed: bool) -> Result<Enco
 /// The form of the response to a request for a resource.
 pub(crate) fn negotiate(request: &Request, resource: &Resource) -> Result<Format, ApiError> {
     let streams = matches!(request.verb(), "list" | "watch");
-    let tables = resource.is_stored() || resource.plural() == "componentstatuses";
+    let tables = resource.is_stored() || resource.is_component_statuses();
     negotiate_for(request, resource, tables, streams, "")
 }
 
@@ -148,7 +148,7 @@ fn negotiate_for(
     if accept.is_empty() {
         return Ok(Format { view: View::Whole, encoding: Encoding::Json });
     }
-    if resource.crd().is_none() {
+    if resource.is_routed() {
         check_route(accept, first, streams)?;
     }
     for clause in clauses(accept) {

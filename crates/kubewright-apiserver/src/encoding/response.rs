@@ -111,7 +111,7 @@ pub(crate) fn keep_converted(resource: &Resource, version: &StoredObject, bytes:
 pub(crate) fn packed(resource: &Resource, version: &StoredObject) -> Value {
     match converted(resource, version) {
         Some(bytes) => packed::parse(&bytes).unwrap_or_default(),
-        None => resource.strategy.read_stored(version.packed()),
+        None => resource.strategy.read_stored(packed::parse(&version.json).unwrap_or_default()),
     }
 }
 
@@ -291,16 +291,10 @@ pub(crate) fn metadata_of(resource: &Resource, object: &Value, version: &str) ->
         "apiVersion": format!("meta.k8s.io/{version}"),
         "metadata": object["metadata"],
     });
-    if hides_annotations(resource) {
-        // Upstream's internal type has a field instead of this annotation.
-        remove_annotation(&mut metadata, "deprecated.daemonset.template.generation");
+    if let Some(annotation) = resource.rules().hidden_annotation {
+        remove_annotation(&mut metadata, annotation);
     }
     metadata
-}
-
-/// Whether PartialObjectMetadata lacks an annotation.
-pub(crate) fn hides_annotations(resource: &Resource) -> bool {
-    (resource.group(), resource.kind()) == ("apps", "DaemonSet")
 }
 
 /// A list of objects in the requested form.

@@ -70,7 +70,7 @@ fn has_stored_metadata(resource: &Resource) -> bool {
         Some(custom) => custom.converter().is_none(),
         None => resource.is_storage_form(),
     };
-    stored && !response::hides_annotations(resource)
+    stored && resource.rules().hidden_annotation.is_none()
 }
 
 /// The fields of an object that its cells need.

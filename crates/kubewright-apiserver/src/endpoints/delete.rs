@@ -19,7 +19,6 @@ use crate::encoding::request_body;
 use crate::encoding::response;
 use crate::endpoints::read::{Filter, ReadPath};
 use crate::registry::delete::{Deleted, Plan, TRIES};
-use crate::registry::kinds;
 use crate::registry::resource::Resource;
 use crate::registry::write::{MODIFIED, WritePath, Written};
 use crate::request::Request;
@@ -46,15 +45,15 @@ pub(crate) async fn delete(
             return Ok(response);
         }
     };
-    if let ("batch", "Job", Deleted::Waiting(_)) = (resource.group(), resource.kind(), &deleted)
+    if let (Some(warning), Deleted::Waiting(_)) = (resource.rules().deletion_warning, &deleted)
         && options.propagation.is_none()
         && options.orphan_dependents.is_none()
     {
-        notes.warn(JOB_WARNING);
+        notes.warn(warning);
     }
     let shown = match deleted {
         Deleted::Waiting(object) => object,
-        Deleted::Gone(object) if kinds::returns_deleted(resource.gvk()) => object,
+        Deleted::Gone(object) if resource.rules().returns_deleted => object,
         Deleted::Gone(object) => {
             let mut details =
                 json!({"name": name, "kind": resource.plural(), "uid": object.at("metadata.uid")});
@@ -154,7 +153,7 @@ impl<'a> Deletion<'a> {
     where
         'a: 'b,
     {
-        let namespaces = self.resource.storage.as_ref() == "namespaces";
+        let namespaces = self.resource.is_namespaces();
         Attributes {
             operation: Operation::Delete,
             resource: self.resource,
@@ -172,10 +171,6 @@ impl<'a> Deletion<'a> {
         }
     }
 }
-
-const JOB_WARNING: &str = "child pods are preserved by default when jobs are deleted; set \
-                           propagationPolicy=Background to remove them or set propagationPolicy=Orphan to suppress \
-                           this warning";
 
 /// The DeleteOptions from the body if there is one, otherwise from the query.
 fn delete_options(request: &Request, body: &Bytes) -> Result<DeleteOptions, ApiError> {

@@ -19,11 +19,11 @@ use kubewright_structured_merge::packed;
 use serde_json::{Value, json};
 
 use crate::admission::Notes;
-use crate::clock::Clock;
 use crate::encoding::body::Body;
 use crate::encoding::negotiate::negotiate;
 use crate::encoding::request_body::{self, essence};
 use crate::fieldmanager::{FieldManager, bound_owners};
+use crate::registry::conversion::Recorder;
 use crate::registry::resource::Resource;
 use crate::registry::strategy::Strategy;
 use crate::registry::write::change::{Candidate, Change};
@@ -162,8 +162,8 @@ pub(crate) fn kind_of(request: &Request, resource: &Resource) -> Result<WriteKin
     match essence(request.header(http::header::CONTENT_TYPE)) {
         APPLY => Ok(WriteKind::Apply),
         "application/json-patch+json" | "application/merge-patch+json" => Ok(WriteKind::Patch),
-        "application/strategic-merge-patch+json" if resource.crd().is_none() => Ok(WriteKind::Patch),
-        _ if resource.crd().is_some() => Err(ApiError::new(
+        "application/strategic-merge-patch+json" if resource.is_routed() => Ok(WriteKind::Patch),
+        _ if !resource.is_routed() => Err(ApiError::new(
             415,
             "UnsupportedMediaType",
             "the body of the request was in an unknown format - accepted media types include: \
@@ -230,7 +230,7 @@ pub(crate) struct PatchObject<'a> {
 impl PatchObject<'_> {
     pub(crate) fn resolve(
         &self,
-        clock: &dyn Clock,
+        recorder: &Recorder<'_>,
         write: &WriteRequest<'_>,
         live: Option<&Value>,
     ) -> Result<Candidate, ApiError> {
@@ -246,7 +246,7 @@ impl PatchObject<'_> {
         let warnings = request_body::strict(&strict, write.options.field_validation)
             .map_err(|error| patch.refused(strategy, &patched, error.message))?;
         strategy.default(&mut object).map_err(|why| patch.refused(strategy, &patched, why))?;
-        write.manager.track(clock, resource, write.subresource, Some(live), &mut object);
+        write.manager.track(recorder, write.subresource, Some(live), &mut object);
         check_namespace(resource, write.namespace, &mut object)?;
         check_name(&object, write.name)?;
         Ok(Candidate::new(object, warnings))
@@ -263,7 +263,7 @@ pub(crate) struct Apply {
 impl Apply {
     pub(crate) fn resolve(
         &self,
-        clock: &dyn Clock,
+        recorder: &Recorder<'_>,
         write: &WriteRequest<'_>,
         live: Option<&Value>,
     ) -> Result<Candidate, ApiError> {
@@ -271,7 +271,7 @@ impl Apply {
         let applied = self.applied.as_ref().map_err(Clone::clone)?;
         let mut object = write
             .manager
-            .with_write(clock, resource, subresource, |write| {
+            .with_write(recorder, subresource, |write| {
                 apply::apply(live, &applied.object, applied.force, write)
             })
             .map_err(|error| error.to_api_error())?;

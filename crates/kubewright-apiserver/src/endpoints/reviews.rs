@@ -19,6 +19,7 @@ use crate::encoding::negotiate::negotiate;
 use crate::encoding::request_body;
 use crate::encoding::response;
 use crate::fieldmanager::FieldManager;
+use crate::registry::conversion::Recorder;
 use crate::registry::resource::Resource;
 use crate::registry::write::{WritePath, WriteRequest, Written, check_namespace};
 use crate::request::options::{WriteKind, WriteOptions};
@@ -39,10 +40,10 @@ impl Reviews {
         path: &ResourcePath,
         body: &Bytes,
     ) -> Result<Response<Body>, ApiError> {
-        if resource.plural() == "componentstatuses" {
+        if resource.is_component_statuses() {
             return self.component_statuses(request, resource, &path.name);
         }
-        if resource.plural() == "bindings" {
+        if resource.group().is_empty() && resource.plural() == "bindings" {
             return self.writes.bind(request, &path.namespace, None, body).await;
         }
         let format = negotiate(request, resource)?;
@@ -51,7 +52,7 @@ impl Reviews {
         let (mut review, warnings) = resource.strategy.decode(media, body, options.field_validation)?;
         check_namespace(resource, &path.namespace, &mut review)?;
         let manager = FieldManager::of(request);
-        manager.track(self.writes.clock(), resource, "", None, &mut review);
+        manager.track(&Recorder::new(self.writes.clock(), resource), "", None, &mut review);
         let write = WriteRequest {
             resource,
             namespace: &path.namespace,

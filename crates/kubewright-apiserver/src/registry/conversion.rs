@@ -25,7 +25,7 @@ use kubewright_apimachinery::status::ApiError;
 use kubewright_structured_merge::packed;
 use serde_json::Value;
 
-pub(crate) use managed::{Memo, take_missing};
+pub(crate) use managed::{Memo, Recorder};
 
 use crate::encoding::response;
 use crate::registry::crd_resource::CrdResource;
@@ -45,7 +45,7 @@ pub(crate) struct Converter {
     target: SharedTarget,
     /// The first of `conversionReviewVersions` that this server supports.
     review_version: Option<&'static str>,
-    pub(crate) memo: Memo,
+    memo: Memo,
 }
 
 impl Converter {

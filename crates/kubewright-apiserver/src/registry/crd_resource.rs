@@ -216,26 +216,14 @@ impl Versions for CrdResource {
         Ok(apply::Schema::custom(compiled.type_def.get_or_init(type_def)))
     }
 
+    /// Without conversion webhooks; [`Recorder`](super::conversion::Recorder) adds them.
     fn convert(&self, object: &Value, api_version: &str) -> Result<Value, ConvertError> {
         let (_, version) = split_api_version(api_version);
-        if let Some(converter) = self.converter()
-            && object.str_at("apiVersion") != api_version
-            && !is_empty(object)
-            && self.validation.versions.contains_key(version)
-            && let Some(converted) = converter.memo.get(object, api_version)
-        {
-            return Ok(converted);
-        }
         let mut object = object.clone();
         custom::convert(&self.validation, &mut object, version)
             .map_err(|error| ConvertError::Failed(error.to_string()))?;
         Ok(object)
     }
-}
-
-/// Whether an object has no fields but `apiVersion` and `kind`. Webhooks do not convert such objects.
-fn is_empty(object: &Value) -> bool {
-    object.as_object().is_some_and(|fields| fields.keys().all(|name| name == "apiVersion" || name == "kind"))
 }
 
 fn unknown(api_version: &str) -> ConvertError {

@@ -5,13 +5,12 @@
 
 use std::sync::Arc;
 
-use kubewright_apiextensions::crd;
 use kubewright_apimachinery::object::Fields as _;
 use kubewright_apimachinery::status::{ApiError, Qualified};
 use kubewright_apimachinery::time;
+use kubewright_apis::registry::GarbageCollection;
 use serde_json::Value;
 
-use super::kinds::{self, GarbageCollection};
 use super::resource::Resource;
 use super::store::ObjectStore;
 use super::write::MODIFIED;
@@ -27,8 +26,6 @@ pub(crate) const FOREGROUND: &str = "foregroundDeletion";
 
 /// Maximum number of attempts of a deletion after conflicts.
 pub(crate) const TRIES: usize = 32;
-/// Maximum grace period: a hundred years.
-const MAX_GRACE: i64 = 100 * 365 * 86_400;
 
 /// The result of a deletion.
 pub(crate) enum Deleted {
@@ -99,30 +96,31 @@ impl ObjectStore {
     ) -> Result<Plan, ApiError> {
         check_preconditions(resource, name, old, options)?;
         let was_deleting = current.attributes.deleting;
-        if resource.defines_resources() && !was_deleting {
-            return Ok(Plan::Keep(self.marked_crd(old)));
+        if !was_deleting {
+            let now = time::format_rfc3339(self.clock.now());
+            if let Some(marked) = resource.strategy.mark_deleted(old, &now) {
+                return Ok(Plan::Keep(marked));
+            }
         }
         let mut new = old.clone();
         set_finalizers(&mut new, &finalizers_after(resource, old, options));
-        let grace = grace_period(resource, old, options);
+        let rules = resource.rules();
+        let grace = (rules.grace_period)(old, options.grace);
         if was_deleting {
             // A second deletion can only shorten the grace period.
             let old_grace = old.int_at("metadata.deletionGracePeriodSeconds");
             if options.grace.is_some() && grace < old_grace.unwrap_or_default() {
                 self.mark(&mut new, old, grace);
             }
-        } else if grace > 0 || has_finalizers(resource, &new) || marks_before_removal(resource) {
+        } else if grace > 0 || has_finalizers(resource, &new) || rules.marks_before_removal {
             self.mark(&mut new, old, grace);
-            if resource.storage.as_ref() == "namespaces" {
-                new.set_at("status.phase", "Terminating");
-                new.object_mut("metadata").remove("deletionGracePeriodSeconds");
-            }
+            (rules.prepare_delete)(&mut new);
         }
         resource.strategy.canonicalize(&mut new)?;
         if !is_removable(resource, &new, &new) {
             return Ok(Plan::Keep(new));
         }
-        let mark = marks_before_removal(resource) && new != *old;
+        let mark = rules.marks_before_removal && new != *old;
         Ok(Plan::Remove { last: new, mark })
     }
 
@@ -156,15 +154,6 @@ impl ObjectStore {
         }
     }
 
-    /// A CRD is marked first, and removed after its custom resources.
-    fn marked_crd(&self, old: &Value) -> Value {
-        let mut new = old.clone();
-        let now = time::format_rfc3339(self.clock.now());
-        new.set_at("metadata.deletionTimestamp", now.as_str());
-        crd::prepare_delete(&mut new, &now);
-        new
-    }
-
     /// Sets the deletion timestamp and increments the generation.
     fn mark(&self, object: &mut Value, old: &Value, grace: i64) {
         let now = self.clock.now();
@@ -185,17 +174,16 @@ pub(crate) fn is_removable(resource: &Resource, marks: &Value, object: &Value) -
         && !has_finalizers(resource, object)
 }
 
-/// Whether an object has finalizers; a Namespace also has some in its spec.
+/// Whether an object has finalizers.
 fn has_finalizers(resource: &Resource, object: &Value) -> bool {
-    !object.list_at("metadata.finalizers").is_empty()
-        || resource.storage.as_ref() == "namespaces" && !object.list_at("spec.finalizers").is_empty()
+    !object.list_at("metadata.finalizers").is_empty() || (resource.rules().has_own_finalizers)(object)
 }
 
 /// The finalizers with those that the propagation policy adds or removes.
 fn finalizers_after(resource: &Resource, old: &Value, options: &DeleteOptions) -> Vec<String> {
     let mut finalizers: Vec<String> =
         old.list_at("metadata.finalizers").iter().filter_map(|f| f.as_str().map(str::to_owned)).collect();
-    let policy = kinds::garbage_collection(resource.gvk());
+    let policy = resource.rules().garbage_collection;
     if policy == GarbageCollection::Unsupported {
         return finalizers;
     }
@@ -220,26 +208,6 @@ fn finalizers_after(resource: &Resource, old: &Value, options: &DeleteOptions) -
     finalizers
 }
 
-/// Whether objects of this kind get a deletion timestamp even if they are removed immediately.
-fn marks_before_removal(resource: &Resource) -> bool {
-    resource.storage.as_ref() == "pods"
-}
-
-/// The grace period in seconds.
-fn grace_period(resource: &Resource, object: &Value, options: &DeleteOptions) -> i64 {
-    if resource.storage.as_ref() != "pods" {
-        return 0;
-    }
-    let own = object.int_at("spec.terminationGracePeriodSeconds").unwrap_or(30);
-    let grace = options.grace.unwrap_or(own);
-    let ended = matches!(object.str_at("status.phase"), "Succeeded" | "Failed");
-    if object.str_at("spec.nodeName").is_empty() || ended {
-        return 0;
-    }
-    // As upstream, a negative period means one second. Limited so that the time can be formatted.
-    if grace < 0 { 1 } else { grace.min(MAX_GRACE) }
-}
-
 fn set_finalizers(object: &mut Value, finalizers: &[String]) {
     if finalizers.is_empty() {
         object.object_mut("metadata").remove("finalizers");
@@ -248,7 +216,8 @@ fn set_finalizers(object: &mut Value, finalizers: &[String]) {
     }
 }
 
-fn check_preconditions(
+/// Checks the preconditions of a deletion.
+pub(super) fn check_preconditions(
     resource: &Resource,
     name: &str,
     object: &Value,
@@ -256,8 +225,7 @@ fn check_preconditions(
 ) -> Result<(), ApiError> {
     let uid = object.str_at("metadata.uid");
     let revision = object.str_at("metadata.resourceVersion");
-    if resource.storage.as_ref() == "namespaces" || resource.defines_resources() {
-        // These kinds have their own storage upstream, with different messages.
+    if resource.rules().own_preconditions {
         let given = [("UID", &options.uid, uid), ("ResourceVersion", &options.resource_version, revision)];
         for (what, given, current) in given {
             if let Some(given) = given.as_deref().filter(|given| *given != current) {

@@ -14,6 +14,7 @@ use kubewright_apiextensions::crd::compare_versions;
 use kubewright_apimachinery::gvk::Gvk;
 use kubewright_apimachinery::status::Qualified;
 use kubewright_apis::facts;
+use kubewright_apis::registry::RegistryRules;
 
 use super::crd_resource::CrdResource;
 use super::shared_list::{Position, SharedList};
@@ -152,9 +153,27 @@ impl Resource {
         self.crd().is_none_or(|custom| custom.info.established)
     }
 
-    /// The deprecation warning of its version.
+    /// The deprecation warning.
     pub(crate) fn deprecation(&self) -> Option<&str> {
-        self.crd()?.version(&self.version)?.warning.as_deref()
+        match self.crd() {
+            Some(crd) => crd.version(&self.version)?.warning.as_deref(),
+            None => self.rules().deprecation,
+        }
+    }
+
+    /// How its objects are stored and deleted.
+    pub(crate) fn rules(&self) -> &'static RegistryRules {
+        self.strategy.registry_rules()
+    }
+
+    /// Whether upstream has a router in front of its handlers.
+    pub(crate) fn is_routed(&self) -> bool {
+        self.strategy.is_routed()
+    }
+
+    /// Whether these are Namespaces. In requests for a Namespace, its name is also the namespace.
+    pub(crate) fn is_namespaces(&self) -> bool {
+        *self.storage == *"namespaces"
     }
 
     /// The resource for error messages.
@@ -176,7 +195,12 @@ impl Resource {
 
     /// Whether objects are stored; other resources are computed per request.
     pub(crate) fn is_stored(&self) -> bool {
-        self.can("list") && self.plural != "componentstatuses"
+        self.can("list") && !self.is_component_statuses()
+    }
+
+    /// Whether these are ComponentStatuses, which are listed but not stored.
+    pub(crate) fn is_component_statuses(&self) -> bool {
+        self.group.is_empty() && self.plural == "componentstatuses"
     }
 
     /// The key of an object in storage.

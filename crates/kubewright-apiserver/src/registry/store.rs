@@ -3,12 +3,15 @@
 //! An object is given in the version of its resource and stored in the storage version. A commit adds its steps to
 //! [`AfterCommit`]; the caller runs them. Nothing here calls admission or authorization, and nothing waits.
 
+use std::cell::RefCell;
 use std::sync::Arc;
 
+use bytes::Bytes;
 use kubewright_apimachinery::gvk::Gvk;
 use kubewright_apimachinery::object::Fields as _;
 use kubewright_apimachinery::status::ApiError;
 use kubewright_apis::selectable;
+use kubewright_structured_merge::packed;
 use serde_json::Value;
 
 use super::delete::is_removable;
@@ -21,7 +24,9 @@ use crate::clock::Clock;
 use crate::encoding::response;
 use crate::ids::Ids;
 use crate::server::Controllers;
-use crate::storage::{Attributes, Change, Conflict, Expect, Store, StoredObject, Write, WriteHandle};
+use crate::storage::{
+    Attributes, Change, Conflict, Encoder, Expect, Store, StoredObject, Write, WriteHandle,
+};
 
 /// Creates, updates and deletes objects.
 pub(crate) struct ObjectStore {
@@ -91,7 +96,7 @@ impl ObjectStore {
         object: Value,
     ) -> Result<Arc<StoredObject>, Conflict> {
         let (object, attributes) = resource.strategy.to_storage(object);
-        self.commit(resource, key, expect, Change::Put { object, attributes })
+        self.commit(resource, key, expect, Change::Put { object: encoder(object), attributes })
     }
 
     /// Commits the deletion of an object. Watches get the last stored version.
@@ -102,7 +107,8 @@ impl ObjectStore {
         current: &Arc<StoredObject>,
         after: &mut AfterCommit,
     ) -> Result<Arc<StoredObject>, Conflict> {
-        let change = Change::Delete { object: current.object(), attributes: current.attributes.clone() };
+        let change =
+            Change::Delete { object: encoder(current.object()), attributes: current.attributes.clone() };
         let version = self.commit(resource, key, Expect::At(current.revision), change)?;
         after.service_addresses(resource, key, Some(current), None);
         after.removed(self, resource, &version);
@@ -182,6 +188,22 @@ impl ObjectStore {
         let mut versions = self.handle.commit(vec![write])?;
         Ok(versions.remove(0))
     }
+}
+
+/// The encoder of an object in storage form, which may be packed.
+pub(crate) fn encoder(mut object: Value) -> Encoder {
+    thread_local! {
+        /// Encode into a reused buffer first, so that the stored copy has no spare capacity.
+        static SCRATCH: RefCell<Vec<u8>> = const { RefCell::new(Vec::new()) };
+    }
+    Encoder::new(move |revision| {
+        object["metadata"]["resourceVersion"] = Value::String(revision.to_string());
+        SCRATCH.with_borrow_mut(|scratch| {
+            scratch.clear();
+            packed::write_to(scratch, &object);
+            Bytes::copy_from_slice(scratch)
+        })
+    })
 }
 
 /// The indexed attributes of an object in the storage version. Fields are those of built-in kinds only.

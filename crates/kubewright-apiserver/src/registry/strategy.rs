@@ -16,6 +16,7 @@ use kubewright_apimachinery::encode::TakenApart;
 use kubewright_apimachinery::field::ErrorList;
 use kubewright_apimachinery::gvk::Gvk;
 use kubewright_apimachinery::status::{ApiError, Qualified};
+use kubewright_apis::registry::RegistryRules;
 use kubewright_structured_merge::{Reset, Versions};
 use serde_json::Value;
 
@@ -100,8 +101,21 @@ pub(crate) trait Strategy: Debug + Send + Sync {
     /// Converts an object to the form that is returned and stored.
     fn canonicalize(&self, object: &mut Value) -> Result<(), ApiError>;
 
-    /// Whether a PUT without a resourceVersion is allowed.
-    fn allows_unconditional_update(&self) -> bool;
+    /// How the objects are stored and deleted. The default is that of custom resources.
+    fn registry_rules(&self) -> &'static RegistryRules {
+        &RegistryRules::CUSTOM_RESOURCE
+    }
+
+    /// Whether upstream has a router in front of the handlers. It rejects unknown paths, verbs and media types with
+    /// errors of its own.
+    fn is_routed(&self) -> bool {
+        true
+    }
+
+    /// The object in the state in which it waits for the deletion of others, if the kind has such a state.
+    fn mark_deleted(&self, _object: &Value, _now: &str) -> Option<Value> {
+        None
+    }
 
     /// The kind in validation errors.
     fn kind_in_errors<'a>(&'a self, object: &'a Value) -> Qualified<'a>;

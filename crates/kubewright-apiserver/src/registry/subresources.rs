@@ -53,15 +53,17 @@ impl Subresources {
         body: &Bytes,
     ) -> Result<Response<Body>, ApiError> {
         let Some(sub) = resource.subresource(&path.subresource) else {
-            return Err(match resource.crd() {
-                Some(_) => ApiError::not_found(resource.qualified(), &path.name),
-                None => no_resource(),
+            return Err(if resource.is_routed() {
+                no_resource()
+            } else {
+                ApiError::not_found(resource.qualified(), &path.name)
             });
         };
         if !sub.verbs.contains(&request.verb()) {
-            return Err(match resource.crd() {
-                Some(_) => ApiError::method_not_supported(resource.qualified(), request.verb()),
-                None => ApiError::method_not_allowed(),
+            return Err(if resource.is_routed() {
+                ApiError::method_not_allowed()
+            } else {
+                ApiError::method_not_supported(resource.qualified(), request.verb())
             });
         }
         let namespace = if resource.namespaced() { path.namespace.as_str() } else { "" };

@@ -35,9 +35,8 @@ use crate::encoding::negotiate::{negotiate, wrong_number};
 use crate::encoding::request_body;
 use crate::encoding::response::{self, Shown};
 use crate::fieldmanager::FieldManager;
-use crate::registry::conversion::{Conversion, take_missing};
+use crate::registry::conversion::{Conversion, Recorder};
 use crate::registry::delete::is_removable;
-use crate::registry::kinds;
 use crate::registry::resource::Resource;
 use crate::registry::store::ObjectStore;
 use crate::request::Request;
@@ -121,7 +120,7 @@ impl WritePath {
         let mut notes = Notes { warnings, ..Notes::of(request) };
         notes.warnings.extend(dedup_owners(&mut object, "contains duplicate entries"));
         let manager = FieldManager::of(request);
-        manager.track(self.clock(), resource, "", None, &mut object);
+        manager.track(&Recorder::new(self.clock(), resource), "", None, &mut object);
         let write = WriteRequest {
             resource,
             namespace,
@@ -157,7 +156,7 @@ impl WritePath {
             manager: &manager,
             options: &options,
         };
-        let creates = subresource.is_empty() && kinds::creates_on_update(resource.gvk());
+        let creates = subresource.is_empty() && resource.rules().creates_on_update;
         let mut change =
             Change::Replace(Replace::read(&write, request_body::media(request)?, body, creates)?);
         let mut notes = Notes::of(request);
@@ -303,7 +302,7 @@ impl WritePath {
         if !change.creates() {
             return Err(ApiError::not_found(write.resource.qualified(), write.name));
         }
-        let candidate = change.resolve(self.clock(), write, None)?;
+        let candidate = change.resolve(&Recorder::new(self.clock(), write.resource), write, None)?;
         notes.warnings.extend(candidate.warnings);
         let mut object = candidate.object;
         // The resourceVersion of the request does not apply to a new object.
@@ -385,15 +384,15 @@ impl WritePath {
         live: &Value,
     ) -> Result<Candidate, ApiError> {
         for _ in 0..CONVERSION_ROUNDS {
-            drop(take_missing());
-            let candidate = change.resolve(self.clock(), write, Some(live));
-            let missing = take_missing();
+            let recorder = Recorder::new(self.clock(), write.resource);
+            let candidate = change.resolve(&recorder, write, Some(live));
+            let missing = recorder.into_missing();
             if missing.is_empty() {
                 return candidate;
             }
             Box::pin(self.conversion.convert_missing(write.resource, missing)).await?;
         }
-        change.resolve(self.clock(), write, Some(live))
+        change.resolve(&Recorder::new(self.clock(), write.resource), write, Some(live))
     }
 
     /// The validating phase of an update. Returns the given object.

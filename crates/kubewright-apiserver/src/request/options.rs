@@ -124,7 +124,7 @@ pub(crate) enum Propagation {
 }
 
 /// Options of deletions.
-#[derive(Debug, Default)]
+#[derive(Debug, Clone, Default)]
 pub(crate) struct DeleteOptions {
     pub(crate) dry_run: bool,
     pub(crate) grace: Option<i64>,

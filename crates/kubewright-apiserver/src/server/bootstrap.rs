@@ -5,6 +5,7 @@
 
 use std::sync::{Arc, LazyLock};
 
+use bytes::Bytes;
 use kubewright_apimachinery::json::{self, ParseOptions};
 use kubewright_apimachinery::object::Fields as _;
 use kubewright_apimachinery::time;
@@ -13,9 +14,9 @@ use serde_json::Value;
 
 use crate::ids::Ids;
 use crate::registry::resource::{Registry, Resource};
-use crate::registry::store::attributes;
+use crate::registry::store::{attributes, encoder};
 use crate::server::{ApiServer, Controllers};
-use crate::storage::{Attributes, Change, Expect, Write};
+use crate::storage::{Attributes, Change, Encoder, Expect, Write};
 
 /// An object whose text depends only on its UID and the time.
 struct Prepared {
@@ -153,7 +154,11 @@ impl Prepared {
             text.push('}');
         }
         let attributes = Attributes { uid: uid.into(), ..attributes.clone() };
-        let change = Change::PutText { text, at, attributes };
+        let object = Encoder::new(move |revision| {
+            let (before, after) = text.split_at(at);
+            Bytes::from([before, &revision.to_string(), after].concat())
+        });
+        let change = Change::Put { object, attributes };
         Write { resource: storage.clone(), key: key.clone(), expect: Expect::Absent, change }
     }
 }
@@ -190,7 +195,7 @@ fn filled_in(ids: &Ids, registry: &Registry, path: &str, text: &str, now: &str) 
     resource.strategy.canonicalize(&mut object).ok()?;
     let key = resource.key(object.str_at("metadata.namespace"), object.str_at("metadata.name"));
     let (object, attributes) = resource.strategy.to_storage(object);
-    let change = Change::Put { object, attributes };
+    let change = Change::Put { object: encoder(object), attributes };
     Some(Write { resource: resource.storage.clone(), key: key.into(), expect: Expect::Absent, change })
 }
 
@@ -211,6 +216,7 @@ fn find_path<'a>(registry: &'a Registry, path: &str) -> Option<&'a Arc<Resource>
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::storage::{Engine as _, Limits, Memory};
 
     #[test]
     fn prepared_texts_are_in_storage_form() {
@@ -251,17 +257,13 @@ mod tests {
     #[test]
     fn a_prepared_object_gets_its_own_uid_and_time() {
         for object in &OBJECTS.prepared {
-            let Change::PutText { mut text, at, attributes } =
-                object.write("u-1", "2030-01-01T00:00:00Z", false).change
-            else {
-                panic!("expected PutText")
-            };
-            text.insert(at, '7');
-            let value: Value = serde_json::from_str(&text).unwrap();
+            let write = object.write("u-1", "2030-01-01T00:00:00Z", false);
+            let version = Memory::new(Limits::default()).commit(vec![write]).unwrap().remove(0);
+            let (value, attributes) = (version.object(), &version.attributes);
             assert_eq!(value.str_at("metadata.uid"), "u-1");
             assert_eq!(&*attributes.uid, "u-1");
             assert_eq!(value.str_at("metadata.creationTimestamp"), "2030-01-01T00:00:00Z");
-            assert_eq!(value.str_at("metadata.resourceVersion"), "7");
+            assert_eq!(value.str_at("metadata.resourceVersion"), "1");
             for condition in value.list_at("status.conditions") {
                 assert_eq!(condition.str_at("lastTransitionTime"), "2030-01-01T00:00:00Z");
             }

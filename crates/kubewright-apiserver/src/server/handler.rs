@@ -186,7 +186,7 @@ impl ApiServer {
             _ => false,
         };
         if path.too_deep || misplaced {
-            return if resource.crd().is_some() { Ok(no_page()) } else { Err(no_resource()) };
+            return if resource.is_routed() { Err(no_resource()) } else { Ok(no_page()) };
         }
         // Boxed, because it is a part of each of the futures below.
         let handle = Box::pin(async {
@@ -205,10 +205,10 @@ impl ApiServer {
         } else {
             handle.await
         };
-        let Some(warning) = resource.deprecation().or_else(|| deprecated(resource)) else { return response };
+        let Some(warning) = resource.deprecation() else { return response };
         // Sent with any result, unless the router rejects the request before the handler.
         if let Err(error) = &response
-            && resource.crd().is_none()
+            && resource.is_routed()
             && (error.code == 405 || error.message.starts_with("406: ") || error.message.starts_with("415: "))
         {
             return response;
@@ -243,10 +243,13 @@ impl ApiServer {
             "get" => stages.reads.get(request, resource, namespace, &path.name).await,
             "list" => stages.reads.list(request, resource, namespace, "").await,
             "watch" => stages.reads.watch(request, resource, namespace, &path.name).await,
-            "create" if resource.namespaced() && namespace.is_empty() => match resource.crd() {
-                Some(_) => Ok(no_page()),
-                None => Err(ApiError::method_not_allowed()),
-            },
+            "create" if resource.namespaced() && namespace.is_empty() => {
+                if resource.is_routed() {
+                    Err(ApiError::method_not_allowed())
+                } else {
+                    Ok(no_page())
+                }
+            }
             "create" => stages.writes.create(request, resource, namespace, body).await,
             "update" => stages.writes.update(request, resource, namespace, &path.name, "", body).await,
             "patch" => patch(&stages.writes, request, resource, namespace, &path.name, "", body).await,
@@ -274,17 +277,6 @@ fn is_expensive(request: &Request, resource: &Resource, body: &bytes::Bytes) -> 
                 || resource.defines_resources()
                 || resource.crd().is_some_and(|crd| crd.has_costly_patterns || body.len() > LARGE_CUSTOM)
         }
-    }
-}
-
-/// The deprecation warning of a built-in resource.
-fn deprecated(resource: &Resource) -> Option<&'static str> {
-    match (resource.group(), resource.plural()) {
-        ("", "endpoints") => {
-            Some("v1 Endpoints is deprecated in v1.33+; use discovery.k8s.io/v1 EndpointSlice")
-        }
-        ("", "componentstatuses") => Some("v1 ComponentStatus is deprecated in v1.19+"),
-        _ => None,
     }
 }
 

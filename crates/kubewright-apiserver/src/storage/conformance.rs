@@ -5,9 +5,11 @@
 
 use std::sync::Arc;
 
-use serde_json::json;
+use bytes::Bytes;
+use kubewright_apimachinery::json;
+use serde_json::{Value, json};
 
-use super::{Attributes, Change, Engine, EventKind, Expect, Revision, Write};
+use super::{Attributes, Change, Encoder, Engine, EventKind, Expect, Revision, Write};
 
 /// Panics if the engine violates the contract.
 pub fn check<E: Engine>(empty: impl Fn() -> E) {
@@ -21,6 +23,14 @@ pub fn check<E: Engine>(empty: impl Fn() -> E) {
     owners_find_their_dependents(empty());
 }
 
+/// An encoder that writes the revision into the object.
+pub(super) fn encoder(mut object: Value) -> Encoder {
+    Encoder::new(move |revision| {
+        object["metadata"]["resourceVersion"] = revision.to_string().into();
+        Bytes::from(json::to_vec(&object))
+    })
+}
+
 fn put(key: &str, expect: Expect, value: i64) -> Write {
     owned(key, expect, value, &[])
 }
@@ -32,7 +42,7 @@ fn owned(key: &str, expect: Expect, value: i64, owners: &[&str]) -> Write {
         key: Arc::from(key),
         expect,
         change: Change::Put {
-            object: json!({"metadata": {}, "value": value}),
+            object: encoder(json!({"metadata": {}, "value": value})),
             attributes: Attributes { owners, ..Attributes::default() },
         },
     }
@@ -43,7 +53,10 @@ fn delete(key: &str, at: Revision) -> Write {
         resource: Arc::from("things"),
         key: Arc::from(key),
         expect: Expect::At(at),
-        change: Change::Delete { object: json!({"metadata": {}}), attributes: Attributes::default() },
+        change: Change::Delete {
+            object: encoder(json!({"metadata": {}})),
+            attributes: Attributes::default(),
+        },
     }
 }
 

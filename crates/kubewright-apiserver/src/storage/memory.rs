@@ -3,14 +3,9 @@
 //! Forks are cheap because tables are behind `Arc`s: a clone copies a pointer per resource, and the first
 //! write to a resource after that copies its map of pointers, never an object.
 
-use std::cell::RefCell;
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::ops::Bound;
 use std::sync::Arc;
-
-use bytes::Bytes;
-use kubewright_structured_merge::packed;
-use serde_json::Value;
 
 use super::{
     Attributes, Change, Conflict, Engine, Event, EventKind, Expect, Expired, Limits, Listing, Revision,
@@ -91,13 +86,8 @@ impl Memory {
     fn apply(&mut self, write: Write) -> Arc<StoredObject> {
         self.revision += 1;
         let (json, attributes, deleted) = match write.change {
-            Change::Put { object, attributes } => (encode(object, self.revision), attributes, false),
-            Change::PutText { text, at, attributes } => {
-                let (before, after) = text.split_at(at);
-                let json = [before, &self.revision.to_string(), after].concat();
-                (Bytes::from(json), attributes, false)
-            }
-            Change::Delete { object, attributes } => (encode(object, self.revision), attributes, true),
+            Change::Put { object, attributes } => (object.encode(self.revision), attributes, false),
+            Change::Delete { object, attributes } => (object.encode(self.revision), attributes, true),
         };
         let version = Arc::new(StoredObject::new(write.key.clone(), self.revision, attributes, json));
         let previous = if deleted {
@@ -269,20 +259,6 @@ fn after(prefix: &str) -> Option<String> {
         }
     }
     None
-}
-
-/// The object with its resourceVersion, as compact JSON.
-fn encode(mut object: Value, revision: Revision) -> Bytes {
-    thread_local! {
-        /// Encode into a reused buffer first, so that the stored copy has no spare capacity.
-        static SCRATCH: RefCell<Vec<u8>> = const { RefCell::new(Vec::new()) };
-    }
-    object["metadata"]["resourceVersion"] = Value::String(revision.to_string());
-    SCRATCH.with_borrow_mut(|scratch| {
-        scratch.clear();
-        packed::write_to(scratch, &object);
-        Bytes::copy_from_slice(scratch)
-    })
 }
 
 #[cfg(test)]

@@ -5,7 +5,6 @@ use std::sync::{Arc, OnceLock};
 use bytes::Bytes;
 use kubewright_apimachinery::json::{self, ParseOptions};
 use kubewright_apimachinery::selector::Labels;
-use kubewright_structured_merge::packed;
 use serde_json::Value;
 
 use super::Revision;
@@ -98,11 +97,6 @@ impl StoredObject {
     /// The object, decoded.
     pub fn object(&self) -> Value {
         json::parse(&self.json, ParseOptions::default()).map(|parsed| parsed.value).unwrap_or_default()
-    }
-
-    /// The object, decoded and [packed].
-    pub fn packed(&self) -> Value {
-        packed::parse(&self.json).unwrap_or_default()
     }
 
     /// Namespace and name; the namespace is empty for cluster-scoped objects.

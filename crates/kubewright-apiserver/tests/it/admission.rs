@@ -234,6 +234,112 @@ async fn an_eviction_of_the_older_version_is_accepted() {
     assert_eq!(send(&server, "POST", &format!("{PODS}/p/eviction"), &other).await.status, 400);
 }
 
+/// Creates a Pod that runs on a node.
+async fn run_pod(server: &ApiServer, name: &str, resources: &Value) {
+    let mut pod = pod(&json!({"nodeName": "n"}));
+    pod["metadata"] = json!({"name": name, "labels": {"app": "a"}});
+    pod["spec"]["containers"][0]["resources"] = resources.clone();
+    let created = send(server, "POST", PODS, &pod).await;
+    assert_eq!(created.status, 201, "{}", created.text);
+    let running = json!({"status": {"phase": "Running"}});
+    assert_eq!(send(server, "PATCH", &format!("{PODS}/{name}/status"), &running).await.status, 200);
+}
+
+#[tokio::test]
+async fn a_negative_grace_period_of_a_pod_is_one_second() {
+    let server = server();
+    let mut pod = pod(&json!({"nodeName": "n", "terminationGracePeriodSeconds": -1}));
+    pod["metadata"]["name"] = "p".into();
+    assert_eq!(send(&server, "POST", PODS, &pod).await.status, 201);
+    let deleted = send(&server, "DELETE", &format!("{PODS}/p"), &Value::Null).await;
+    assert_eq!(deleted.body["metadata"]["deletionGracePeriodSeconds"], 1, "{}", deleted.text);
+    assert_eq!(deleted.body["metadata"]["deletionTimestamp"], "2026-01-01T00:00:01Z");
+}
+
+fn eviction(options: &Value) -> Value {
+    json!({"apiVersion": "policy/v1", "kind": "Eviction", "metadata": {"name": "p"}, "deleteOptions": options})
+}
+
+#[tokio::test]
+async fn an_evicted_pod_has_the_disruption_target_condition() {
+    let server = server();
+    run_pod(&server, "p", &json!({})).await;
+    let path = format!("{PODS}/p/eviction");
+    let read = async || send(&server, "GET", &format!("{PODS}/p"), &Value::Null).await.body;
+    let before = read().await;
+    assert_eq!(send(&server, "POST", &path, &eviction(&json!({"dryRun": ["All"]}))).await.status, 201);
+    assert_eq!(read().await, before, "a dry run changes nothing");
+    let evicted = send(&server, "POST", &path, &eviction(&Value::Null)).await;
+    assert_eq!(evicted.status, 201, "{}", evicted.text);
+    let after = read().await;
+    assert!(after["metadata"]["deletionTimestamp"].is_string(), "{after}");
+    let conditions = after["status"]["conditions"].as_array().unwrap();
+    let condition = conditions.iter().find(|condition| condition["type"] == "DisruptionTarget").unwrap();
+    assert_eq!(
+        condition,
+        &json!({
+            "type": "DisruptionTarget", "status": "True", "reason": "EvictionByEvictionAPI",
+            "message": "Eviction API: evicting", "lastProbeTime": null,
+            "lastTransitionTime": "2026-01-01T00:00:00Z",
+        })
+    );
+    assert_eq!(after["metadata"]["managedFields"], before["metadata"]["managedFields"]);
+}
+
+#[tokio::test]
+async fn the_preconditions_of_an_eviction_apply_to_the_pod_before_its_condition_is_set() {
+    let server = server();
+    run_pod(&server, "p", &json!({})).await;
+    let path = format!("{PODS}/p/eviction");
+    let version =
+        send(&server, "GET", &format!("{PODS}/p"), &Value::Null).await.body["metadata"]["resourceVersion"]
+            .clone();
+    let refused =
+        send(&server, "POST", &path, &eviction(&json!({"preconditions": {"resourceVersion": "1"}}))).await;
+    assert_eq!(refused.status, 409, "{}", refused.text);
+    let evicted =
+        send(&server, "POST", &path, &eviction(&json!({"preconditions": {"resourceVersion": version}})))
+            .await;
+    assert_eq!(evicted.status, 201, "{}", evicted.text);
+}
+
+#[tokio::test]
+async fn an_eviction_with_different_dry_run_options_is_rejected() {
+    let server = server();
+    run_pod(&server, "p", &json!({})).await;
+    let path = format!("{PODS}/p/eviction?dryRun=All&dryRun=All");
+    let refused = send(&server, "POST", &path, &eviction(&json!({"dryRun": ["All"]}))).await;
+    assert_eq!(refused.status, 500, "{}", refused.text);
+    assert_eq!(refused.message(), "Non-matching dry-run options in request and content: [All All] and [All]");
+}
+
+#[tokio::test]
+async fn a_resize_is_charged_to_the_quota() {
+    let server = server();
+    let quota = json!({"metadata": {"name": "q"}, "spec": {"hard": {"requests.cpu": "800m"}}});
+    let quotas = "/api/v1/namespaces/default/resourcequotas";
+    assert_eq!(send(&server, "POST", quotas, &quota).await.status, 201);
+    // The quota controller does not run.
+    let status = json!({"status": {"hard": {"requests.cpu": "800m"}, "used": {"requests.cpu": "0"}}});
+    assert_eq!(send(&server, "PATCH", &format!("{quotas}/q/status"), &status).await.status, 200);
+    run_pod(&server, "p", &json!({"requests": {"cpu": "500m"}})).await;
+    let resize =
+        |cpu: &str| json!({"spec": {"containers": [{"name": "c", "resources": {"requests": {"cpu": cpu}}}]}});
+    let path = format!("{PODS}/p/resize");
+    let strategic = [("content-type", "application/strategic-merge-patch+json")];
+    let refused = send_with(&server, "PATCH", &path, &strategic, resize("900m").to_string()).await;
+    assert_eq!(refused.status, 403, "{}", refused.text);
+    assert_eq!(
+        refused.message(),
+        "pods \"p\" is forbidden: exceeded quota: q, requested: requests.cpu=400m, used: requests.cpu=500m, limited: \
+         requests.cpu=800m"
+    );
+    let resized = send_with(&server, "PATCH", &path, &strategic, resize("700m").to_string()).await;
+    assert_eq!(resized.status, 200, "{}", resized.text);
+    let charged = send(&server, "GET", &format!("{quotas}/q"), &Value::Null).await;
+    assert_eq!(charged.body["status"]["used"]["requests.cpu"], "700m");
+}
+
 #[tokio::test]
 async fn a_certificate_request_gets_its_creator_from_create_and_apply() {
     let server = server();
@@ -326,6 +432,29 @@ async fn a_custom_daemon_set_keeps_its_annotations() {
     assert_eq!(send(&server, "POST", path, &built_in).await.status, 201);
     let partial = send_with(&server, "GET", &format!("{path}/a"), &[accept], "").await;
     assert_eq!(partial.body["metadata"]["annotations"], Value::Null);
+}
+
+#[tokio::test]
+async fn custom_component_statuses_are_stored() {
+    let server = server();
+    let schema = json!({"type": "object", "x-kubernetes-preserve-unknown-fields": true});
+    let definition = json!({
+        "metadata": {"name": "componentstatuses.example.com"},
+        "spec": {
+            "group": "example.com", "scope": "Namespaced",
+            "names": {"kind": "ComponentStatus", "plural": "componentstatuses"},
+            "versions": [{"name": "v1", "served": true, "storage": true, "schema": {"openAPIV3Schema": schema}}],
+        },
+    });
+    let crds = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions";
+    assert_eq!(send(&server, "POST", crds, &definition).await.status, 201);
+    let object =
+        json!({"apiVersion": "example.com/v1", "kind": "ComponentStatus", "metadata": {"name": "a"}});
+    let path = "/apis/example.com/v1/namespaces/default/componentstatuses";
+    let created = send(&server, "POST", path, &object).await;
+    assert_eq!(created.status, 201, "{}", created.text);
+    let read = send(&server, "GET", &format!("{path}/a"), &Value::Null).await;
+    assert_eq!(read.body["metadata"]["uid"], created.body["metadata"]["uid"], "{}", read.text);
 }
 
 #[tokio::test]

@@ -145,3 +145,30 @@ async fn the_first_value_of_an_annotation_is_kept() {
     let failure: Value = serde_json::from_str(failure).unwrap();
     assert_eq!(failure[0]["policy"], "a");
 }
+
+#[tokio::test]
+async fn pod_security_annotates_the_event() {
+    let (server, recorder) = audited();
+    let pods = "/api/v1/namespaces/default/pods";
+    let pod = |name: &str| {
+        json!({"metadata": {"name": name}, "spec": {
+            "hostNetwork": true, "containers": [{"name": "c", "image": "i"}],
+        }})
+    };
+    let prefix = "pod-security.kubernetes.io/";
+    let annotation = |name: &str| recorder.last().annotations.get(&format!("{prefix}{name}")).cloned();
+    assert_eq!(send(&server, "POST", pods, &pod("a")).await.0, 201);
+    assert_eq!(annotation("enforce-policy").as_deref(), Some("privileged:latest"));
+
+    // The audit level is evaluated for rejected pods, too.
+    let namespace = json!({"metadata": {"name": "n", "labels": {
+        format!("{prefix}enforce"): "baseline", format!("{prefix}audit"): "restricted",
+    }}});
+    assert_eq!(send(&server, "POST", "/api/v1/namespaces", &namespace).await.0, 201);
+    let (status, _, _) = send(&server, "POST", "/api/v1/namespaces/n/pods", &pod("a")).await;
+    assert_eq!(status, 403);
+    assert_eq!(annotation("enforce-policy").as_deref(), Some("baseline:latest"));
+    let violations = annotation("audit-violations").unwrap();
+    assert!(violations.starts_with("would violate PodSecurity \"restricted:latest\": "), "{violations}");
+    assert_eq!(annotation("error"), None);
+}

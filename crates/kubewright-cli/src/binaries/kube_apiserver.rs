@@ -101,8 +101,9 @@ async fn serve(given: &Given, ui: &Ui) -> Result<()> {
     let admission = AdmissionPlugins {
         enable: names("enable-admission-plugins"),
         disable: names("disable-admission-plugins"),
+        off_by_default: Vec::new(),
     };
-    admission.check().context("unknown admission plugin")?;
+    admission.check()?;
     for unavailable in
         [switches::feature_gates(given)?, switches::runtime_config(given)?].into_iter().flatten()
     {

@@ -2,6 +2,7 @@
 //!
 //! Every test starts its own server, so tests run in parallel. kubectl needs no special flags.
 
+mod admission;
 mod apply;
 mod auth;
 pub(crate) mod cluster;

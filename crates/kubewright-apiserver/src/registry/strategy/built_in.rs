@@ -10,6 +10,7 @@ use kubewright_apimachinery::patch::strategic::{apply_strategic_merge_patch, con
 use kubewright_apimachinery::status::{ApiError, Qualified};
 use kubewright_apimachinery::{decode, types};
 use kubewright_apis::facts::TypeRef;
+use kubewright_apis::registry::{self, RegistryRules};
 use kubewright_apis::reset_fields::ResetFields;
 use kubewright_apis::{convert, defaults, selectable, strategy, table, validation};
 use kubewright_structured_merge::{self as apply, ConvertError, Reset, Versions};
@@ -18,7 +19,6 @@ use serde_json::Value;
 use super::{Strategy, Verdict};
 use crate::encoding::request_body::{self, Media};
 use crate::encoding::response::set_kind;
-use crate::registry::kinds;
 use crate::registry::store::attributes;
 use crate::request::options::FieldValidation;
 use crate::storage::Attributes;
@@ -33,6 +33,7 @@ pub(crate) struct BuiltIn {
     ty: TypeRef,
     /// Group, version and kind in storage.
     stored: Gvk<'static>,
+    registry: &'static RegistryRules,
 }
 
 impl BuiltIn {
@@ -43,7 +44,8 @@ impl BuiltIn {
         ty: TypeRef,
         stored: Option<Gvk<'static>>,
     ) -> Self {
-        Self { gvk, plural, namespaced, ty, stored: stored.unwrap_or(gvk) }
+        let registry = registry::rules(gvk);
+        Self { gvk, plural, namespaced, ty, stored: stored.unwrap_or(gvk), registry }
     }
 
     /// A kind that is only sent to a subresource: Scale, Binding, Eviction, TokenRequest.
@@ -187,13 +189,13 @@ impl Strategy for BuiltIn {
         decode::normalise(self.ty.get(), object).map_err(|error| ApiError::internal(error.to_string()))
     }
 
-    fn allows_unconditional_update(&self) -> bool {
-        kinds::updates_unconditionally(self.gvk)
+    fn registry_rules(&self) -> &'static RegistryRules {
+        self.registry
     }
 
     fn kind_in_errors<'a>(&'a self, _: &'a Value) -> Qualified<'a> {
         // Upstream names core Events for both groups of Events.
-        if self.gvk.kind == "Event" { self.stored.qualified_kind() } else { self.gvk.qualified_kind() }
+        self.stored.qualified_kind()
     }
 
     fn reset_fields(&self, subresource: &str) -> Reset {

@@ -6,7 +6,9 @@ use kubewright_apiextensions::crd;
 use kubewright_apimachinery::decode::Form;
 use kubewright_apimachinery::encode::TakenApart;
 use kubewright_apimachinery::gvk::Gvk;
+use kubewright_apimachinery::object::Fields as _;
 use kubewright_apimachinery::status::{ApiError, Qualified};
+use kubewright_apis::registry::RegistryRules;
 use kubewright_cel::rules::Compiler;
 use kubewright_structured_merge::{Reset, Versions};
 use serde_json::Value;
@@ -67,6 +69,14 @@ impl Strategy for CrdStrategy {
         crd::warnings(new, old)
     }
 
+    /// A CRD is removed after its custom resources.
+    fn mark_deleted(&self, object: &Value, now: &str) -> Option<Value> {
+        let mut marked = object.clone();
+        marked.set_at("metadata.deletionTimestamp", now);
+        crd::prepare_delete(&mut marked, now);
+        Some(marked)
+    }
+
     // Everything else is as for other built-in kinds.
 
     fn gvk(&self) -> Gvk<'_> {
@@ -101,8 +111,8 @@ impl Strategy for CrdStrategy {
         self.0.canonicalize(object)
     }
 
-    fn allows_unconditional_update(&self) -> bool {
-        self.0.allows_unconditional_update()
+    fn registry_rules(&self) -> &'static RegistryRules {
+        self.0.registry_rules()
     }
 
     fn kind_in_errors<'a>(&'a self, object: &'a Value) -> Qualified<'a> {

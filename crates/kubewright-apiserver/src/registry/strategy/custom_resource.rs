@@ -157,7 +157,7 @@ impl Strategy for CustomResource {
         Ok(())
     }
 
-    fn allows_unconditional_update(&self) -> bool {
+    fn is_routed(&self) -> bool {
         false
     }
 

@@ -1,5 +1,7 @@
 //! `pods/eviction`: a deletion that respects PodDisruptionBudgets.
 //!
+//! The pod gets the condition `DisruptionTarget` before it is deleted.
+//!
 //! A budget's status has the number of allowed disruptions. An eviction decrements it and records the pod in
 //! one write, so concurrent evictions cannot use the same one. The disruption controller recalculates the
 //! number afterwards.
@@ -21,9 +23,10 @@ use crate::encoding::negotiate::negotiate_without_tables;
 use crate::encoding::request_body::{self, Media};
 use crate::encoding::response;
 use crate::fieldmanager::FieldManager;
+use crate::registry::delete::{TRIES, check_preconditions};
 use crate::registry::resource::Resource;
 use crate::registry::strategy::BuiltIn;
-use crate::registry::write::WriteRequest;
+use crate::registry::write::{MODIFIED, WriteRequest};
 use crate::request::Request;
 use crate::request::options::{DeleteOptions, WriteKind, WriteOptions};
 use crate::storage::Expect;
@@ -70,18 +73,10 @@ impl Subresources {
             .writes
             .admit_subresource(&write, &BuiltIn::of_subresource(EVICTION, ty), eviction, &mut notes)
             .await?;
-        let version = self.reads.find(resource, namespace, name)?;
-        let pod = version.object();
-        let ended = matches!(pod.str_at("status.phase"), "Succeeded" | "Failed" | "Pending");
-        if !ended && !pod.has("metadata.deletionTimestamp") {
-            self.use_budget(namespace, &pod, options.dry_run)?;
-        }
+        check_dry_run(request, &eviction)?;
         let mut delete = DeleteOptions::from_body(eviction.at("deleteOptions"))?;
         delete.dry_run |= options.dry_run;
-        let mut after = AfterCommit::default();
-        let deleted = self.writes.objects.delete_object(resource, namespace, name, &delete, &mut after);
-        self.writes.steps.run(after);
-        deleted?;
+        self.evict_pod(resource, namespace, name, &delete)?;
         let status =
             json!({"kind": "Status", "apiVersion": "v1", "metadata": {}, "status": "Success", "code": 201});
         let mut response = response::answer_value(StatusCode::CREATED, format.encoding, &status);
@@ -89,10 +84,108 @@ impl Subresources {
         Ok(response)
     }
 
+    /// Deletes a pod, after its budget if it needs one.
+    fn evict_pod(
+        &self,
+        resource: &Resource,
+        namespace: &str,
+        name: &str,
+        options: &DeleteOptions,
+    ) -> Result<(), ApiError> {
+        let with_version = |pod: &Value| DeleteOptions {
+            resource_version: Some(pod.str_at("metadata.resourceVersion").to_owned()),
+            ..options.clone()
+        };
+        let has_version = options.resource_version.is_some();
+        for _ in 0..TRIES {
+            let pod = self.writes.objects.latest(resource, namespace, name)?.object();
+            let ended = matches!(pod.str_at("status.phase"), "Succeeded" | "Failed")
+                || pod.has("metadata.deletionTimestamp");
+            if ended {
+                return self.mark_and_delete(resource, namespace, name, options.clone());
+            }
+            if pod.str_at("status.phase") == "Pending" {
+                // The pod may become ready meanwhile, and would then need a budget.
+                let options = if has_version { options.clone() } else { with_version(&pod) };
+                match self.mark_and_delete(resource, namespace, name, options) {
+                    Err(error) if error.code == 409 && !has_version => continue,
+                    done => return done,
+                }
+            }
+            return match self.use_budget(namespace, &pod, options.dry_run)? {
+                Budget::Used => self.mark_and_delete(resource, namespace, name, options.clone()),
+                // The pod may become ready meanwhile.
+                Budget::Skipped { name: budget } => {
+                    match self.mark_and_delete(resource, namespace, name, with_version(&pod)) {
+                        Err(error) if error.code == 409 && !has_version => Err(in_process(&budget)),
+                        done => done,
+                    }
+                }
+            };
+        }
+        Err(ApiError::conflict(resource.qualified(), name, MODIFIED))
+    }
+
+    /// Sets the condition of an evicted pod and deletes it.
+    fn mark_and_delete(
+        &self,
+        resource: &Resource,
+        namespace: &str,
+        name: &str,
+        mut options: DeleteOptions,
+    ) -> Result<(), ApiError> {
+        let mut after = AfterCommit::default();
+        let marked = if options.dry_run {
+            Ok(())
+        } else {
+            self.mark(resource, namespace, name, &mut options, &mut after)
+        };
+        let deleted = marked.and_then(|()| {
+            self.writes.objects.delete_object(resource, namespace, name, &options, &mut after)
+        });
+        self.writes.steps.run(after);
+        deleted.map(drop)
+    }
+
+    /// Sets the condition of an evicted pod. As upstream, no field manager owns it. A resourceVersion in the
+    /// preconditions becomes that of the marked pod.
+    fn mark(
+        &self,
+        resource: &Resource,
+        namespace: &str,
+        name: &str,
+        options: &mut DeleteOptions,
+        after: &mut AfterCommit,
+    ) -> Result<(), ApiError> {
+        let objects = &self.writes.objects;
+        let now = time::format_rfc3339(self.writes.clock().now());
+        for _ in 0..TRIES {
+            let current = objects.latest(resource, namespace, name)?;
+            let old = response::object(resource, &current);
+            check_preconditions(resource, name, &old, options)?;
+            let mut new = old.clone();
+            set_disruption_target(&mut new, &now);
+            resource.strategy.canonicalize(&mut new)?;
+            if new == old {
+                return Ok(());
+            }
+            if let Ok(version) = objects.put(resource, &current.key, Expect::At(current.revision), new, after)
+            {
+                if let Some(expected) = &mut options.resource_version {
+                    *expected = version.revision.to_string();
+                }
+                return Ok(());
+            }
+        }
+        Err(ApiError::conflict(resource.qualified(), name, MODIFIED))
+    }
+
     /// Uses one allowed disruption of the pod's budget, if there is one.
-    fn use_budget(&self, namespace: &str, pod: &Value, dry_run: bool) -> Result<(), ApiError> {
+    fn use_budget(&self, namespace: &str, pod: &Value, dry_run: bool) -> Result<Budget, ApiError> {
         let registry = self.writes.objects.registry();
-        let Some(resource) = registry.find("policy", "v1", "poddisruptionbudgets") else { return Ok(()) };
+        let Some(resource) = registry.find("policy", "v1", "poddisruptionbudgets") else {
+            return Ok(Budget::Used);
+        };
         loop {
             let listing =
                 self.writes.objects.storage().list(&resource.storage, &format!("{namespace}/"), None);
@@ -107,13 +200,13 @@ impl Subresources {
                     "This pod has more than one PodDisruptionBudget, which the eviction subresource does not support.",
                 ));
             }
-            let Some((mut budget, revision)) = budgets.into_iter().next() else { return Ok(()) };
+            let Some((mut budget, revision)) = budgets.into_iter().next() else { return Ok(Budget::Used) };
             if needs_none(&budget, pod) {
-                return Ok(());
+                return Ok(Budget::Skipped { name: budget.str_at("metadata.name").to_owned() });
             }
             check(&budget)?;
             if dry_run {
-                return Ok(());
+                return Ok(Budget::Used);
             }
             take_one(&mut budget, pod.str_at("metadata.name"), self.writes.clock().now());
             let key = resource.key(namespace, budget.str_at("metadata.name"));
@@ -121,10 +214,52 @@ impl Subresources {
             let mut after = AfterCommit::default();
             if self.writes.objects.put(resource, &key, Expect::At(revision), budget, &mut after).is_ok() {
                 self.writes.steps.run(after);
-                return Ok(());
+                return Ok(Budget::Used);
             }
         }
     }
+}
+
+/// The budget of an evicted pod.
+enum Budget {
+    /// A disruption was used, or the pod has no budget.
+    Used,
+    /// The pod is not ready and needs no disruption of its budget.
+    Skipped { name: String },
+}
+
+/// Checks that the dry-run options of query and body are equal if both are set.
+fn check_dry_run(request: &Request, eviction: &Value) -> Result<(), ApiError> {
+    let query: Vec<&str> = request.query.all("dryRun").filter(|value| !value.is_empty()).collect();
+    let body = eviction.list_at("deleteOptions.dryRun");
+    let body: Vec<&str> = body.iter().filter_map(Value::as_str).collect();
+    if query.is_empty() || body.is_empty() || query == body {
+        return Ok(());
+    }
+    let why = format!(
+        "Non-matching dry-run options in request and content: [{}] and [{}]",
+        query.join(" "),
+        body.join(" ")
+    );
+    Err(ApiError::new(500, "", why))
+}
+
+fn set_disruption_target(pod: &mut Value, now: &str) {
+    let mut condition = json!({
+        "type": "DisruptionTarget", "status": "True", "lastProbeTime": null, "lastTransitionTime": now,
+        "reason": "EvictionByEvictionAPI", "message": "Eviction API: evicting",
+    });
+    let mut conditions = pod.list_at("status.conditions").to_vec();
+    match conditions.iter_mut().find(|existing| existing.str_at("type") == "DisruptionTarget") {
+        Some(existing) => {
+            if existing.str_at("status") == "True" {
+                condition.set_at("lastTransitionTime", existing.at("lastTransitionTime").clone());
+            }
+            *existing = condition;
+        }
+        None => conditions.push(condition),
+    }
+    pod.set_at("status.conditions", conditions);
 }
 
 /// Converts an Eviction of `policy/v1beta1`, which is still accepted, to `policy/v1`.
@@ -160,22 +295,26 @@ fn needs_none(budget: &Value, pod: &Value) -> bool {
         || (desired > 0 && number("status.currentHealthy") >= desired)
 }
 
+/// The error for an eviction that would violate a budget.
+fn refuse(why: String) -> ApiError {
+    let message = "Cannot evict pod as it would violate the pod's disruption budget.";
+    let reason = "DisruptionBudget".to_owned();
+    let cause = Cause { reason, message: why, field: String::new() };
+    ApiError::new(429, "TooManyRequests", message).with_causes(vec![cause])
+}
+
+/// The error if the budget or the pod changes meanwhile.
+fn in_process(budget: &str) -> ApiError {
+    let why = format!("The disruption budget {budget} is still being processed by the server.");
+    refuse(why).with_retry_after(10)
+}
+
 /// Fails if the budget allows no disruption.
 fn check(budget: &Value) -> Result<(), ApiError> {
     let name = budget.str_at("metadata.name");
     let number = |path: &str| budget.int_at(path).unwrap_or_default();
-    let refuse = |why: String| {
-        let message = "Cannot evict pod as it would violate the pod's disruption budget.";
-        let reason = "DisruptionBudget".to_owned();
-        ApiError::new(429, "TooManyRequests", message).with_causes(vec![Cause {
-            reason,
-            message: why,
-            field: String::new(),
-        }])
-    };
     if number("status.observedGeneration") < number("metadata.generation") {
-        let why = format!("The disruption budget {name} is still being processed by the server.");
-        return Err(refuse(why).with_retry_after(10));
+        return Err(in_process(name));
     }
     let what = Qualified { group: "policy", name: "poddisruptionbudget" };
     let allowed = number("status.disruptionsAllowed");

@@ -29,6 +29,7 @@ use crate::encoding::request_body;
 use crate::encoding::response::{self, Format, Include, View};
 use crate::endpoints::patch::{self, Applied, Patch};
 use crate::fieldmanager::FieldManager;
+use crate::registry::conversion::Recorder;
 use crate::registry::resource::Resource;
 use crate::registry::strategy::BuiltIn;
 use crate::registry::write::change::{Candidate, Change, check_uid};
@@ -205,7 +206,7 @@ impl Scale<'_> {
     /// The new Scale, and the live one.
     pub(crate) fn resolve(
         &self,
-        clock: &dyn Clock,
+        recorder: &Recorder<'_>,
         write: &WriteRequest<'_>,
         live: Option<&Value>,
     ) -> Result<Candidate, ApiError> {
@@ -216,7 +217,7 @@ impl Scale<'_> {
             None => scale_of(live),
         };
         apply::to_scale(&owners_of(live)?, &replicas_paths(resource)).store(&mut old);
-        let scale = new_scale(clock, self.ty, write.manager, &old, &self.wanted)?;
+        let scale = new_scale(recorder.clock, self.ty, write.manager, &old, &self.wanted)?;
         let warnings = match &self.wanted {
             Wanted::Applied(applied) => applied.strict()?,
             Wanted::Scale(_) | Wanted::Patch(_) => Vec::new(),

@@ -11,9 +11,9 @@ use serde_json::Value;
 use super::metadata::dedup_owners;
 use super::{WriteRequest, check_name, check_namespace};
 use crate::admission::{Attributes, Operation};
-use crate::clock::Clock;
 use crate::encoding::request_body::Media;
 use crate::endpoints::patch::{Apply, PatchObject};
+use crate::registry::conversion::Recorder;
 use crate::registry::resource::Resource;
 use crate::registry::subresources::Bind;
 use crate::registry::subresources::scale::{SCALE, Scale};
@@ -53,16 +53,16 @@ impl<'c> Change<'c> {
     /// exist.
     pub(crate) fn resolve(
         &mut self,
-        clock: &dyn Clock,
+        recorder: &Recorder<'_>,
         write: &WriteRequest<'_>,
         live: Option<&Value>,
     ) -> Result<Candidate, ApiError> {
         match self {
-            Self::Replace(change) => change.resolve(clock, write, live),
-            Self::Patch(change) => change.resolve(clock, write, live),
-            Self::Apply(change) => change.resolve(clock, write, live),
+            Self::Replace(change) => change.resolve(recorder, write, live),
+            Self::Patch(change) => change.resolve(recorder, write, live),
+            Self::Apply(change) => change.resolve(recorder, write, live),
             Self::Bind(change) => change.resolve(write, live),
-            Self::Scale(change) => change.resolve(clock, write, live),
+            Self::Scale(change) => change.resolve(recorder, write, live),
         }
     }
 
@@ -164,7 +164,7 @@ impl<'a> Replace<'a> {
 
     fn resolve(
         &mut self,
-        clock: &dyn Clock,
+        recorder: &Recorder<'_>,
         write: &WriteRequest<'_>,
         live: Option<&Value>,
     ) -> Result<Candidate, ApiError> {
@@ -173,7 +173,7 @@ impl<'a> Replace<'a> {
             None => Self::decode(write, self.media, self.body)?,
         };
         check_uid(write, live.unwrap_or(&Value::Null), &object)?;
-        write.manager.track(clock, write.resource, write.subresource, live, &mut object);
+        write.manager.track(recorder, write.subresource, live, &mut object);
         Ok(Candidate::new(object, warnings))
     }
 }
@@ -204,13 +204,6 @@ pub(crate) fn precondition_failed(
 
 /// kube-apiserver's key in etcd, for error messages.
 fn registry_key(resource: &Resource, key: &str) -> String {
-    let resource = match (resource.group(), resource.plural()) {
-        ("", "services") => "services/specs",
-        ("", "endpoints") => "services/endpoints",
-        ("", "replicationcontrollers") => "controllers",
-        ("", "nodes") => "minions",
-        (_, "ingresses") => "ingress",
-        (_, plural) => plural,
-    };
+    let resource = resource.rules().etcd_name.unwrap_or(resource.plural());
     format!("/registry/{resource}/{key}")
 }

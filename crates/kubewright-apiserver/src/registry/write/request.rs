@@ -58,7 +58,7 @@ impl<'a> WriteRequest<'a> {
     where
         'a: 'b,
     {
-        if self.resource.storage.as_ref() == "namespaces" { name } else { self.namespace }
+        if self.resource.is_namespaces() { name } else { self.namespace }
     }
 
     /// The admission attributes of this request, for the resource's own kind.

@@ -5,13 +5,13 @@ use kubewright_apimachinery::field::{FieldError, Path, quote};
 use kubewright_apimachinery::object::Fields as _;
 use kubewright_apimachinery::status::ApiError;
 use kubewright_apimachinery::time;
-use serde_json::{Value, json};
+use kubewright_apis::registry::{Requester, Stamp};
+use serde_json::Value;
 
 use super::metadata::carry_metadata;
 use super::{MODIFIED, WriteRequest};
 use crate::authn::User;
 use crate::authz::{Action, ActionOn, Authz};
-use crate::registry::resource::Resource;
 use crate::registry::service_ips::Reserved;
 use crate::registry::store::ObjectStore;
 
@@ -26,8 +26,7 @@ impl ObjectStore {
         let resource = write.resource;
         self.fill_metadata(write, object);
         resource.strategy.prepare_for_create(object);
-        set_requester(resource, write.user, object);
-        self.stamp(resource, object, None);
+        self.stamp(write, object, None);
         let reserved = self.service_ips.allocate(resource, object, None)?;
         let form = resource.strategy.complete(object)?;
         let verdict = resource.strategy.validate(object);
@@ -40,11 +39,7 @@ impl ObjectStore {
             resource.strategy.canonicalize(object)?;
         }
         warnings.extend(resource.strategy.warnings(object, None));
-        if resource.storage.as_ref() == "namespaces" {
-            // Defaulting runs before the name is generated.
-            let name = object.at("metadata.name").clone();
-            object.object_mut("metadata.labels").insert("kubernetes.io/metadata.name".to_owned(), name);
-        }
+        (resource.rules().finish_create)(object);
         Ok(reserved)
     }
 
@@ -59,7 +54,7 @@ impl ObjectStore {
         let WriteRequest { resource, name, subresource, .. } = *write;
         carry_metadata(new, old);
         resource.strategy.prepare_for_update(subresource, new, old);
-        self.stamp(resource, new, Some(old));
+        self.stamp(write, new, Some(old));
         let reserved = self.service_ips.allocate(resource, new, Some(old))?;
         let form = resource.strategy.complete(new)?;
         let verdict = resource.strategy.validate_update(subresource, new, old);
@@ -93,30 +88,11 @@ impl ObjectStore {
         }
     }
 
-    /// Sets the timestamps that upstream's strategies set: the rules of kinds have no clock.
-    fn stamp(&self, resource: &Resource, new: &mut Value, old: Option<&Value>) {
-        let now = time::format_rfc3339(self.clock.now());
-        match (resource.group(), resource.kind()) {
-            ("", "PersistentVolume") => {
-                let phase = |object: &Value| object.str_at("status.phase").to_owned();
-                let time = "status.lastPhaseTransitionTime";
-                if old.is_none_or(|old| phase(old) != phase(new) && old.at(time) == new.at(time)) {
-                    new.set_at(time, now);
-                }
-            }
-            ("", "Pod") | ("apiregistration.k8s.io", "APIService") if old.is_none() => {
-                for condition in new.list_mut("status.conditions").into_iter().flatten() {
-                    condition.default_at("lastTransitionTime", now.as_str());
-                }
-            }
-            ("certificates.k8s.io", "CertificateSigningRequest") => {
-                for condition in new.list_mut("status.conditions").into_iter().flatten() {
-                    condition.default_at("lastUpdateTime", now.as_str());
-                    condition.default_at("lastTransitionTime", now.as_str());
-                }
-            }
-            _ => {}
-        }
+    /// Sets the times and the user that upstream's strategies set: the rules of kinds have neither.
+    fn stamp(&self, write: &WriteRequest<'_>, new: &mut Value, old: Option<&Value>) {
+        let User { name, uid, groups, extra } = write.user;
+        let stamp = Stamp { now: self.clock.now(), user: Requester { name, uid, groups, extra } };
+        (write.resource.rules().stamp)(new, old, &stamp);
     }
 }
 
@@ -129,21 +105,6 @@ pub(super) fn check_may_create(authz: &Authz, write: &WriteRequest<'_>) -> Resul
         name: write.name,
     };
     authz.check(write.user, Action { verb: "create", on })
-}
-
-/// Sets the requesting user of a CertificateSigningRequest.
-fn set_requester(resource: &Resource, user: &User, object: &mut Value) {
-    if (resource.group(), resource.kind()) != ("certificates.k8s.io", "CertificateSigningRequest") {
-        return;
-    }
-    object.set_at("spec.username", user.name.as_str());
-    object.set_at("spec.uid", user.uid.as_str());
-    object.set_at("spec.groups", user.groups.clone());
-    if user.extra.is_empty() {
-        object.remove_at("spec.extra");
-    } else {
-        object.set_at("spec.extra", json!(user.extra));
-    }
 }
 
 /// The resourceVersion in a body, parsed as by upstream's storage layer; 0 if missing.
@@ -178,7 +139,7 @@ pub(super) fn check_version_of_update(
     let WriteRequest { resource, name, .. } = *write;
     let given = resource_version(new)?;
     if given == 0 {
-        if replaces && !resource.strategy.allows_unconditional_update() {
+        if replaces && !resource.rules().unconditional_update {
             let at = Path::new("metadata").child("resourceVersion");
             let error = FieldError::invalid_printed(&at, "0", "must be specified for an update");
             return Err(ApiError::invalid(resource.qualified(), name, &vec![error]));

@@ -14,6 +14,7 @@ use serde_json::json;
 
 use super::folder::Kind;
 use super::*;
+use crate::storage::conformance::encoder;
 use crate::storage::{Change, Expect, Store, Write};
 use disk::Disk;
 
@@ -46,7 +47,7 @@ impl Server {
             key: key.into(),
             expect: found.map_or(Expect::Absent, |version| Expect::At(version.revision)),
             change: Change::Put {
-                object: json!({"metadata": {"uid": key}, "value": value}),
+                object: encoder(json!({"metadata": {"uid": key}, "value": value})),
                 attributes: Attributes::default(),
             },
         })
@@ -58,7 +59,7 @@ impl Server {
             resource: resource.into(),
             key: key.into(),
             expect: Expect::At(found.revision),
-            change: Change::Delete { object: found.object(), attributes: Attributes::default() },
+            change: Change::Delete { object: encoder(found.object()), attributes: Attributes::default() },
         }))
     }
 

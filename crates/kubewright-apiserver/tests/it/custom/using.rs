@@ -174,6 +174,28 @@ async fn status_is_written_only_through_its_subresource() -> Result<()> {
 }
 
 #[tokio::test]
+async fn replicas_are_applied_through_the_scale_of_a_custom_resource() -> Result<()> {
+    let client = alone();
+    let widgets = widgets(&client).await?;
+    widgets.create(&PostParams::default(), &widget("a")).await?;
+    let scale = json!({"apiVersion": "autoscaling/v1", "kind": "Scale", "metadata": {"name": "a"}, "spec": {"replicas": 3}});
+    let applied =
+        widgets.patch_scale("a", &PatchParams::apply("autoscaler").force(), &Patch::Apply(&scale)).await?;
+    assert_eq!(applied.spec.and_then(|spec| spec.replicas), Some(3));
+    let scaled = widgets.get("a").await?;
+    assert_eq!(scaled.spec.replicas, 3);
+    let owners = scaled.metadata.managed_fields.unwrap_or_default();
+    let owner =
+        owners.iter().find(|owner| owner.manager.as_deref() == Some("autoscaler")).context("no owner")?;
+    assert_eq!((owner.operation.as_deref(), owner.subresource.as_deref()), (Some("Apply"), Some("scale")));
+    assert_eq!(
+        owner.fields_v1.as_ref().map(|fields| &fields.0),
+        Some(&json!({"f:spec": {"f:replicas": {}}}))
+    );
+    Ok(())
+}
+
+#[tokio::test]
 async fn a_custom_resource_is_scaled() -> Result<()> {
     let widgets = widgets(&alone()).await?;
     widgets.create(&PostParams::default(), &widget("a")).await?;

@@ -38,7 +38,7 @@ impl Cluster {
     }
 
     #[track_caller]
-    fn with_flags(flags: &str) -> Self {
+    pub(crate) fn with_flags(flags: &str) -> Self {
         static STARTED: AtomicUsize = AtomicUsize::new(0);
         require_kubectl();
         let number = STARTED.fetch_add(1, Ordering::Relaxed);

@@ -90,6 +90,11 @@ fn an_approved_certificate_authenticates_its_user_with_all_groups() {
          request: {request}\n  signerName: kubernetes.io/kube-apiserver-client\n  usages: [client auth]\n"
     ));
     assert_eq!(cluster.kubectl("get csr jane -o jsonpath={.status}").result(), "{}");
+    let requester = "get csr jane -o jsonpath={.spec.username}";
+    assert_eq!(cluster.kubectl(requester).result(), "admin");
+    let patch = r#"patch csr jane --type=merge -p '{"spec":{"username":"system:node:a"}}'"#;
+    cluster.kubectl(patch).output();
+    assert_eq!(cluster.kubectl(requester).result(), "admin", "only the server sets the requester");
     cluster.kubectl("certificate approve jane").result();
     let certificate = cluster.kubectl("get csr jane -o jsonpath={.status.certificate}").result();
 

@@ -23,7 +23,7 @@ fn log(last: impl FnOnce(&Server)) -> (String, Vec<u8>, usize) {
 /// A log whose last frame has an object of about this size.
 fn log_with_object(size: usize) -> (String, Vec<u8>, usize) {
     log(|server| {
-        let object = json!({"metadata": {"uid": "large"}, "value": "x".repeat(size)});
+        let object = encoder(json!({"metadata": {"uid": "large"}, "value": "x".repeat(size)}));
         let change = Change::Put { object, attributes: Attributes::default() };
         server.write(Write { resource: "pods".into(), key: "c".into(), expect: Expect::Absent, change });
     })

@@ -16,12 +16,13 @@ use serde_json::{Value, json};
 
 use crate::encoding::response;
 use crate::fieldmanager::FieldManager;
+use crate::registry::conversion::Recorder;
 use crate::registry::resource::Registry;
 use crate::registry::store::ObjectStore;
 use crate::storage::Expect;
 
 /// The name of ValidatingAdmissionPolicies in storage.
-pub(crate) const STORAGE: &str = "admissionregistration.k8s.io/validatingadmissionpolicies";
+pub(super) const STORAGE: &str = "admissionregistration.k8s.io/validatingadmissionpolicies";
 
 const MANAGER: &str = "validatingadmissionpolicy-status-controller";
 /// The maximum number of kinds of one rule.
@@ -30,17 +31,17 @@ const MAX_TYPES: usize = 10;
 const TRIES: usize = 8;
 
 /// Checks the types of the expressions of policies.
-pub(crate) struct PolicyTypeChecker {
+pub(super) struct PolicyTypeChecker {
     objects: Arc<ObjectStore>,
 }
 
 impl PolicyTypeChecker {
-    pub(crate) fn new(objects: Arc<ObjectStore>) -> Self {
+    pub(super) fn new(objects: Arc<ObjectStore>) -> Self {
         Self { objects }
     }
 
     /// Checks the expressions of a policy if its spec changed since the last check.
-    pub(crate) fn check(&self, name: &str) {
+    pub(super) fn check(&self, name: &str) {
         let registry = self.objects.registry();
         let Some(resource) = registry.stored(STORAGE) else { return };
         for _ in 0..TRIES {
@@ -64,9 +65,10 @@ impl PolicyTypeChecker {
                 "status": {"observedGeneration": generation, "typeChecking": checked},
             });
             let manager = FieldManager::named(MANAGER);
-            let applied = manager.with_write(&*self.objects.clock, resource, "status", |write| {
-                apply::apply(Some(&live), &wanted, true, write)
-            });
+            let applied =
+                manager.with_write(&Recorder::new(&*self.objects.clock, resource), "status", |write| {
+                    apply::apply(Some(&live), &wanted, true, write)
+                });
             let mut new = match applied.map_err(|error| error.to_api_error()) {
                 Ok(new) => new,
                 Err(error) => {
