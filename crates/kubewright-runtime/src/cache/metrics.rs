@@ -166,14 +166,14 @@ impl Collector for Caches {
         counter(
             &mut encoder,
             "kubewright_cache_panics",
-            "Panics of index functions and transforms of the cache",
+            "Panics of index functions and transforms of the cache.",
             &caches,
             |metrics| &metrics.panics,
         )?;
         counter(
             &mut encoder,
             "kubewright_informer_failures",
-            "Lists and watches of an informer that failed, by reason",
+            "Lists and watches of an informer that failed, by reason.",
             &caches,
             |metrics| &metrics.failures,
         )?;
@@ -201,6 +201,10 @@ fn counter<L: EncodeLabelSet + Clone>(
     caches: &[(Option<String>, Cache)],
     counts: impl Fn(&CacheMetrics) -> &Counts<L>,
 ) -> fmt::Result {
+    // Like a family of a registry, which is not described before its first series.
+    if caches.iter().all(|(_, cache)| lock(counts(&cache.inner.common.metrics)).is_empty()) {
+        return Ok(());
+    }
     let mut counter = encoder.encode_descriptor(name, help, None, MetricType::Counter)?;
     for (cluster, cache) in caches {
         for (labels, count) in lock(counts(&cache.inner.common.metrics)).iter() {

@@ -326,8 +326,7 @@ impl Watch {
     }
 
     fn object<K: Writable>(&self, object: &str) -> Result<K, Error> {
-        let mut object: K =
-            serde_json::from_str(object).map_err(|source| unreadable(&self.kind, source))?;
+        let mut object: K = serde_json::from_str(object).map_err(|source| unreadable(&self.kind, source))?;
         // The items of a list of a built-in kind have no apiVersion and kind.
         if let Some(object) = (&mut object as &mut dyn Any).downcast_mut::<DynamicObject>() {
             object.types.get_or_insert_with(|| self.kind.type_meta());

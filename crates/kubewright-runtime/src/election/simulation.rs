@@ -333,7 +333,9 @@ impl World {
         if held.is_some() && held != before {
             let mut others = self.nodes.iter().enumerate().filter(|(index, _)| *index != process.node);
             if let Some((other, _)) = others.find(|(_, node)| node.leads(self.now)) {
-                return Err(self.complaint(&format!("{} and {other} may lead at the same time", process.node)));
+                return Err(
+                    self.complaint(&format!("{} and {other} may lead at the same time", process.node))
+                );
             }
         }
         self.carry_out(process, step);
@@ -374,7 +376,10 @@ impl World {
                 let at = self.now + self.rng.u64(..SECOND);
                 self.later(
                     at,
-                    Happening::Delivered { process: Waiting { turn: ANY, ..process }, event: Event::Cancelled },
+                    Happening::Delivered {
+                        process: Waiting { turn: ANY, ..process },
+                        event: Event::Cancelled,
+                    },
                 );
             }
             _ => self.nodes[process.node].paused_until = self.now + self.long(),

@@ -18,7 +18,8 @@ pub(super) fn report(caches: &[(Option<String>, Cache)]) -> String {
         report.push('\n');
     }
     for (cluster, cache) in caches {
-        let name = cluster.as_ref().map_or("of the manager".to_owned(), |cluster| format!("of cluster {cluster}"));
+        let name =
+            cluster.as_ref().map_or("of the manager".to_owned(), |cluster| format!("of cluster {cluster}"));
         // Writing to a String cannot fail.
         let _ = writeln!(
             report,

@@ -156,7 +156,9 @@ async fn a_dynamic_kind_can_have_a_controller() -> Result<()> {
     let kind = manager.client().kind(&Gvk::new("example.org", "v1", "Widget")).await?;
     let secrets = manager.client().kind(&Gvk::new("", "v1", "Secret")).await?;
     let controller = manager
-        .dynamic_controller(kind.clone(), Auditor(notes.clone())).owns_kind(secrets, Watch::new()).build()?;
+        .dynamic_controller(kind.clone(), Auditor(notes.clone()))
+        .owns_kind(secrets, Watch::new())
+        .build()?;
     let made = world.api().create(&PostParams::default(), &widget("w", "red")).await?;
     eventually("the widget", || notes.take() == ["Widget w \"red\""]).await;
 

@@ -252,7 +252,11 @@ async fn a_kind_that_is_known_only_at_run_time_can_be_indexed() -> Result<()> {
     let list = ListOptions::namespace("default").field("color", "blue");
     world.faults.forget();
     assert_eq!(names(world.cached(&running.cache).list_dynamic(&gvk, &list).await?), ["b"]);
-    assert_eq!(world.faults.count(|asked| asked.path.contains("widgets")), 0, "the list is served by the cache");
+    assert_eq!(
+        world.faults.count(|asked| asked.path.contains("widgets")),
+        0,
+        "the list is served by the cache"
+    );
     running.cache.remove_kind(&kind, false);
     assert!(matches!(by_color.get("red"), Err(Error::CacheStopped(_))));
     Ok(())

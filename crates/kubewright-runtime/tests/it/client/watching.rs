@@ -13,8 +13,8 @@ use http_body::Frame;
 use http_body_util::{BodyExt as _, StreamBody};
 use k8s_openapi::api::core::v1::ConfigMap;
 use kube::api::{DeleteParams, PostParams};
-use kubewright_runtime::{Client, ListOptions};
 use kubewright_runtime::client::{Error, WatchEvent, WatchStream, Writable};
+use kubewright_runtime::{Client, ListOptions};
 use serde_json::json;
 use tower::BoxError;
 
@@ -170,7 +170,9 @@ async fn a_watch_lists_in_pages_if_the_server_does_not_stream() -> Result<()> {
     world.widgets().await?;
     world.api::<Widget>().create(&PostParams::default(), &widget("a", "red")).await?;
     for (code, reason) in [(400, "BadRequest"), (422, "Invalid")] {
-        world.faults.every(Effect::Status(code, reason), |asked| asked.parameter("sendInitialEvents").is_some());
+        world
+            .faults
+            .every(Effect::Status(code, reason), |asked| asked.parameter("sendInitialEvents").is_some());
         let list = ListOptions::namespace("default");
         let mut watch = world.client().watch_dynamic(&widgets(), &list).await?;
         assert_eq!(next(&mut watch).await?, "added a");
