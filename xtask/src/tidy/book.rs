@@ -153,7 +153,8 @@ fn compare(excerpt: &Excerpt<'_>, files: &Files) -> Result<(), (String, &'static
 /// The lines without the indentation that all of them have.
 fn dedented<'a>(lines: &[&'a str]) -> Vec<&'a str> {
     let indentation = |line: &&str| line.len() - line.trim_start().len();
-    let common = lines.iter().filter(|line| !line.trim().is_empty()).map(indentation).min().unwrap_or_default();
+    let common =
+        lines.iter().filter(|line| !line.trim().is_empty()).map(indentation).min().unwrap_or_default();
     lines.iter().map(|line| line.get(common..).unwrap_or_default()).collect()
 }
 
