@@ -106,14 +106,16 @@ async fn measure(browser: &Browser, url: &str, client: &Client, round: u32, rows
         anyhow::Ok(())
     };
     let (median, _) = frames(browser, create_or_delete).await;
-    rows.sample("10,000 objects: create or delete of one object", Unit::Millis, median).target = Some(FRAME_MS);
+    rows.sample("10,000 objects: create or delete of one object", Unit::Millis, median).target =
+        Some(FRAME_MS);
 
     let filter = "(() => { const filter = document.querySelector('#filter'); filter.value = 'map-';
         return filter.dispatchEvent(new Event('input')); })()";
     browser.eval(filter).await;
     browser.until("document.querySelector('#objects-count').textContent.includes(' of ')").await;
     let (median, _) = frames(browser, update).await;
-    rows.sample("10,000 objects: update of one object, filtered", Unit::Millis, median).target = Some(FRAME_MS);
+    rows.sample("10,000 objects: update of one object, filtered", Unit::Millis, median).target =
+        Some(FRAME_MS);
 }
 
 /// Makes changes, each in its own frame. Returns the median and the longest time of the frame callbacks.

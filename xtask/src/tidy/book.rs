@@ -153,7 +153,8 @@ fn compare(excerpt: &Excerpt<'_>, files: &Files) -> Result<(), (String, &'static
 /// The lines without the indentation that all of them have.
 fn dedented<'a>(lines: &[&'a str]) -> Vec<&'a str> {
     let indentation = |line: &&str| line.len() - line.trim_start().len();
-    let common = lines.iter().filter(|line| !line.trim().is_empty()).map(indentation).min().unwrap_or_default();
+    let common =
+        lines.iter().filter(|line| !line.trim().is_empty()).map(indentation).min().unwrap_or_default();
     lines.iter().map(|line| line.get(common..).unwrap_or_default()).collect()
 }
 
@@ -188,7 +189,7 @@ mod tests {
         docs/page.md:6: the lines are not consecutive in src/a.rs; copy the current lines
         docs/page.md:11: src/a.rs has no line `four`; copy the current lines
         docs/page.md:15: the excerpt is of the missing file src/b.rs; fix the path
-        docs/page.md:29: the lines are not consecutive in src/c.rs; copy the current lines
+        docs/page.md:30: the lines are not consecutive in src/c.rs; copy the current lines
         docs/lost.md:1: docs/SUMMARY.md does not list the page; add it to the summary
         crates/a/src/b.rs:1: docs/reference/environment.md does not describe HOST; describe it there
         crates/a/src/b.rs:1: docs/reference/environment.md does not describe MY_HOST; describe it there

@@ -10,8 +10,10 @@ use pulldown_cmark::{BrokenLink, Event, LinkType, Options, Parser, Tag, TagEnd};
 use super::{Files, Violation};
 
 /// Files and directories of this repository on the web.
-const REPOSITORY: [&str; 2] =
-    ["https://github.com/kubewright/kubewright/blob/main/", "https://github.com/kubewright/kubewright/tree/main/"];
+const REPOSITORY: [&str; 2] = [
+    "https://github.com/kubewright/kubewright/blob/main/",
+    "https://github.com/kubewright/kubewright/tree/main/",
+];
 
 pub(super) fn check(files: &Files, violations: &mut Vec<Violation>) {
     let pages: BTreeMap<_, _> = files.written("md").map(|(path, text)| (path, Page::read(text))).collect();

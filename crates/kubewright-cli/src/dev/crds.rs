@@ -31,15 +31,10 @@ pub(crate) struct CustomKind {
 
 impl AppliedCrds {
     /// Applies the CRDs. Returns how many changed.
-    pub(crate) async fn apply(
-        &mut self,
-        client: &kube::Client,
-        crds: &[(String, Value)],
-    ) -> Result<usize> {
+    pub(crate) async fn apply(&mut self, client: &kube::Client, crds: &[(String, Value)]) -> Result<usize> {
         let api: Api<CustomResourceDefinition> = Api::all(client.clone());
         let mut changed = 0;
-        for (_, crd) in crds.iter().filter(|(_, crd)| !self.applied.contains(crd))
-        {
+        for (_, crd) in crds.iter().filter(|(_, crd)| !self.applied.contains(crd)) {
             let name = crd.pointer("/metadata/name").and_then(Value::as_str).unwrap_or_default();
             changed += usize::from(install(&api, name, crd).await?);
         }

@@ -92,7 +92,9 @@ fn matches(expected: &[&str], lines: &[&str]) -> bool {
         [] => lines.is_empty(),
         ["...", rest @ ..] => (0..=lines.len()).any(|from| matches(rest, &lines[from..])),
         [first, rest @ ..] => {
-            lines.first().is_some_and(|line| line == first || cells(line).is_some_and(|it| cells(first) == Some(it)))
+            lines
+                .first()
+                .is_some_and(|line| line == first || cells(line).is_some_and(|it| cells(first) == Some(it)))
                 && matches(rest, &lines[1..])
         }
     }
@@ -106,7 +108,8 @@ fn cells(line: &str) -> Option<Vec<&str>> {
             && word.ends_with(is_unit)
             && word.chars().all(|letter| letter.is_ascii_digit() || is_unit(letter))
     };
-    let is_header = line.contains("  ") && line.chars().all(|letter| letter.is_ascii_uppercase() || " -".contains(letter));
+    let is_header = line.contains("  ")
+        && line.chars().all(|letter| letter.is_ascii_uppercase() || " -".contains(letter));
     // The number of times that an event was repeated.
     let repeated = line.split_once(" (x").and_then(|(before, rest)| Some((before, rest.split_once(')')?.1)));
     let (before, after) = repeated.unwrap_or((line, ""));

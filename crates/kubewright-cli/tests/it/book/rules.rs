@@ -92,6 +92,7 @@ const RULES: &[(&str, &str, Treatment)] = &[
         "kubectl apply -k ",
         Skip("needs a deployed image, or `make run`; `dev` applies the samples"),
     ),
+    ("examples/", "kubectl get jobs --watch", Skip("runs until it is stopped")),
     ("examples/", "kubectl ", Run(Test::Example)),
     // API servers.
     ("docs/apiserver.md", "kubectl ", Run(Test::Server)),

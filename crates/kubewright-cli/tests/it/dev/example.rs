@@ -128,8 +128,8 @@ fn the_tutorial_works(project: &Project, kubeconfig: &Path) {
 pub(super) fn works(test: Test, page: &Page, folder: &Path, kubeconfig: &Path) -> usize {
     let mut ran = 0;
     for shown in run_by(test, page) {
-        // A command may run before the operator has reacted to the previous one.
-        let deadline = Instant::now() + Duration::from_secs(30);
+        // A command may run before the operator has reacted to the previous one, or before the next minute starts.
+        let deadline = Instant::now() + Duration::from_secs(90);
         loop {
             let mut shell = shell(folder, kubeconfig);
             let result = run(shell.args(["-c", &shown.line]));

@@ -19,7 +19,11 @@ const ROOT: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../..");
 /// The examples, what `dev` reports for each of their samples, and the number of kubectl commands in their READMEs.
 const EXAMPLES: [(&str, &[&str], usize); 4] = [
     ("sample-controller", &["sample Bar default/bar-sample: Ready, 1 Deployment ready, 1 Pod ready"], 7),
-    ("cronjob", &["sample CronJob default/cronjob-sample: ", "sample CronJob default/cronjob-v2-sample: "], 4),
+    (
+        "cronjob",
+        &["sample CronJob default/cronjob-sample: ", "sample CronJob default/cronjob-v2-sample: "],
+        4,
+    ),
     ("collector", &["sample Deployment default/collector-sample: Available"], 4),
     ("config-map-labeller", &[], 3),
 ];
@@ -42,9 +46,10 @@ fn workspace() -> TempDir {
         let library = name.replace('-', "_");
         let text = text
             .replace(&format!("name = \"{name}\"\n"), &format!("name = \"dev-{name}\"\nautobins = false\n"));
-        let targets = format!(
-            "\n[lib]\nname = \"{library}\"\n\n[[bin]]\nname = \"dev-{name}\"\npath = \"src/main.rs\"\n"
-        );
+        let mut targets = format!("\n[[bin]]\nname = \"dev-{name}\"\npath = \"src/main.rs\"\n");
+        if place.join("src/lib.rs").exists() {
+            targets += &format!("\n[lib]\nname = \"{library}\"\n");
+        }
         fs::write(path, text + &targets).expect("a file can be written");
         share_dependencies(&place);
         fs::rename(place.join("Cargo.lock"), folder.path().join("Cargo.lock")).expect("a file can be moved");
@@ -71,7 +76,7 @@ fn one_command_runs_each_example() {
     for (name, samples, commands) in EXAMPLES {
         let program = format!("dev-{name}");
         let mut dev = Dev::start(folder.path(), &program, &format!("{name} --fresh"));
-        dev.says("ready in ");
+        dev.says("ready the operator is running");
         let readme = Page::read(&format!("examples/{name}/README.md"));
         let kubeconfig = dev.kubeconfig().to_owned();
         assert_eq!(works(Test::Example, &readme, &folder.path().join(name), &kubeconfig), commands, "{name}");

@@ -100,7 +100,8 @@ async fn changes_lead_to_the_same_tree_as_a_reload() {
         world.create(CONFIG_MAPS, &owned("a", &first)).await;
         shows(&["1 first", "2 a", "2 b", "1 second", "1 third"]).await;
         // Another owner.
-        let moved = json!({ "metadata": { "ownerReferences": owned("a", &second)["metadata"]["ownerReferences"] } });
+        let moved =
+            json!({ "metadata": { "ownerReferences": owned("a", &second)["metadata"]["ownerReferences"] } });
         world.merge(&format!("{CONFIG_MAPS}/a"), &moved).await;
         shows(&["1 first", "2 b", "1 second", "2 a", "1 third"]).await;
         world.delete(&format!("{CONFIG_MAPS}/third")).await;
