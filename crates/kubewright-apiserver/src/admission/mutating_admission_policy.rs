@@ -10,6 +10,7 @@ use super::policy::{Binding, Input, Patch, Policy, collect};
 use super::validating_admission_policy::{Policies, namespace_object};
 use super::webhook::{Authorization, Invocation, admission_request, in_version};
 use super::{Admission, Attributes, Cluster, Notes, Operation, Plugin};
+use crate::off_worker::off_worker;
 
 pub(super) struct MutatingAdmissionPolicy;
 
@@ -170,7 +171,7 @@ async fn apply_policy(
                 authorization: &authorization,
             };
             if index == 0 {
-                match run.policy.is_concerned(&input) {
+                match off_worker(|| run.policy.is_concerned(&input)) {
                     Ok(true) => {}
                     Ok(false) => return Ok(Ok(())),
                     Err(why) => return Ok(Err(why)),
@@ -179,7 +180,7 @@ async fn apply_policy(
                     return Ok(Ok(()));
                 }
             }
-            match run.policy.patch(mutation, &input) {
+            match off_worker(|| run.policy.patch(mutation, &input)) {
                 Ok(patch) => patched(attributes, object, &patch),
                 Err(why) => Err(why),
             }

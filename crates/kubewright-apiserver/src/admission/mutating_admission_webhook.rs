@@ -11,6 +11,7 @@ use super::webhook::{
     Authorization, Entries, Hook, HookError, Invocation, Matched, admission_request, call, in_version,
 };
 use super::{Admission, Attributes, Cluster, Notes, Operation, Plugin};
+use crate::off_worker::off_worker;
 
 pub(super) struct MutatingAdmissionWebhook;
 
@@ -59,7 +60,7 @@ pub(super) async fn should_call(
         .with("request", cel::Value::from(&request))
         .with("namespaceObject", cel::Value::Null)
         .with("authorizer", cel::Value::Authorization(cel::Authorization::new(&authorization)));
-    match hook.conditions.evaluate(&bindings) {
+    match off_worker(|| hook.conditions.evaluate(&bindings)) {
         Matched::Yes => Ok(Some(invocation)),
         Matched::No => Ok(None),
         Matched::Failed(why) => {

@@ -11,6 +11,7 @@ mod build;
 mod detail;
 mod feed;
 mod http;
+mod incoming;
 mod journal;
 mod state;
 mod stream;

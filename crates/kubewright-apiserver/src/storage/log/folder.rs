@@ -111,7 +111,11 @@ impl Folder {
             // Free the space: the disk may be full. A file that remains is removed at the next start.
             let _ = fs::remove_file(&unfinished);
         })?;
-        sync_dir(&self.path)?;
+        if let Err(error) = sync_dir(&self.path) {
+            // The log continues in the previous file, so recovery would miss the revisions before this one.
+            fs::remove_file(&path).map_err(io::Error::other)?;
+            return Err(error);
+        }
         Ok(file)
     }
 
