@@ -167,6 +167,6 @@ fn make_private_dir(dir: &Path) -> io::Result<()> {
 }
 
 /// Makes directory entries durable. Only possible, and needed, on Unix.
-fn sync_dir(dir: &Path) -> io::Result<()> {
+pub(crate) fn sync_dir(dir: &Path) -> io::Result<()> {
     if cfg!(unix) { File::open(dir)?.sync_all() } else { Ok(()) }
 }

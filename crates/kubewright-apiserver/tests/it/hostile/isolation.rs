@@ -183,7 +183,7 @@ fn the_removal_of_the_last_finalizer_does_not_block_others() -> Result<()> {
 #[test]
 fn a_ring_of_aggregated_roles_does_not_block_others() -> Result<()> {
     const ROLES: &str = "/apis/rbac.authorization.k8s.io/v1/clusterroles";
-    let count = 200;
+    let count = 120;
     let role = move |number: usize| {
         let selectors = json!([
             {"matchLabels": {"ring": format!("{}", (number + 1) % count)}},
