@@ -35,7 +35,11 @@ use gc::{GarbageCollector, locate};
 /// One step.
 enum Step {
     /// The addresses of a Service changed.
-    ServiceAddresses { key: Arc<str>, before: Option<Arc<StoredObject>>, after: Option<Arc<StoredObject>> },
+    ServiceAddresses {
+        key: Arc<str>,
+        before: Option<Arc<StoredObject>>,
+        after: Option<Arc<StoredObject>>,
+    },
     /// The owner with this UID was deleted.
     OwnerGone(Box<str>),
     /// All owners of an object may be missing.
@@ -135,10 +139,7 @@ impl AfterCommit {
             let object = version.object();
             let waits = |name: &str| object.list_at("metadata.finalizers").iter().any(|f| f == name);
             if waits(ORPHAN) || waits(FOREGROUND) {
-                self.add_once(Repeatable::WaitsForDependents(
-                    resource.storage.clone(),
-                    version.key.clone(),
-                ));
+                self.add_once(Repeatable::WaitsForDependents(resource.storage.clone(), version.key.clone()));
             }
             if resource.storage.as_ref() == "namespaces" {
                 self.add_once(Repeatable::EmptyNamespace((*version.key).into()));
@@ -308,7 +309,11 @@ mod tests {
             objects.remove(resource, &key, &version, &mut after).unwrap();
         }
         let steps = |step: &Repeatable| {
-            after.steps.iter().filter(|queued| matches!(queued, Step::Repeatable(other) if other == step)).count()
+            after
+                .steps
+                .iter()
+                .filter(|queued| matches!(queued, Step::Repeatable(other) if other == step))
+                .count()
         };
         assert_eq!(steps(&Repeatable::EmptyNamespace("default".into())), 1);
         let waits = Repeatable::WaitsForDependents("configmaps".into(), "default/owner".into());

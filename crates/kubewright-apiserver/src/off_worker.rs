@@ -37,13 +37,12 @@ pub(crate) async fn poll_over_socket<F: Future>(future: F) -> F::Output {
 /// Polls `future` so that other tasks of the worker continue on another thread.
 pub(crate) async fn poll_off_worker<F: Future>(future: F) -> F::Output {
     let mut future = pin!(future);
-    std::future::poll_fn(|context| OffWorker::for_request().run(|| future.as_mut().poll(context))).await
+    std::future::poll_fn(|context| off_worker(|| future.as_mut().poll(context))).await
 }
 
 /// Runs `work` so that other tasks of the worker continue on another thread. Calls it directly outside
 /// [`poll_over_socket`], and on a single-threaded runtime, which has no other thread.
 pub(crate) fn off_worker<T>(work: impl FnOnce() -> T) -> T {
-    if std::env::var_os("KW_TEMP").is_some() { return work(); }
     OffWorker::for_request().run(work)
 }
 

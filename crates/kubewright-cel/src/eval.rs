@@ -25,11 +25,7 @@ pub(super) fn run<'a>(program: &'a Program, bindings: &Bindings<'a>, budget: u64
     Run { program, bindings, scopes: Vec::new(), cost: 0, budget, is_cheap: false }.finish()
 }
 
-pub(super) fn run_cheaply<'a>(
-    program: &'a Program,
-    bindings: &Bindings<'a>,
-    budget: u64,
-) -> Evaluation<'a> {
+pub(super) fn run_cheaply<'a>(program: &'a Program, bindings: &Bindings<'a>, budget: u64) -> Evaluation<'a> {
     Run { program, bindings, scopes: Vec::new(), cost: 0, budget, is_cheap: true }.finish()
 }
 

@@ -42,8 +42,8 @@ use kubewright_runtime::logs;
 
 pub(crate) use self::api_error::api_error;
 pub(crate) use self::cluster::Where;
-pub use self::page::{Feed, Page};
 use self::cluster_log::ClusterLog;
+pub use self::page::{Feed, Page};
 use self::report::Voice;
 use self::session::Session;
 use crate::control_plane;
@@ -107,7 +107,8 @@ fn interrupted(once: bool) -> Result<()> {
 /// Prints logs of the embedded API server and controllers between the other lines.
 fn print_cluster_logs(ui: Ui) -> Result<ClusterLog> {
     let options = control_plane::log_options(&ui);
-    let log = ClusterLog::start(move |line| Voice::Cluster.say(&ui, line)).context("cannot start a thread")?;
+    let log =
+        ClusterLog::start(move |line| Voice::Cluster.say(&ui, line)).context("cannot start a thread")?;
     let writer = log.clone();
     let subscriber =
         logs::subscriber(&options, move || writer.writer()).context("cannot install the log subscriber")?;

@@ -96,8 +96,34 @@ mod tests {
         let server = ApiServer::new(Options::default());
         let registry = server.stages.resources.current();
         let texts = [
-            "", " ", "a", "1", "true", "null", "~", "- a", "a: b", "#", "\"'", "a\n", "a\nb\n\n", " a\n  b",
-            "\t", "\u{e4}\u{1F600}", "2026-01-01", "|", "x\r\ny", "=", "0x1f", "1e3", "{}", "[", "&a", "*a", "!a", "%",
+            "",
+            " ",
+            "a",
+            "1",
+            "true",
+            "null",
+            "~",
+            "- a",
+            "a: b",
+            "#",
+            "\"'",
+            "a\n",
+            "a\nb\n\n",
+            " a\n  b",
+            "\t",
+            "\u{e4}\u{1F600}",
+            "2026-01-01",
+            "|",
+            "x\r\ny",
+            "=",
+            "0x1f",
+            "1e3",
+            "{}",
+            "[",
+            "&a",
+            "*a",
+            "!a",
+            "%",
         ];
         let long = "word ".repeat(100);
         for (number, text) in texts.iter().chain([&long.as_str()]).enumerate() {
@@ -119,18 +145,24 @@ mod tests {
         });
         let resource = registry.stored("apps/deployments").unwrap();
         server.stages.objects.put_without_steps(resource, "default/a", Expect::Absent, deployment).unwrap();
-        for path in ["/api/v1/configmaps", "/api/v1/configmaps?limit=1", "/apis/apps/v1/deployments",
-            "/api/v1/namespaces/none/configmaps", "/apis/autoscaling/v1/horizontalpodautoscalers"]
-        {
-            for view in [
-                "",
-                ";as=Table;g=meta.k8s.io;v=v1",
-                ";as=PartialObjectMetadataList;g=meta.k8s.io;v=v1",
-            ] {
+        for path in [
+            "/api/v1/configmaps",
+            "/api/v1/configmaps?limit=1",
+            "/apis/apps/v1/deployments",
+            "/api/v1/namespaces/none/configmaps",
+            "/apis/autoscaling/v1/horizontalpodautoscalers",
+        ] {
+            for view in
+                ["", ";as=Table;g=meta.k8s.io;v=v1", ";as=PartialObjectMetadataList;g=meta.k8s.io;v=v1"]
+            {
                 let json = list(&server, path, &format!("application/json{view}")).await;
                 let yaml = list(&server, path, &format!("application/yaml{view}")).await;
                 let expected = response::to_yaml(&json);
-                assert_eq!(str::from_utf8(&yaml).unwrap(), str::from_utf8(&expected).unwrap(), "{path} {view}");
+                assert_eq!(
+                    str::from_utf8(&yaml).unwrap(),
+                    str::from_utf8(&expected).unwrap(),
+                    "{path} {view}"
+                );
             }
         }
     }

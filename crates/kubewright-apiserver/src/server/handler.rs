@@ -143,7 +143,11 @@ impl ApiServer {
             return discovery.answer(request);
         }
         let response = off_worker(|| discovery.answer(request));
-        self.stages.store.synced(self.stages.resources.revision()).await.map_err(|error| not_durable(&error))?;
+        self.stages
+            .store
+            .synced(self.stages.resources.revision())
+            .await
+            .map_err(|error| not_durable(&error))?;
         response
     }
 

@@ -4,9 +4,9 @@ use std::borrow::Cow;
 use std::cmp::Ordering;
 
 use super::Function;
+use super::regex;
 use super::time::Timestamp;
 use crate::error::EvalError;
-use super::regex;
 use crate::go_regex;
 use crate::value::{Evaluated, Value};
 

@@ -8,10 +8,10 @@
 //! - [`kubewright_page`] has what the page of a manager shares: the model, and the page itself.
 
 mod build;
+mod connections;
 mod detail;
 mod feed;
 mod http;
-mod incoming;
 mod journal;
 mod state;
 mod stream;

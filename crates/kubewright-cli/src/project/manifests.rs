@@ -181,7 +181,7 @@ mod tests {
                         definitions: Vec::new(),
                         changes: files(number),
                         previous_roles: String::new(),
-                        inventory: Inventory::default(),
+                        inventory: Inventory::new("operator"),
                         findings: Vec::new(),
                     };
                     manifests.write(&project, false).unwrap();

@@ -59,7 +59,8 @@ impl Server {
     fn expect_line(&mut self, text: &str) -> Result<()> {
         let lines = self.lines()?;
         loop {
-            let line = lines.recv_timeout(DEADLINE).with_context(|| format!("no line with {text:?} was logged"))?;
+            let line =
+                lines.recv_timeout(DEADLINE).with_context(|| format!("no line with {text:?} was logged"))?;
             if line.contains(text) {
                 return Ok(());
             }

@@ -22,7 +22,7 @@ use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::Semaphore;
 use tokio::task::JoinSet;
 
-use super::incoming::Incoming;
+use super::connections::Connections;
 use super::state::Shared;
 use super::stream;
 
@@ -39,7 +39,7 @@ type Body = UnsyncBoxBody<Bytes, Infallible>;
 pub(super) async fn serve(listener: TcpListener, shared: Arc<Shared>) {
     let streams = Arc::new(Semaphore::new(STREAMS));
     let mut connections = JoinSet::new();
-    let mut incoming = Incoming::new(listener);
+    let mut incoming = Connections::new(listener);
     loop {
         tokio::select! {
             stream = incoming.next(), if connections.len() < CONNECTIONS => {

@@ -12,7 +12,7 @@ use tokio::net::{TcpListener, TcpStream};
 use tokio::task::JoinSet;
 use tokio::time::timeout;
 
-use super::incoming::Incoming;
+use super::connections::Connections;
 use super::state::Shared;
 
 /// Maximum line length.
@@ -27,23 +27,34 @@ const NAME: usize = 64;
 
 /// Reads journals while polled.
 pub(super) async fn listen(listener: TcpListener, token: Arc<str>, shared: Arc<Shared>) {
+    read_all(listener, token, HELLO, shared).await;
+}
+
+async fn read_all(listener: TcpListener, token: Arc<str>, patience: Duration, shared: Arc<Shared>) {
     let mut readers = JoinSet::new();
-    let mut incoming = Incoming::new(listener);
+    let mut incoming = Connections::new(listener);
     let mut connection = 0;
     loop {
         tokio::select! {
             stream = incoming.next(), if readers.len() < OPERATORS => {
                 connection += 1;
-                readers.spawn(read(connection, BufReader::new(stream), token.clone(), shared.clone()));
+                let (stream, token, shared) = (BufReader::new(stream), token.clone(), shared.clone());
+                readers.spawn(read(connection, stream, token, patience, shared));
             }
             Some(_) = readers.join_next() => {}
         }
     }
 }
 
-async fn read(connection: u64, mut stream: BufReader<TcpStream>, token: Arc<str>, shared: Arc<Shared>) {
+async fn read(
+    connection: u64,
+    mut stream: BufReader<TcpStream>,
+    token: Arc<str>,
+    patience: Duration,
+    shared: Arc<Shared>,
+) {
     let mut line = Vec::new();
-    if !timeout(HELLO, next_line(&mut stream, &mut line)).await.unwrap_or(false) {
+    if !timeout(patience, next_line(&mut stream, &mut line)).await.unwrap_or(false) {
         return;
     }
     let Ok(Record::Hello(hello)) = serde_json::from_slice(&line) else { return };
@@ -94,12 +105,13 @@ mod tests {
         }
     }
 
-    #[tokio::test(start_paused = true)]
+    #[tokio::test]
     async fn silent_connections_do_not_keep_the_operator_out() {
         let listener = TcpListener::bind(ADDRESS).await.unwrap();
         let address = listener.local_addr().unwrap();
         let shared = Arc::new(state::shared());
-        tokio::spawn(listen(listener, "secret".into(), shared.clone()));
+        // Short for a test: the silent connections are closed one after another.
+        tokio::spawn(read_all(listener, "secret".into(), Duration::from_millis(50), shared.clone()));
         let silent: Vec<Client> = (0..OPERATORS).map(|_| Client::connect(address).unwrap()).collect();
         let mut operator = Client::connect(address).unwrap();
         hello(&mut operator, "mine", "secret");
@@ -107,14 +119,18 @@ mod tests {
         drop(silent);
     }
 
-    #[tokio::test(start_paused = true)]
+    #[tokio::test]
     async fn names_of_rejected_operators_are_bounded() {
         let listener = TcpListener::bind(ADDRESS).await.unwrap();
         let address = listener.local_addr().unwrap();
         let shared = Arc::new(state::shared());
         tokio::spawn(listen(listener, "secret".into(), shared.clone()));
         for number in 0..2 * REJECTED {
-            hello(&mut Client::connect(address).unwrap(), &format!("{number:02}{}", "\u{e4}".repeat(100)), "");
+            hello(
+                &mut Client::connect(address).unwrap(),
+                &format!("{number:02}{}", "\u{e4}".repeat(100)),
+                "",
+            );
         }
         let mut operator = Client::connect(address).unwrap();
         hello(&mut operator, "mine", "secret");

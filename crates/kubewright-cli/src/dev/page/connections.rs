@@ -9,14 +9,14 @@ const MIN_PAUSE: Duration = Duration::from_millis(5);
 const MAX_PAUSE: Duration = Duration::from_secs(1);
 
 /// The connections to a listener.
-pub(super) struct Incoming {
+pub(super) struct Connections {
     listener: TcpListener,
     pause: Duration,
     /// The end of a pause.
     resumes: Option<Instant>,
 }
 
-impl Incoming {
+impl Connections {
     pub(super) fn new(listener: TcpListener) -> Self {
         Self { listener, pause: MIN_PAUSE, resumes: None }
     }
