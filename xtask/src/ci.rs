@@ -36,13 +36,13 @@ Examples:
   cargo xtask ci --quick                 format, lints and unit tests
   cargo xtask ci --only clippy,tidy      some of the steps
   cargo xtask ci --skip doc              all but some
-  cargo xtask ci --nightly               all steps, and the tests of optional features
+  cargo xtask ci --nightly               all steps, the tests of optional features, and 1000 kills of the server
   cargo xtask ci --no-fail-fast          run the remaining steps after a failure")]
 pub struct CiArgs {
     /// Run format, lints and unit tests only; under 3 minutes when everything is built
     #[arg(long, conflicts_with_all = ["only", "skip"])]
     pub quick: bool,
-    /// Also run `features`, which compiles most dependencies again
+    /// Also run `features`, which compiles most dependencies again, and `kills`
     #[arg(long, conflicts_with_all = ["quick", "only"])]
     pub nightly: bool,
     /// Run only these steps
@@ -85,6 +85,8 @@ pub enum Step {
     Test,
     /// The tests of the features `otlp`, `profiling` and `debug-page`; only with --nightly
     Features,
+    /// A server that is killed 1000 times while clients write; only with --nightly
+    Kills,
 }
 
 /// Runs the selected steps.
@@ -169,7 +171,7 @@ impl Run {
             Step::Unit | Step::Doctest | Step::DebugPage | Step::Test | Step::Features => {
                 run_tests(command, &mut self.report, &mut std::io::stdout())
             }
-            Step::Fmt | Step::Clippy | Step::Doc => succeed(command.status(), &shown),
+            Step::Fmt | Step::Clippy | Step::Doc | Step::Kills => succeed(command.status(), &shown),
         };
         let took = start.elapsed();
         self.times.push((step, took));
@@ -245,13 +247,14 @@ fn succeed(status: std::io::Result<std::process::ExitStatus>, shown: &str) -> Re
 
 /// The selected steps in execution order.
 pub fn steps(args: &CiArgs) -> Vec<Step> {
-    use Step::{Clippy, Features, Fetch, Fmt, Tidy, Tools, Unit};
+    use Step::{Clippy, Features, Fetch, Fmt, Kills, Tidy, Tools, Unit};
     if args.quick {
         return vec![Tools, Fetch, Fmt, Clippy, Tidy, Unit];
     }
     let chosen = |step: &Step| {
         if args.only.is_empty() {
-            *step != Unit && (*step != Features || args.nightly) && !args.skip.contains(step)
+            let is_nightly = matches!(step, Features | Kills);
+            *step != Unit && (!is_nightly || args.nightly) && !args.skip.contains(step)
         } else {
             args.only.contains(step)
         }
@@ -275,6 +278,7 @@ impl Step {
             Self::DebugPage => "debug-page",
             Self::Test => "test",
             Self::Features => "features",
+            Self::Kills => "kills",
         }
     }
 
@@ -286,6 +290,7 @@ impl Step {
             Self::Package => &["xtask", "ci", "--only", "package"],
             Self::Book => &["xtask", "ci", "--only", "book"],
             Self::Tidy => &["xtask", "tidy"],
+            Self::Kills => &["xtask", "soak", "--kills", "1000"],
             Self::Fmt => &["fmt", "--all", "--check"],
             Self::Clippy => &[
                 "clippy",
@@ -387,8 +392,9 @@ mod tests {
     #[test]
     fn optional_features_are_tested_nightly_and_on_request() {
         assert!(!steps(&CiArgs::default()).contains(&Step::Features));
+        assert!(!steps(&CiArgs::default()).contains(&Step::Kills));
         let nightly = steps(&CiArgs { nightly: true, ..CiArgs::default() });
-        assert_eq!(nightly[nightly.len() - 2..], [Step::Test, Step::Features]);
+        assert_eq!(nightly[nightly.len() - 3..], [Step::Test, Step::Features, Step::Kills]);
         let only = CiArgs { only: vec![Step::Features], ..CiArgs::default() };
         assert_eq!(steps(&only), [Step::Features]);
     }

@@ -13,13 +13,14 @@ pub(crate) mod crd_names;
 pub(crate) mod gc;
 mod type_checking;
 
-use std::collections::VecDeque;
+use std::collections::{HashSet, VecDeque};
 use std::sync::Arc;
 
 use kubewright_apimachinery::object::Fields as _;
 
 use crate::authz::Authz;
 use crate::certs::ClientCa;
+use crate::off_worker::off_worker;
 use crate::registry::delete::{FOREGROUND, ORPHAN};
 use crate::registry::resource::Resource;
 use crate::registry::service_ips;
@@ -35,25 +36,42 @@ use type_checking::PolicyTypeChecker;
 /// One step.
 enum Step {
     /// The addresses of a Service changed.
-    ServiceAddresses { key: Arc<str>, before: Option<Arc<StoredObject>>, after: Option<Arc<StoredObject>> },
+    ServiceAddresses {
+        key: Arc<str>,
+        before: Option<Arc<StoredObject>>,
+        after: Option<Arc<StoredObject>>,
+    },
     /// The owner with this UID was deleted.
     OwnerGone(Box<str>),
-    /// An object is being deleted and waits for its dependents.
-    WaitsForDependents(Arc<str>, Arc<str>),
     /// All owners of an object may be missing.
     Dangling(Arc<str>, Arc<str>),
-    /// An object in a terminating namespace was deleted.
-    EmptyNamespace(String),
     /// This CRD was written or deleted: its names may need to be settled, and its resources served.
     FollowCrd(Arc<str>),
-    /// A custom resource of the terminating CRD with this name was deleted.
-    DeleteCustomResources(String),
-    /// A ClusterRole changed: aggregated roles may need an update.
-    AggregateRoles,
     /// A CertificateSigningRequest was written.
     SigningRequest(Arc<str>),
     /// A ValidatingAdmissionPolicy was written.
     TypeCheckPolicy(Arc<str>),
+    Repeatable(Repeatable),
+}
+
+/// A step that reads the current state, so that one run is enough for several commits.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+enum Repeatable {
+    /// An object is being deleted and waits for its dependents.
+    WaitsForDependents(Arc<str>, Arc<str>),
+    /// An object in a terminating namespace was deleted.
+    EmptyNamespace(Box<str>),
+    /// A custom resource of the terminating CRD with this name was deleted.
+    DeleteCustomResources(Box<str>),
+    /// A ClusterRole changed: aggregated roles may need an update.
+    AggregateRoles,
+}
+
+impl Step {
+    /// Whether the CPU time of a step depends on the number of objects.
+    fn is_expensive(&self) -> bool {
+        matches!(self, Self::OwnerGone(_) | Self::Repeatable(_))
+    }
 }
 
 /// The pending steps.
@@ -61,9 +79,32 @@ enum Step {
 #[must_use = "steps run in `StepRunner::run`"]
 pub(crate) struct AfterCommit {
     steps: VecDeque<Step>,
+    /// The repeatable steps in `steps`.
+    queued: HashSet<Repeatable>,
 }
 
 impl AfterCommit {
+    fn add(&mut self, step: Step) {
+        self.steps.push_back(step);
+    }
+
+    /// Adds a step unless it is queued. The deletion of many objects would otherwise run it for each of them, and each
+    /// run reads all objects that are left.
+    fn add_once(&mut self, step: Repeatable) {
+        if self.queued.insert(step.clone()) {
+            self.steps.push_back(Step::Repeatable(step));
+        }
+    }
+
+    /// Removes the next step. Commits during a step can add the same step again.
+    fn next(&mut self) -> Option<Step> {
+        let step = self.steps.pop_front()?;
+        if let Step::Repeatable(step) = &step {
+            self.queued.remove(step);
+        }
+        Some(step)
+    }
+
     /// Adds the steps after an object was written.
     pub(crate) fn written(
         &mut self,
@@ -87,22 +128,22 @@ impl AfterCommit {
     /// Adds the steps that depend only on the state of an object. They do nothing if they have already run.
     fn object_steps(&mut self, resource: &Resource, version: &Arc<StoredObject>) {
         if *resource.storage == *certificate_signing::STORAGE {
-            self.steps.push_back(Step::SigningRequest(version.key.clone()));
+            self.add(Step::SigningRequest(version.key.clone()));
         }
         if *resource.storage == *type_checking::STORAGE {
-            self.steps.push_back(Step::TypeCheckPolicy(version.key.clone()));
+            self.add(Step::TypeCheckPolicy(version.key.clone()));
         }
         if !version.attributes.owners.is_empty() {
-            self.steps.push_back(Step::Dangling(resource.storage.clone(), version.key.clone()));
+            self.add(Step::Dangling(resource.storage.clone(), version.key.clone()));
         }
         if version.attributes.deleting {
             let object = version.object();
             let waits = |name: &str| object.list_at("metadata.finalizers").iter().any(|f| f == name);
             if waits(ORPHAN) || waits(FOREGROUND) {
-                self.steps.push_back(Step::WaitsForDependents(resource.storage.clone(), version.key.clone()));
+                self.add_once(Repeatable::WaitsForDependents(resource.storage.clone(), version.key.clone()));
             }
             if resource.is_namespaces() {
-                self.steps.push_back(Step::EmptyNamespace(version.key.to_string()));
+                self.add_once(Repeatable::EmptyNamespace((*version.key).into()));
             }
         }
     }
@@ -116,23 +157,23 @@ impl AfterCommit {
     ) {
         self.extension_step(resource, version);
         if let Some(custom) = resource.crd().filter(|_| objects.is_crd_terminating(resource)) {
-            self.steps.push_back(Step::DeleteCustomResources(custom.info.name.clone()));
+            self.add_once(Repeatable::DeleteCustomResources(custom.info.name.as_str().into()));
         }
         if objects.controllers == Controllers::None {
             return;
         }
         self.role_step(resource);
-        self.steps.push_back(Step::OwnerGone(version.attributes.uid.clone()));
+        self.add(Step::OwnerGone(version.attributes.uid.clone()));
         if !version.attributes.owners.is_empty() {
             let registry = objects.registry();
             for owner in version.object().list_at("metadata.ownerReferences") {
                 if let Some((storage, key)) = locate(&registry, owner, version.namespace_and_name().0) {
-                    self.steps.push_back(Step::WaitsForDependents(storage, key));
+                    self.add_once(Repeatable::WaitsForDependents(storage, key));
                 }
             }
         }
         if resource.namespaced() {
-            self.steps.push_back(Step::EmptyNamespace(version.namespace_and_name().0.to_owned()));
+            self.add_once(Repeatable::EmptyNamespace(version.namespace_and_name().0.into()));
         }
     }
 
@@ -146,19 +187,19 @@ impl AfterCommit {
     ) {
         if resource.storage.as_ref() == "services" {
             let (before, after) = (before.cloned(), after.cloned());
-            self.steps.push_back(Step::ServiceAddresses { key: key.into(), before, after });
+            self.add(Step::ServiceAddresses { key: key.into(), before, after });
         }
     }
 
     fn extension_step(&mut self, resource: &Resource, version: &StoredObject) {
         if resource.defines_resources() {
-            self.steps.push_back(Step::FollowCrd(version.key.clone()));
+            self.add(Step::FollowCrd(version.key.clone()));
         }
     }
 
     fn role_step(&mut self, resource: &Resource) {
         if resource.storage.as_ref() == crate::authz::Kind::ClusterRole.storage() {
-            self.steps.push_back(Step::AggregateRoles);
+            self.add_once(Repeatable::AggregateRoles);
         }
     }
 }
@@ -207,24 +248,80 @@ impl StepRunner {
 
     /// Runs the steps, and those that they add, in order.
     pub(crate) fn run(&self, mut after: AfterCommit) {
-        while let Some(step) = after.steps.pop_front() {
-            let after = &mut after;
-            match step {
-                Step::ServiceAddresses { key, before, after: now } => {
-                    service_ips::follow_addresses(&self.objects, &key, before.as_ref(), now.as_ref(), after);
-                }
-                Step::OwnerGone(uid) => self.garbage_collector.owner_gone(&uid, after),
-                Step::WaitsForDependents(storage, key) => {
-                    self.garbage_collector.waiting(&storage, &key, after);
-                }
-                Step::Dangling(storage, key) => self.garbage_collector.dangling(&storage, &key, after),
-                Step::EmptyNamespace(name) => self.garbage_collector.empty_namespace(&name, after),
-                Step::FollowCrd(name) => self.crds.follow(&name, after),
-                Step::DeleteCustomResources(name) => self.crds.delete_custom_resources(&name, after),
-                Step::AggregateRoles => self.cluster_roles.aggregate(),
-                Step::SigningRequest(name) => self.certificates.follow(&name),
-                Step::TypeCheckPolicy(name) => self.policies.check(&name),
+        while let Some(step) = after.next() {
+            if step.is_expensive() {
+                return off_worker(|| {
+                    self.run_step(step, &mut after);
+                    while let Some(step) = after.next() {
+                        self.run_step(step, &mut after);
+                    }
+                });
             }
+            self.run_step(step, &mut after);
         }
+    }
+
+    fn run_step(&self, step: Step, after: &mut AfterCommit) {
+        match step {
+            Step::ServiceAddresses { key, before, after: now } => {
+                service_ips::follow_addresses(&self.objects, &key, before.as_ref(), now.as_ref(), after);
+            }
+            Step::OwnerGone(uid) => self.garbage_collector.owner_gone(&uid, after),
+            Step::Dangling(storage, key) => self.garbage_collector.dangling(&storage, &key, after),
+            Step::FollowCrd(name) => self.crds.follow(&name, after),
+            Step::SigningRequest(name) => self.certificates.follow(&name),
+            Step::TypeCheckPolicy(name) => self.policies.check(&name),
+            Step::Repeatable(Repeatable::WaitsForDependents(storage, key)) => {
+                self.garbage_collector.waiting(&storage, &key, after);
+            }
+            Step::Repeatable(Repeatable::EmptyNamespace(name)) => {
+                self.garbage_collector.empty_namespace(&name, after);
+            }
+            Step::Repeatable(Repeatable::DeleteCustomResources(name)) => {
+                self.crds.delete_custom_resources(&name, after);
+            }
+            Step::Repeatable(Repeatable::AggregateRoles) => self.cluster_roles.aggregate(),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+    use crate::storage::Expect;
+    use crate::{ApiServer, Options};
+
+    #[test]
+    fn deleted_objects_of_a_namespace_add_one_step_for_it() {
+        let server = ApiServer::new(Options { controllers: Controllers::Core, ..Options::default() });
+        let objects = &server.stages.objects;
+        let registry = objects.registry();
+        let resource = registry.stored("configmaps").unwrap();
+        let owner = json!({"apiVersion": "v1", "kind": "ConfigMap", "name": "owner", "uid": "o"});
+        let mut after = AfterCommit::default();
+        for number in 0..10 {
+            let name = format!("m{number}");
+            let map = json!({"metadata":
+                {"name": name, "namespace": "default", "uid": name, "ownerReferences": [owner]}});
+            let key = resource.key("default", &name);
+            let version = objects.put_without_steps(resource, &key, Expect::Absent, map).unwrap();
+            objects.remove(resource, &key, &version, &mut after).unwrap();
+        }
+        let steps = |step: &Repeatable| {
+            after
+                .steps
+                .iter()
+                .filter(|queued| matches!(queued, Step::Repeatable(other) if other == step))
+                .count()
+        };
+        assert_eq!(steps(&Repeatable::EmptyNamespace("default".into())), 1);
+        let waits = Repeatable::WaitsForDependents("configmaps".into(), "default/owner".into());
+        assert_eq!(steps(&waits), 1);
+        assert_eq!(after.steps.len(), 12, "and one step for each deleted object");
+        while after.next().is_some() {}
+        after.add_once(waits);
+        assert_eq!(after.steps.len(), 1, "a step can be added again after it was taken");
     }
 }

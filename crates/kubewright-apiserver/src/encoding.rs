@@ -5,3 +5,4 @@ pub(crate) mod negotiate;
 pub(crate) mod request_body;
 pub(crate) mod response;
 pub(crate) mod row;
+pub(crate) mod yaml_list;

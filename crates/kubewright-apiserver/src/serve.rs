@@ -14,6 +14,7 @@ use base64::engine::general_purpose::STANDARD;
 use hyper_util::rt::{TokioExecutor, TokioIo, TokioTimer};
 use hyper_util::server::conn::auto;
 use hyper_util::server::graceful::GracefulShutdown;
+use kubewright_apimachinery::duration::parse_go_duration;
 use kubewright_apimachinery::status::ApiError;
 use kubewright_sync::ordered_watch;
 use ring::digest;
@@ -29,8 +30,8 @@ use tower_service::Service as _;
 use crate::authn::{MASTERS, User};
 use crate::certs::{Authority, CertificateError, Identity};
 use crate::encoding::body::Body;
-use crate::encoding::response;
-use crate::request::{OverSocket, is_long_running};
+use crate::encoding::{request_body, response};
+use crate::request::{OverSocket, Query, is_long_running};
 use crate::server::ApiServer;
 use tls_writer::TlsWriter;
 
@@ -377,8 +378,8 @@ async fn connection(
         }
     };
     tokio::select! {
-        resource = wire.serve(watcher.watch(serving.into_owned())) => {
-            if let Err(error) = resource {
+        ended = wire.serve(watcher.watch(serving.into_owned())) => {
+            if let Err(error) = ended {
                 tracing::debug!(%error, "connection failed");
             }
         }
@@ -389,17 +390,42 @@ async fn connection(
 /// Handles a request. One that is not long-running has a deadline.
 async fn within_deadline(
     mut server: ApiServer,
-    request: http::Request<hyper::body::Incoming>,
+    mut request: http::Request<hyper::body::Incoming>,
 ) -> Result<http::Response<Body>, Infallible> {
     if is_long_running(request.method(), request.uri()) {
         return server.call(request).await;
     }
-    if let Ok(response) = tokio::time::timeout(REQUEST, server.call(request)).await {
+    let timeout = match request_timeout(request.uri()) {
+        Ok(timeout) => timeout,
+        Err(error) => {
+            let mut response = response::failure(&error);
+            let is_http1 = request.version() <= http::Version::HTTP_11;
+            if is_http1 && !request_body::drain(request.body_mut()).await {
+                let close = http::HeaderValue::from_static("close");
+                response.headers_mut().insert(http::header::CONNECTION, close);
+            }
+            return Ok(response);
+        }
+    };
+    if let Ok(response) = tokio::time::timeout(timeout, server.call(request)).await {
         response
     } else {
         let why = "Timeout: request did not complete within the allotted timeout";
         Ok(response::failure(&ApiError::new(504, "Timeout", why)))
     }
+}
+
+/// The parameter `timeout` as upstream reads it: at most the default. Zero and negative values mean the default.
+fn request_timeout(uri: &http::Uri) -> Result<Duration, ApiError> {
+    let query = Query::parse(uri.query().unwrap_or_default());
+    let Some(text) = query.get("timeout").filter(|text| !text.is_empty()) else { return Ok(REQUEST) };
+    let nanos = parse_go_duration(text).map_err(|error| {
+        ApiError::bad_request(format!("invalid timeout specified in the request URL - {error}"))
+    })?;
+    Ok(match u64::try_from(nanos) {
+        Ok(nanos) if nanos > 0 => Duration::from_nanos(nanos).min(REQUEST),
+        _ => REQUEST,
+    })
 }
 
 /// The user of a client certificate: the common name, and the organizations as groups.
@@ -424,4 +450,31 @@ fn sha256(bytes: &[u8]) -> String {
         write!(hex, "{byte:02x}").unwrap_or_default();
     }
     hex
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_timeout_of_a_request_is_at_most_the_default() {
+        let timeout = |query: &str| request_timeout(&format!("/api?{query}").parse().unwrap());
+        for (query, expected) in [
+            ("", REQUEST),
+            ("timeout=", REQUEST),
+            ("timeout=5s", Duration::from_secs(5)),
+            ("timeout=1m30s", REQUEST),
+            ("timeout=0", REQUEST),
+            ("timeout=-1s", REQUEST),
+            ("timeout=1ms&timeout=2s", Duration::from_millis(1)),
+        ] {
+            assert_eq!(timeout(query).ok(), Some(expected), "{query}");
+        }
+        let error = timeout("timeout=5").unwrap_err();
+        assert_eq!(error.code, 400);
+        assert_eq!(
+            error.message,
+            "invalid timeout specified in the request URL - time: missing unit in duration \"5\""
+        );
+    }
 }

@@ -22,9 +22,11 @@ pub struct Evaluation<'a> {
 }
 
 pub(super) fn run<'a>(program: &'a Program, bindings: &Bindings<'a>, budget: u64) -> Evaluation<'a> {
-    let mut run = Run { program, bindings, scopes: Vec::new(), cost: 0, budget };
-    let value = run.eval(&program.root);
-    Evaluation { value, cost: run.cost }
+    Run { program, bindings, scopes: Vec::new(), cost: 0, budget, is_cheap: false }.finish()
+}
+
+pub(super) fn run_cheaply<'a>(program: &'a Program, bindings: &Bindings<'a>, budget: u64) -> Evaluation<'a> {
+    Run { program, bindings, scopes: Vec::new(), cost: 0, budget, is_cheap: true }.finish()
 }
 
 pub(super) fn literal(literal: &Literal) -> Value<'_> {
@@ -47,9 +49,16 @@ struct Run<'a, 'b> {
     scopes: Vec<(&'a str, Evaluated<'a>)>,
     cost: u64,
     budget: u64,
+    /// Patterns that may need much CPU time exceed the budget.
+    is_cheap: bool,
 }
 
 impl<'a> Run<'a, '_> {
+    fn finish(mut self) -> Evaluation<'a> {
+        let value = self.eval(&self.program.root);
+        Evaluation { value, cost: self.cost }
+    }
+
     fn charge(&mut self, cost: u64) -> Result<(), EvalError> {
         self.cost = self.cost.saturating_add(cost);
         if self.cost > self.budget { Err(EvalError::CostLimitExceeded) } else { Ok(()) }
@@ -184,6 +193,12 @@ impl<'a> Run<'a, '_> {
             }
         }
         let name = call.function.as_str();
+        // The cost of a match does not depend on its result, and the match may be expensive.
+        let is_charged = is_constant(expr) || matches!(name, "matches" | "find" | "findAll");
+        if is_charged && !is_constant(expr) {
+            self.charge(runtime::call(name, prepared.overload, &args, None))?;
+            self.check_pattern(prepared)?;
+        }
         let result = match &prepared.operation {
             _ if failed.is_some() => Err(failed.unwrap_or_else(EvalError::no_overload)),
             Operation::Regex(regex) => {
@@ -193,10 +208,19 @@ impl<'a> Run<'a, '_> {
             Operation::Function(function) => library::call(name, *function, &args),
             _ => Err(EvalError::no_overload()),
         };
-        if !is_constant(expr) {
+        if !is_charged {
             self.charge(runtime::call(name, prepared.overload, &args, result.as_ref().ok()))?;
         }
         result
+    }
+
+    /// A pattern that is not constant has to be compiled first, which may need much CPU time as well.
+    fn check_pattern(&self, prepared: &Prepared) -> Result<(), EvalError> {
+        let is_costly = match &prepared.operation {
+            Operation::Regex(regex) => regex.is_costly(),
+            _ => true,
+        };
+        if self.is_cheap && is_costly { Err(EvalError::CostLimitExceeded) } else { Ok(()) }
     }
 
     /// `&&` and `||`: an operand equal to `deciding` determines the result, even if the other one fails.

@@ -4,9 +4,15 @@
 //! differences (ASCII-only `\d`, literal `{` and `[`, `\Q...\E`, octal escapes) are translated. Expressions
 //! that Go rejects are rejected with Go's error text, because users see it.
 
+mod limits;
+mod matcher;
+
 use std::fmt::Write as _;
 
-use regex::Regex;
+use regex_automata::meta::Regex;
+
+use limits::Limits;
+pub use matcher::{Matcher, TooCostly};
 
 /// Go's maximum repetition count.
 const MAX_REPEAT: u32 = 1000;
@@ -21,7 +27,7 @@ pub struct PatternError {
 
 impl PatternError {
     /// The error for an expression that can be translated, but not compiled.
-    pub fn of_compilation(text: &str, is_too_large: bool) -> Self {
+    fn of_compilation(text: &str, is_too_large: bool) -> Self {
         let code = if is_too_large {
             "expression too large"
         } else if text.contains("\\p") || text.contains("\\P") {
@@ -34,9 +40,9 @@ impl PatternError {
 }
 
 /// Compiles an expression in Go's syntax.
-pub(crate) fn compile(text: &str) -> Result<Regex, PatternError> {
-    let is_too_large = |error: &regex::Error| matches!(error, regex::Error::CompiledTooBig(_));
-    Regex::new(&translate(text)?).map_err(|error| PatternError::of_compilation(text, is_too_large(&error)))
+pub fn compile(text: &str) -> Result<Matcher, PatternError> {
+    Matcher::compile(&translate(text)?)
+        .map_err(|error| PatternError::of_compilation(text, error.size_limit().is_some()))
 }
 
 const INVALID_ESCAPE: &str = "invalid escape sequence";
@@ -49,6 +55,7 @@ const MISSING_BRACKET: &str = "missing closing ]";
 const MISSING_PAREN: &str = "missing closing )";
 const MISSING_ARGUMENT: &str = "missing argument to repetition operator";
 const TRAILING_BACKSLASH: &str = "trailing backslash at end of expression";
+const TOO_DEEP: &str = "expression nests too deeply";
 const UNEXPECTED_PAREN: &str = "unexpected )";
 
 fn error(code: &'static str, at: &str) -> PatternError {
@@ -57,8 +64,12 @@ fn error(code: &'static str, at: &str) -> PatternError {
 
 /// Translates an expression to the syntax of the `regex` crate.
 pub fn translate(text: &str) -> Result<String, PatternError> {
-    let mut translator =
-        Translator { whole: text, out: String::with_capacity(text.len() + 16), names: Vec::new() };
+    let mut translator = Translator {
+        whole: text,
+        out: String::with_capacity(text.len() + 16),
+        names: Vec::new(),
+        limits: Limits::default(),
+    };
     translator.run()?;
     Ok(translator.out)
 }
@@ -67,6 +78,7 @@ struct Translator<'a> {
     whole: &'a str,
     out: String,
     names: Vec<&'a str>,
+    limits: Limits,
 }
 
 impl<'a> Translator<'a> {
@@ -94,21 +106,27 @@ impl<'a> Translator<'a> {
                         return Err(error(UNEXPECTED_PAREN, self.whole));
                     }
                     depth -= 1;
+                    self.limits.close();
+                    self.check_depth()?;
                     self.out.push(')');
                     rest = &rest[1..];
                     item = true;
                 }
                 '|' => {
+                    self.limits.alternative();
                     self.out.push('|');
                     rest = &rest[1..];
                     item = false;
                 }
                 '[' => {
                     rest = self.class(rest)?;
+                    self.limits.item();
                     item = true;
                 }
                 '*' | '+' | '?' => {
                     rest = self.repeat(here, &rest[1..], &here[..1], item, repeated)?;
+                    self.limits.star();
+                    self.check_depth()?;
                     operator = Some(here);
                 }
                 '{' => {
@@ -117,31 +135,46 @@ impl<'a> Translator<'a> {
                             return Err(error(INVALID_COUNT, &here[..here.len() - after.len()]));
                         }
                         rest = self.repeat(here, after, &count.to_string(), item, repeated)?;
+                        if !self.limits.repeat(&count) {
+                            return Err(error(INVALID_COUNT, &here[..here.len() - rest.len()]));
+                        }
+                        self.check_depth()?;
                         operator = Some(here);
                     } else {
                         self.out.push_str("\\{");
+                        self.limits.literal();
                         rest = &rest[1..];
                         item = true;
                     }
                 }
                 '\\' => {
                     rest = self.backslash(rest)?;
+                    self.limits.item();
                     item = true;
                 }
                 '^' | '$' | '.' => {
                     self.out.push(c);
+                    self.limits.item();
                     rest = &rest[1..];
                     item = true;
                 }
                 c => {
                     self.literal(c);
+                    self.limits.literal();
                     rest = &rest[c.len_utf8()..];
                     item = true;
                 }
             }
             repeated = operator;
         }
-        if depth > 0 { Err(error(MISSING_PAREN, self.whole)) } else { Ok(()) }
+        if depth > 0 {
+            return Err(error(MISSING_PAREN, self.whole));
+        }
+        self.check_depth()
+    }
+
+    fn check_depth(&self) -> Result<(), PatternError> {
+        if self.limits.nests_too_deeply() { Err(error(TOO_DEEP, self.whole)) } else { Ok(()) }
     }
 
     fn literal(&mut self, c: char) {
@@ -186,6 +219,7 @@ impl<'a> Translator<'a> {
     fn group(&mut self, rest: &'a str) -> Result<(&'a str, bool), PatternError> {
         let Some(after) = rest.strip_prefix("(?") else {
             self.out.push('(');
+            self.limits.open(true);
             return Ok((&rest[1..], true));
         };
         let named = after.strip_prefix("P<").or_else(|| after.strip_prefix('<'));
@@ -203,6 +237,7 @@ impl<'a> Translator<'a> {
             self.names.push(name);
             // Group names do not matter for matching, and Go's may start with a digit.
             self.out.push('(');
+            self.limits.open(true);
             return Ok((&name_on[end + 1..], true));
         }
         let (mut negative, mut seen) = (false, false);
@@ -216,6 +251,9 @@ impl<'a> Translator<'a> {
                 ':' | ')' if !negative || seen => {
                     let flags = &after[..at];
                     let group = c == ':';
+                    if group {
+                        self.limits.open(false);
+                    }
                     // `(?)` has no effect.
                     if group || !flags.is_empty() {
                         write!(self.out, "(?{flags}{c}").unwrap_or_default();
@@ -465,7 +503,8 @@ mod tests {
     use super::*;
 
     fn is_match(pattern: &str, text: &str) -> bool {
-        compile(pattern).unwrap_or_else(|error| panic!("{error}")).is_match(text)
+        let matcher = compile(pattern).unwrap_or_else(|error| panic!("{error}"));
+        matcher.is_match(text).unwrap_or_else(|error| panic!("{error}"))
     }
 
     #[test]
@@ -505,5 +544,42 @@ mod tests {
         assert_eq!(error("a{2000}"), "error parsing regexp: invalid repeat count: `{2000}`");
         assert_eq!(error("(?=a)"), "error parsing regexp: invalid or unsupported Perl syntax: `(?=`");
         assert_eq!(error(r"a\"), "error parsing regexp: trailing backslash at end of expression: ``");
+    }
+
+    #[test]
+    fn nested_counts_have_gos_limit() {
+        let error = |pattern: &str| compile(pattern).unwrap_err().to_string();
+        assert_eq!(error("(a{60}){60}"), "error parsing regexp: invalid repeat count: `{60}`");
+        assert_eq!(error("(?:ab{10}|c){2,101}?d"), "error parsing regexp: invalid repeat count: `{2,101}?`");
+        assert_eq!(error("((a{10}){10}){11,}"), "error parsing regexp: invalid repeat count: `{11,}`");
+        for pattern in [
+            "(a{30}){33}",
+            "((a{10}){10}){10}",
+            "(a{1000}){1}",
+            "(a{1000})*",
+            "(a{1000}){0}",
+            "a{1000}b{1000}",
+        ] {
+            assert_eq!(compile(pattern).err(), None, "{pattern}");
+        }
+    }
+
+    #[test]
+    fn nesting_has_gos_limit() {
+        let error = |pattern: &str| compile(pattern).unwrap_err().to_string();
+        let nested = |depth: usize| format!("{}{}", "(".repeat(depth), ")".repeat(depth));
+        assert_eq!(
+            error(&nested(1000)),
+            format!("error parsing regexp: expression nests too deeply: `{}`", nested(1000))
+        );
+        assert_eq!(translate(&nested(999)).err(), None);
+        assert_eq!(translate(&"(a|b)*c".repeat(2000)).err(), None);
+    }
+
+    /// The regex crate refuses this expression with its default limit.
+    #[test]
+    fn a_repeated_unicode_class_is_accepted_as_in_go() {
+        let letters = "\u{e4}".repeat(1000);
+        assert!(is_match(r"^\p{L}{1,1000}$", &letters));
     }
 }

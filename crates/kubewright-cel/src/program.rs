@@ -8,7 +8,7 @@ use super::checker::{self, Checked};
 use super::env::Env;
 use super::error::{CompileError, EvalError};
 use super::eval::{self, Evaluation};
-use super::go_regex;
+use super::go_regex::{self, Matcher};
 use super::library::{self, Function, convert, formats};
 use super::parser;
 use super::source::{Issues, Source};
@@ -53,7 +53,7 @@ pub(super) enum Operation {
     OptionalOr,
     OptionalOrValue,
     /// `matches`, `find` or `findAll` with a constant pattern, compiled in advance.
-    Regex(regex::Regex),
+    Regex(Box<Matcher>),
     /// A named format.
     Format,
     Function(Function),
@@ -159,6 +159,11 @@ impl Program {
     pub fn eval<'a>(&'a self, bindings: &Bindings<'a>, budget: u64) -> Evaluation<'a> {
         eval::run(self, bindings, budget)
     }
+
+    /// As [`Program::eval`], for callers that must not use much CPU time: patterns that may need it exceed the budget.
+    pub(crate) fn eval_cheaply<'a>(&'a self, bindings: &Bindings<'a>, budget: u64) -> Evaluation<'a> {
+        eval::run_cheaply(self, bindings, budget)
+    }
 }
 
 /// Whether `expr` references the variable `name` outside comprehensions that shadow it.
@@ -214,7 +219,9 @@ fn operation(call: &Call, overload: &str) -> Result<Option<Operation>, CompileEr
         "orValue" => Operation::OptionalOrValue,
         "matches" | "find" | "findAll" => match pattern(call) {
             Some(pattern) => Operation::Regex(
-                go_regex::compile(pattern).map_err(|error| CompileError::Constant(error.to_string()))?,
+                go_regex::compile(pattern)
+                    .map(Box::new)
+                    .map_err(|error| CompileError::Constant(error.to_string()))?,
             ),
             None => return Ok(library::lookup(name).map(Operation::Function)),
         },

@@ -15,7 +15,6 @@ pub use self::checked::{CompiledRule, Rules};
 use self::compile::Node;
 use self::correlate::Correlation;
 use self::validate::Validation;
-use super::RUNTIME_BUDGET;
 pub use super::schema::{Keywords, Rule, Schema};
 use kubewright_apimachinery::field::{ErrorList, Path};
 
@@ -57,10 +56,21 @@ impl RuleSet {
         self.run(object, old, &Path::root(), correlation)
     }
 
-    fn run(&self, object: &Json, old: Option<&Json>, path: &Path, correlation: Correlation<'_>) -> Outcome {
-        let mut validation = Validation::new(RUNTIME_BUDGET);
+    /// As [`RuleSet::validate`], if that costs at most `cost` and needs no pattern that may need much CPU time.
+    pub fn validate_within(&self, cost: u64, object: &Json, old: Option<&Json>) -> Option<Outcome> {
+        let correlation = Correlation::root(&self.schema, object, old);
+        let mut validation = Validation::within(cost);
         if let Some(root) = &self.root {
-            validation.node(root, &self.schema, path, object, old, correlation);
+            validation.node(root, &self.schema, &Path::root(), object, old, correlation).ok()?;
+        }
+        Some(validation.outcome)
+    }
+
+    fn run(&self, object: &Json, old: Option<&Json>, path: &Path, correlation: Correlation<'_>) -> Outcome {
+        let mut validation = Validation::new();
+        if let Some(root) = &self.root {
+            // The error that stopped the validation is already reported.
+            let _stopped = validation.node(root, &self.schema, path, object, old, correlation);
         }
         validation.outcome
     }

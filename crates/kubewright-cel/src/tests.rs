@@ -229,3 +229,38 @@ proptest! {
         }
     }
 }
+
+#[test]
+fn a_cheap_evaluation_has_no_costly_patterns() {
+    for (call, is_cheap) in [
+        ("x.s.matches('^[a-z]+$')", true),
+        (r"x.s.matches('(\\p{L}{1,100}){1,10}!')", false),
+        (r"x.s.findAll('(\\p{L}{1,100}){1,10}!') == []", false),
+        ("x.s.matches(x.s)", false),
+        ("x.l.all(a, x.l.all(b, a + b > 0))", true),
+        ("lists.range(100).all(a, lists.range(100).all(b, a + b >= 0))", false),
+    ] {
+        let x = json!({"s": "abc", "l": [3, 1, 2]});
+        let bindings = Bindings::new().with("x", Value::from(&x));
+        let program = Program::compile(&environment(), call, None).unwrap();
+        let found = program.eval_cheaply(&bindings, 1000);
+        assert_eq!(matches!(found.value, Err(EvalError::CostLimitExceeded)), !is_cheap, "{call}");
+    }
+}
+
+#[test]
+fn a_match_that_needs_too_much_cpu_time_is_an_error() {
+    let bits = (0..300_000).scan(1_u32, |state, _| {
+        *state = state.wrapping_mul(1_664_525).wrapping_add(1_013_904_223);
+        Some(*state >> 31)
+    });
+    let text: String = bits.map(|bit| if bit == 0 { 'x' } else { '\u{e4}' }).collect();
+    let x = json!({"s": text});
+    for call in ["matches", "find", "findAll"] {
+        let program =
+            Program::compile(&environment(), &format!(r"x.s.{call}('x(x|\\p{{L}}){{500}}!')"), None);
+        let (program, bindings) = (program.unwrap(), Bindings::new().with("x", Value::from(&x)));
+        let error = program.eval(&bindings, PER_CALL_LIMIT).value.unwrap_err().to_string();
+        assert!(error.starts_with("the pattern is too complex for a value of "), "{call}: {error}");
+    }
+}

@@ -16,6 +16,7 @@ mod api_error;
 mod build_output;
 mod builder;
 mod cluster;
+mod cluster_log;
 mod crds;
 mod durations;
 mod operator;
@@ -41,8 +42,9 @@ use kubewright_runtime::logs;
 
 pub(crate) use self::api_error::api_error;
 pub(crate) use self::cluster::Where;
+use self::cluster_log::ClusterLog;
 pub use self::page::{Feed, Page};
-use self::report::{Lines, Voice};
+use self::report::Voice;
 use self::session::Session;
 use crate::control_plane;
 use crate::signals::Signals;
@@ -73,8 +75,8 @@ pub(crate) struct Options {
 
 /// Runs the loop until it is interrupted or, with `once`, done.
 pub(crate) fn run(options: Options, ui: Ui) -> Result<()> {
-    listen_to_the_cluster(ui.clone())?;
-    control_plane::runtime()?.block_on(async {
+    let log = print_cluster_logs(ui.clone())?;
+    let ran = control_plane::runtime()?.block_on(async {
         let mut signals = Signals::listen()?.with_hangup()?;
         let once = options.once.is_some();
         let mut session = tokio::select! {
@@ -89,7 +91,9 @@ pub(crate) fn run(options: Options, ui: Ui) -> Result<()> {
         };
         let ended = session.end(&mut signals).await;
         ran.and(ended)
-    })
+    });
+    log.flush();
+    ran
 }
 
 /// The result of an interrupted loop.
@@ -101,9 +105,13 @@ fn interrupted(once: bool) -> Result<()> {
 }
 
 /// Prints logs of the embedded API server and controllers between the other lines.
-fn listen_to_the_cluster(ui: Ui) -> Result<()> {
+fn print_cluster_logs(ui: Ui) -> Result<ClusterLog> {
     let options = control_plane::log_options(&ui);
-    let subscriber = logs::subscriber(&options, move || Lines { ui: ui.clone(), voice: Voice::Cluster })
-        .context("cannot install the log subscriber")?;
-    tracing::subscriber::set_global_default(subscriber).context("cannot install the log subscriber")
+    let log =
+        ClusterLog::start(move |line| Voice::Cluster.say(&ui, line)).context("cannot start a thread")?;
+    let writer = log.clone();
+    let subscriber =
+        logs::subscriber(&options, move || writer.writer()).context("cannot install the log subscriber")?;
+    tracing::subscriber::set_global_default(subscriber).context("cannot install the log subscriber")?;
+    Ok(log)
 }

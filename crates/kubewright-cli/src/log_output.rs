@@ -29,11 +29,12 @@ struct Stderr;
 
 impl Write for Stderr {
     fn write(&mut self, line: &[u8]) -> io::Result<usize> {
+        // Before the check: otherwise another thread could use the space.
+        let mut stderr = io::stderr().lock();
         if !is_writable() {
             DROPPED.fetch_add(1, Ordering::Relaxed);
             return Ok(line.len());
         }
-        let mut stderr = io::stderr().lock();
         let dropped = DROPPED.swap(0, Ordering::Relaxed);
         if dropped > 0 {
             stderr.write_all(

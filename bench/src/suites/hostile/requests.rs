@@ -17,6 +17,8 @@ const LISTED: usize = 100_000;
 const DEPENDENTS: usize = 10_000;
 /// CRDs of one group.
 const CRD_COUNT: usize = 5_000;
+/// CRDs of the published OpenAPI document.
+const OPENAPI_KINDS: usize = 1_000;
 /// The target for the peak memory of the server.
 const PEAK_MB: f64 = 600.0;
 const TABLE: &str = "application/json;as=Table;g=meta.k8s.io;v=v1";
@@ -110,6 +112,19 @@ pub(super) fn attacks() -> Vec<Attack> {
         },
         Attack {
             is_single: true,
+            ..attack("OpenAPI v2 of 1,000 custom kinds", openapi_kinds, |base| {
+                vec![call(Method::GET, &format!("{base}/openapi/v2"), &Value::Null)]
+            })
+        },
+        attack("patch of a custom resource of 2 MB", large_widget, |base| {
+            let path = format!("{base}{WIDGETS}/hostile?dryRun=All");
+            let mut patch = call(Method::PATCH, &path, &json!({ "metadata": { "labels": { "a": "b" } } }));
+            let media = header::HeaderValue::from_static("application/merge-patch+json");
+            patch.headers_mut().insert(header::CONTENT_TYPE, media);
+            vec![patch]
+        }),
+        Attack {
+            is_single: true,
             ..attack("ring of 200 aggregated ClusterRoles", |base| vec![small(base)], ring)
         },
     ]
@@ -153,8 +168,24 @@ fn crd(base: &str, spec: &Value) -> Call {
 }
 
 fn many_crds(base: &str) -> Vec<Call> {
+    crds(base, CRD_COUNT)
+}
+
+fn openapi_kinds(base: &str) -> Vec<Call> {
+    std::iter::once(small(base)).chain(crds(base, OPENAPI_KINDS)).collect()
+}
+
+fn large_widget(base: &str) -> Vec<Call> {
+    let items: Vec<String> = (0..100_000).map(|at| format!("value-of-item-{at}")).collect();
+    let values = json!({ "values": { "type": "array", "items": { "type": "string" } } });
+    let mut create = widget_of(base, &json!({ "values": items }));
+    *create.uri_mut() = format!("{base}{WIDGETS}").parse().unwrap_or_default();
+    vec![small(base), crd(base, &values), create]
+}
+
+fn crds(base: &str, count: usize) -> Vec<Call> {
     let text = json!({ "text": { "type": "string" } });
-    let names = (0..CRD_COUNT).map(|at| (format!("kinds{at}"), format!("Kind{at}")));
+    let names = (0..count).map(|at| (format!("kinds{at}"), format!("Kind{at}")));
     names.map(|(plural, kind)| crd_named(base, &plural, &kind, &text)).collect()
 }
 

@@ -11,6 +11,7 @@ use super::policy::{Binding, Input, Patch, Policy, collect, param_resource};
 use super::validating_admission_policy::{Policies, namespace_object};
 use super::webhook::{Authorization, Invocation, Versioned, admission_request, in_version};
 use super::{Admission, Attributes, Cluster, Notes, Operation, Plugin};
+use crate::off_worker::off_worker;
 
 pub(super) struct MutatingAdmissionPolicy;
 
@@ -203,7 +204,7 @@ async fn apply_policy(
                 authorization: &authorization,
             };
             if index == 0 {
-                match run.policy.is_concerned(&input) {
+                match off_worker(|| run.policy.is_concerned(&input)) {
                     Ok(true) => {}
                     Ok(false) => return Ok(errors),
                     Err(why) => return Ok(vec![why]),
@@ -212,7 +213,7 @@ async fn apply_policy(
                     return Ok(errors);
                 }
             }
-            match run.policy.patch(mutation, &input) {
+            match off_worker(|| run.policy.patch(mutation, &input)) {
                 Ok(patch) => patched(attributes, &run.invocation, object, &patch)?,
                 Err(why) => Err(why),
             }

@@ -12,6 +12,7 @@ use super::webhook::{
     in_version,
 };
 use super::{Admission, Attributes, Cluster, Notes, Operation, Plugin};
+use crate::off_worker::off_worker;
 
 pub(super) struct MutatingAdmissionWebhook;
 
@@ -58,7 +59,7 @@ pub(super) async fn should_call(
         .with("request", cel::Value::from(&request))
         .with("namespaceObject", cel::Value::Null)
         .with("authorizer", cel::Value::Authorization(cel::Authorization::new(&authorization)));
-    match hook.conditions.evaluate(&bindings) {
+    match off_worker(|| hook.conditions.evaluate(&bindings)) {
         Matched::Yes => Ok(Some(invocation)),
         Matched::No => Ok(None),
         Matched::Failed(why) => {

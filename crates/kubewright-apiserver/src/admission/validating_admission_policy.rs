@@ -10,6 +10,7 @@ use serde_json::{Value, json};
 use super::policy::{Binding, Decision, Input, Policy, collect, param_resource};
 use super::webhook::{Authorization, Entries, Invocation, Versioned, admission_request, namespace_labels};
 use super::{Admission, Attributes, Cluster, Notes, Operation, Plugin};
+use crate::off_worker::off_worker;
 use crate::storage::StoredObject;
 
 /// Maximum length of an audit annotation.
@@ -157,7 +158,7 @@ impl PolicyRequest<'_, '_> {
                 namespace: &namespace,
                 authorization: &authorization,
             };
-            let found = policy.evaluate(&input);
+            let found = off_worker(|| policy.evaluate(&input));
             for decision in &found.denied {
                 self.act(policy, binding, decision, notes);
             }

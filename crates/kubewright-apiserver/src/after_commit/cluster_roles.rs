@@ -13,7 +13,7 @@ use kubewright_structured_merge as apply;
 use serde_json::{Value, json};
 
 use crate::authz::Authz;
-use crate::authz::rbac_index::{Kind, RbacIndex, Role};
+use crate::authz::rbac_index::{Kind, Role};
 use crate::authz::rule::Rule;
 use crate::encoding::response;
 use crate::fieldmanager::FieldManager;
@@ -25,8 +25,8 @@ use crate::storage::Expect;
 const MANAGER: &str = "clusterrole-aggregation-controller";
 
 /// The aggregated ClusterRoles whose rules are out of date, by name, with their new rules.
-pub(crate) fn aggregated_rules(index: &RbacIndex) -> Vec<(String, Value)> {
-    let mut aggregation = Aggregation::of(index);
+fn aggregated_rules(roles: &[Arc<Role>]) -> Vec<(String, Value)> {
+    let mut aggregation = Aggregation::of(roles);
     aggregation.settle();
     aggregation.changed()
 }
@@ -45,12 +45,14 @@ struct Aggregation<'a> {
 }
 
 impl<'a> Aggregation<'a> {
-    fn of(index: &'a RbacIndex) -> Self {
-        let roles: Vec<&Role> = index.cluster_roles().collect();
+    fn of(roles: &'a [Arc<Role>]) -> Self {
+        let roles: Vec<&Role> = roles.iter().map(|role| &**role).collect();
         let mut numbers: HashMap<String, usize> = HashMap::new();
         let mut rules = Vec::new();
-        let selected: Vec<_> =
-            roles.iter().map(|role| role.sums().map(|sums| selected(&roles, role, sums))).collect();
+        let selected: Vec<_> = roles
+            .iter()
+            .map(|role| role.aggregation_rule().map(|selectors| selected(&roles, role, selectors)))
+            .collect();
         // Only the rules of selected and of aggregated roles matter.
         let mut matters: Vec<bool> = selected.iter().map(Option::is_some).collect();
         for other in selected.iter().flatten().flatten() {
@@ -89,7 +91,7 @@ impl<'a> Aggregation<'a> {
         let mut queue = VecDeque::from(aggregated);
         while let Some(role) = queue.pop_front() {
             waits[role] = false;
-            let rules = self.sum(role);
+            let rules = self.union(role);
             if rules == self.now[role] {
                 continue;
             }
@@ -107,7 +109,7 @@ impl<'a> Aggregation<'a> {
     }
 
     /// The rules of the selected roles, without duplicates.
-    fn sum(&self, role: usize) -> Vec<usize> {
+    fn union(&self, role: usize) -> Vec<usize> {
         let mut seen = vec![false; self.rules.len()];
         let all = self.selected[role].iter().flatten().flat_map(|other| &self.now[*other]);
         all.copied().filter(|rule| !std::mem::replace(&mut seen[*rule], true)).collect()
@@ -148,7 +150,9 @@ impl ClusterRoleAggregator {
 
     /// Updates the rules of all aggregated roles that are out of date.
     pub(crate) fn aggregate(&self) {
-        for (name, rules) in self.authz.with_rbac(aggregated_rules) {
+        // Authorization waits for the index, so only the list of roles is taken from it.
+        let roles: Vec<Arc<Role>> = self.authz.with_rbac(|index| index.cluster_roles().cloned().collect());
+        for (name, rules) in aggregated_rules(&roles) {
             if let Err(error) = self.write_rules(&name, &rules) {
                 tracing::warn!(role = name, error = error.message, "failed to update aggregated ClusterRole");
                 return;
@@ -190,8 +194,10 @@ mod tests {
     #[test]
     fn aggregated_bootstrap_roles_have_the_rules_of_the_roles_they_select() {
         let server = ApiServer::new(Options { controllers: Controllers::Core, ..Options::default() });
-        let sums = |index: &RbacIndex| index.cluster_roles().filter(|role| role.sums().is_some()).count();
-        assert_eq!(server.stages.authz.with_rbac(sums), 3, "admin, edit and view");
-        assert_eq!(server.stages.authz.with_rbac(aggregated_rules), [], "cargo xtask facts writes them");
+        let roles: Vec<Arc<Role>> =
+            server.stages.authz.with_rbac(|index| index.cluster_roles().cloned().collect());
+        let aggregated = roles.iter().filter(|role| role.aggregation_rule().is_some()).count();
+        assert_eq!(aggregated, 3, "admin, edit and view");
+        assert_eq!(aggregated_rules(&roles), [], "cargo xtask facts writes them");
     }
 }

@@ -96,7 +96,7 @@ impl CrdController {
         for old in before.crds().filter(|old| !goes_on(old)) {
             old.retire(self.objects.storage().revision());
         }
-        self.objects.resources.replace(now);
+        self.objects.resources.replace(now, self.objects.storage().revision());
         // Wake the watches of resources that are no longer served, so that they end.
         self.objects.storage().wake();
     }
@@ -127,7 +127,7 @@ impl CrdController {
             old.retire(self.objects.storage().revision());
         }
         let ends = ends.is_some();
-        self.objects.resources.replace(before.replaced(name, now));
+        self.objects.resources.replace(before.replaced(name, now), self.objects.storage().revision());
         if ends {
             // Wake the watches of resources that are no longer served, so that they end.
             self.objects.storage().wake();

@@ -45,20 +45,20 @@ impl Kind {
 pub(crate) struct Role {
     version: Arc<StoredObject>,
     rules: OnceLock<Box<[Rule]>>,
-    sums: OnceLock<Option<Box<[LabelSelector]>>>,
+    aggregation_rule: OnceLock<Option<Box<[LabelSelector]>>>,
 }
 
 impl Role {
     fn new(version: &Arc<StoredObject>) -> Self {
-        Self { version: version.clone(), rules: OnceLock::new(), sums: OnceLock::new() }
+        Self { version: version.clone(), rules: OnceLock::new(), aggregation_rule: OnceLock::new() }
     }
 
     pub(crate) fn rules(&self) -> &[Rule] {
         self.rules.get_or_init(|| Rule::all_of(&self.version.object()))
     }
 
-    /// The selectors of an aggregated role; `None` for other roles.
-    pub(crate) fn sums(&self) -> Option<&[LabelSelector]> {
+    /// The selectors of the role's `aggregationRule`; `None` if it has none.
+    pub(crate) fn aggregation_rule(&self) -> Option<&[LabelSelector]> {
         // Few roles are aggregated: avoid decoding the others.
         const FIELD: &[u8] = b"\"aggregationRule\"";
         let read = || {
@@ -69,7 +69,7 @@ impl Role {
             // As upstream, an invalid selector disables aggregation for this role.
             if rule.is_null() { None } else { selectors.collect::<Result<_, _>>().ok() }
         };
-        self.sums.get_or_init(read).as_deref()
+        self.aggregation_rule.get_or_init(read).as_deref()
     }
 
     pub(crate) fn version(&self) -> &Arc<StoredObject> {
@@ -343,8 +343,8 @@ impl RbacIndex {
     }
 
     /// All ClusterRoles, ordered by name.
-    pub(crate) fn cluster_roles(&self) -> impl Iterator<Item = &Role> {
-        self.cluster_roles.values().map(|role| &**role)
+    pub(crate) fn cluster_roles(&self) -> impl Iterator<Item = &Arc<Role>> {
+        self.cluster_roles.values()
     }
 
     fn bindings<'a>(&'a self, user: &'a User, namespace: &str) -> impl Iterator<Item = &'a Binding> {

@@ -17,6 +17,7 @@ use rcgen::KeyPair;
 
 use crate::authn::tokens::SigningKey;
 use crate::certs::Authority;
+use crate::storage::log::sync_dir;
 
 /// An open directory.
 #[derive(Debug, Clone)]
@@ -34,6 +35,7 @@ impl Pki {
     pub(crate) fn open(data_dir: &Path) -> io::Result<(Self, Contents)> {
         let pki = Self(data_dir.join("pki"));
         fs::create_dir_all(&pki.0)?;
+        sync_dir(data_dir)?;
         let authority = pki.authority()?;
         let pem = if let Some(pem) = pki.read("sa.key")? {
             pem
@@ -80,7 +82,8 @@ impl Pki {
         let mut file = options.open(&temporary)?;
         file.write_all(text.as_bytes())?;
         file.sync_all()?;
-        fs::rename(&temporary, self.0.join(name))
+        fs::rename(&temporary, self.0.join(name))?;
+        sync_dir(&self.0)
     }
 
     fn invalid(&self, name: &str, error: impl std::error::Error + Send + Sync + 'static) -> io::Error {

@@ -2,6 +2,7 @@
 
 mod joined;
 
+use std::borrow::Cow;
 use std::convert::Infallible;
 use std::pin::Pin;
 use std::task::{Context, Poll};
@@ -38,8 +39,13 @@ impl Body {
 
     /// A list: `head`, the items joined with `separator`, and `tail`. Chunks are assembled when the reader
     /// polls.
-    pub(crate) fn list(head: Vec<u8>, items: Items, separator: &'static [u8], tail: &'static [u8]) -> Self {
-        Self(Kind::Joined(Box::new(Joined::new(head, items, separator, tail))))
+    pub(crate) fn list(
+        head: Vec<u8>,
+        items: Items,
+        separator: &'static [u8],
+        tail: impl Into<Cow<'static, [u8]>>,
+    ) -> Self {
+        Self(Kind::Joined(Box::new(Joined::new(head, items, separator, tail.into()))))
     }
 
     /// A body that ends when the stream does.

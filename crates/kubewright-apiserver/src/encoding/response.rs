@@ -170,7 +170,11 @@ fn whole_protobuf(resource: &Resource, version: &StoredObject) -> Vec<u8> {
     protobuf::envelope(&resource.gvk().api_version(), resource.kind(), &protobuf_member(resource, version))
 }
 
-fn item(resource: &Resource, version: &StoredObject) -> Bytes {
+/// A stored version as an item of a list of complete objects in JSON.
+pub(crate) fn item(resource: &Resource, version: &StoredObject) -> Bytes {
+    if resource.is_storage_form() {
+        return version.json.clone();
+    }
     if resource.crd().is_some() {
         return whole(resource, version);
     }
@@ -345,13 +349,13 @@ pub(crate) fn is_rendered_one_by_one(resource: &Resource, view: View, count: usi
     }
 }
 
-/// The JSON before and after the items of a list in this view.
-pub(crate) fn list_ends(
+/// A list in this view without its items, and the field that has them.
+pub(crate) fn list_without_items(
     resource: &Resource,
     view: View,
     list_meta: &serde_json::Map<String, Value>,
-) -> (Vec<u8>, &'static [u8]) {
-    let (mut head, items) = match view {
+) -> (Value, &'static str) {
+    let (mut list, items) = match view {
         View::Whole => {
             (json!({"kind": resource.list_kind(), "apiVersion": resource.gvk().api_version()}), "items")
         }
@@ -365,8 +369,18 @@ pub(crate) fn list_ends(
             (json!({"kind": "Table", "apiVersion": api_version, "columnDefinitions": columns}), "rows")
         }
     };
-    head["metadata"] = list_meta.clone().into();
-    let mut head = json::to_vec(&head);
+    list["metadata"] = list_meta.clone().into();
+    (list, items)
+}
+
+/// The JSON before and after the items of a list in this view.
+pub(crate) fn list_ends(
+    resource: &Resource,
+    view: View,
+    list_meta: &serde_json::Map<String, Value>,
+) -> (Vec<u8>, &'static [u8]) {
+    let (list, items) = list_without_items(resource, view, list_meta);
+    let mut head = json::to_vec(&list);
     head.pop();
     head.extend_from_slice(format!(",\"{items}\":[").as_bytes());
     (head, b"]}")
@@ -453,7 +467,7 @@ pub(crate) fn to_yaml(json: &Bytes) -> Bytes {
     serde_saphyr::to_string(&parsed(json)).map_or_else(|_| json.clone(), Bytes::from)
 }
 
-fn parsed(json: &Bytes) -> Value {
+pub(crate) fn parsed(json: &Bytes) -> Value {
     // Lists and tables are nested a few levels deeper than their objects.
     let options = json::ParseOptions { max_depth: json::MAX_DEPTH + 8, ..json::ParseOptions::default() };
     json::parse(json, options).map(|parsed| parsed.value).unwrap_or_default()

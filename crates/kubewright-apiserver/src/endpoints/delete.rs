@@ -53,8 +53,8 @@ pub(crate) async fn delete(
     }
     let shown = match deleted {
         Deleted::Waiting(object) => object,
-        Deleted::Gone(object) if resource.rules().returns_deleted => object,
-        Deleted::Gone(object) => {
+        Deleted::Removed(object) if resource.rules().returns_deleted => object,
+        Deleted::Removed(object) => {
             let mut details =
                 json!({"name": name, "kind": resource.plural(), "uid": object.at("metadata.uid")});
             if !resource.group().is_empty() {
@@ -131,7 +131,7 @@ async fn delete_admitted(
             Some(Deleted::Waiting(object)) => {
                 return Ok(Deleted::Waiting(writes.conversion.in_served_version(resource, object).await?));
             }
-            Some(gone) => return Ok(gone),
+            Some(removed) => return Ok(removed),
             None => {}
         }
     }

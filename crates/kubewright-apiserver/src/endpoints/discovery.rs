@@ -1,5 +1,6 @@
 //! Non-resource paths: discovery, version and health.
 
+use std::collections::HashMap;
 use std::sync::Arc;
 
 use bytes::Bytes;
@@ -48,6 +49,11 @@ pub(crate) struct Discovery {
 }
 
 impl Discovery {
+    /// Whether a response shows the served resources. It can be large, and needs CPU time for each of them.
+    pub(crate) fn shows_resources(path: &str) -> bool {
+        matches!(path.trim_matches('/').split('/').next(), Some("" | "api" | "apis" | "openapi"))
+    }
+
     /// Handles a request for a non-resource path.
     pub(crate) fn answer(&self, request: &Request) -> Result<Response<Body>, ApiError> {
         let path = request.path.as_str();
@@ -185,15 +191,16 @@ fn api_versions() -> Value {
 /// The groups other than core with their versions, in discovery order.
 fn groups(registry: &Registry) -> Vec<(&str, Vec<&str>)> {
     let mut groups: Vec<(&str, Vec<&str>)> = Vec::new();
-    for resource in registry.all() {
+    let mut positions: HashMap<&str, usize> = HashMap::new();
+    for resource in registry.all().filter(|resource| !resource.group().is_empty()) {
         let (group, version) = (resource.group(), resource.version());
-        if group.is_empty() {
-            continue;
-        }
-        match groups.iter_mut().find(|(name, _)| *name == group) {
-            Some((_, versions)) if versions.contains(&version) => {}
-            Some((_, versions)) => versions.push(version),
-            None => groups.push((group, vec![version])),
+        let at = *positions.entry(group).or_insert_with(|| {
+            groups.push((group, Vec::new()));
+            groups.len() - 1
+        });
+        let versions = &mut groups[at].1;
+        if !versions.contains(&version) {
+            versions.push(version);
         }
     }
     groups
@@ -295,23 +302,26 @@ fn words(words: &[impl AsRef<str>]) -> Value {
 
 fn aggregated(registry: &Registry, core: bool) -> Value {
     let groups = if core { vec![("", vec!["v1"])] } else { groups(registry) };
+    let mut resources: HashMap<(&str, &str), Vec<Value>> = HashMap::new();
+    for resource in registry.all().filter(|resource| resource.group().is_empty() == core) {
+        let resources = resources.entry((resource.group(), resource.version())).or_default();
+        resources.push(aggregated_resource(resource));
+    }
     let items: Vec<Value> = groups
         .iter()
         .map(|(name, versions)| {
-            let versions: Vec<Value> =
-                versions.iter().map(|version| aggregated_version(registry, name, version)).collect();
+            let versions: Vec<Value> = versions
+                .iter()
+                .map(|version| {
+                    let resources = resources.remove(&(*name, *version)).unwrap_or_default();
+                    json!({"version": version, "resources": resources, "freshness": "Current"})
+                })
+                .collect();
             let metadata = if name.is_empty() { json!({}) } else { json!({"name": name}) };
             json!({"metadata": metadata, "versions": versions})
         })
         .collect();
     json!({"kind": "APIGroupDiscoveryList", "apiVersion": "apidiscovery.k8s.io/v2", "metadata": {}, "items": items})
-}
-
-fn aggregated_version(registry: &Registry, group: &str, version: &str) -> Value {
-    let of =
-        |resource: &&std::sync::Arc<Resource>| resource.group() == group && resource.version() == version;
-    let list: Vec<Value> = registry.all().filter(of).map(|resource| aggregated_resource(resource)).collect();
-    json!({"version": version, "resources": list, "freshness": "Current"})
 }
 
 fn aggregated_resource(resource: &Resource) -> Value {

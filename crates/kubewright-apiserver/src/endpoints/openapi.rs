@@ -1,9 +1,9 @@
 //! `/openapi/v3` and `/openapi/v2`: the published OpenAPI documents.
 //!
 //! Documents are built on first use and cached. Those of built-in groups never change and are shared with
-//! forks; those of custom resources are rebuilt when the served resources change.
+//! forks. A document of custom resources is rebuilt when one of its CRDs changes; the v2 document has all of them.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashMap};
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use std::time::{Duration, SystemTime};
 
@@ -19,6 +19,7 @@ use crate::encoding::body::Body;
 use crate::encoding::negotiate::{Clause, clauses, not_acceptable};
 use crate::encoding::response;
 use crate::endpoints::version::KubernetesVersion;
+use crate::registry::crd_resource::CrdResource;
 use crate::registry::resource::Registry;
 use crate::registry::resources::Resources;
 use crate::request::Request;
@@ -56,16 +57,17 @@ impl BuiltInDocuments {
     }
 
     fn v3(&self) -> &Documents {
-        self.v3.get_or_init(|| self.documents(openapi::v3_paths(&[]), &[]))
+        let documents = || {
+            let paths = openapi::v3_paths(&[]).into_iter();
+            paths.filter_map(|path| self.document(&path, &[]).map(|document| (path, document))).collect()
+        };
+        self.v3.get_or_init(documents)
     }
 
-    fn documents(&self, paths: Vec<String>, custom: &[CustomVersion<'_>]) -> Documents {
-        let document = |path: String| {
-            let mut document = openapi::v3_document(&path, custom, &*self.descriptions)?;
-            self.pose(&mut document);
-            Some((path, Arc::new(Document::new(json::to_vec(&document)))))
-        };
-        paths.into_iter().filter_map(document).collect()
+    fn document(&self, path: &str, custom: &[CustomVersion<'_>]) -> Option<Arc<Document>> {
+        let mut document = openapi::v3_document(path, custom, &*self.descriptions)?;
+        self.pose(&mut document);
+        Some(Arc::new(Document::new(json::to_vec(&document))))
     }
 
     /// Sets the configured Kubernetes version; documents of custom resources have their own version.
@@ -81,9 +83,16 @@ pub(crate) struct OpenApi {
     pub(crate) built_in: Arc<BuiltInDocuments>,
     resources: Arc<Resources>,
     clock: Arc<dyn Clock>,
-    /// The v3 documents for one state of the registry.
-    v3: Mutex<Option<(Arc<Registry>, Arc<Documents>)>>,
+    v3: Mutex<Option<V3>>,
     v2: Mutex<Option<V2>>,
+}
+
+/// The v3 documents for one state of the registry.
+struct V3 {
+    of: Arc<Registry>,
+    documents: Arc<Documents>,
+    /// The CRDs of each document of custom resources.
+    crds: HashMap<String, Vec<Arc<CrdResource>>>,
 }
 
 /// The v2 document, in JSON and protobuf.
@@ -156,18 +165,26 @@ impl OpenApi {
     fn v3_documents(&self) -> Arc<Documents> {
         let registry = self.resources.current();
         let mut published = self.v3.lock().unwrap_or_else(PoisonError::into_inner);
-        if let Some((of, documents)) = &*published
-            && Arc::ptr_eq(of, &registry)
+        if let Some(v3) = &*published
+            && Arc::ptr_eq(&v3.of, &registry)
         {
-            return documents.clone();
+            return v3.documents.clone();
         }
-        let custom = established_versions(&registry);
         let mut documents = self.built_in.v3().clone();
-        let new = openapi::v3_paths(&custom).into_iter().filter(|path| !documents.contains_key(path));
-        let new = self.built_in.documents(new.collect(), &custom);
-        documents.extend(new);
+        let crds = crds_by_path(&registry, &documents);
+        for (path, crds) in &crds {
+            let unchanged = published.as_ref().and_then(|v3| {
+                let same = v3.crds.get(path).is_some_and(|known| is_same(known, crds));
+                same.then(|| v3.documents.get(path).cloned()).flatten()
+            });
+            let document = unchanged.or_else(|| {
+                let versions: Vec<_> = crds.iter().flat_map(|custom| custom.published_versions()).collect();
+                self.built_in.document(path, &versions)
+            });
+            documents.extend(document.map(|document| (path.clone(), document)));
+        }
         let documents = Arc::new(documents);
-        *published = Some((registry, documents.clone()));
+        *published = Some(V3 { of: registry, documents: documents.clone(), crds });
         documents
     }
 
@@ -196,6 +213,24 @@ impl OpenApi {
         *response.status_mut() = StatusCode::NOT_ACCEPTABLE;
         response
     }
+}
+
+/// The CRDs of each v3 document of custom resources. A group version with built-in resources has no custom ones.
+fn crds_by_path(registry: &Registry, built_in: &Documents) -> HashMap<String, Vec<Arc<CrdResource>>> {
+    let mut crds: HashMap<String, Vec<Arc<CrdResource>>> = HashMap::new();
+    for custom in registry.crds().filter(|custom| custom.info.established) {
+        for version in custom.info.served_versions() {
+            let path = format!("apis/{}/{}", custom.info.group, version.name);
+            if !built_in.contains_key(&path) {
+                crds.entry(path).or_default().push(custom.clone());
+            }
+        }
+    }
+    crds
+}
+
+fn is_same(one: &[Arc<CrdResource>], other: &[Arc<CrdResource>]) -> bool {
+    one.len() == other.len() && one.iter().zip(other).all(|(one, other)| Arc::ptr_eq(one, other))
 }
 
 /// The custom resources that discovery lists.
@@ -234,5 +269,42 @@ fn with_tag(request: &Request, media: &'static str, document: &Document) -> Resp
 fn set(response: &mut Response<Body>, name: HeaderName, value: &str) {
     if let Ok(value) = HeaderValue::from_str(value) {
         response.headers_mut().insert(name, value);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+    use crate::{ApiServer, Options};
+
+    async fn create_crd(server: &ApiServer, group: &str) {
+        let schema = json!({"openAPIV3Schema": {"type": "object"}});
+        let crd = json!({
+            "metadata": {"name": format!("things.{group}")},
+            "spec": {
+                "group": group, "scope": "Cluster", "names": {"kind": "Thing", "plural": "things"},
+                "versions": [{"name": "v1", "served": true, "storage": true, "schema": schema}],
+            },
+        });
+        let request = http::Request::post("/apis/apiextensions.k8s.io/v1/customresourcedefinitions")
+            .header("content-type", "application/json")
+            .body(http_body_util::Full::new(Bytes::from(crd.to_string())))
+            .unwrap();
+        assert!(server.handle(request).await.status().is_success());
+    }
+
+    #[tokio::test]
+    async fn a_new_crd_rebuilds_only_the_document_of_its_group() {
+        let server = ApiServer::new(Options::default());
+        create_crd(&server, "one.example.org").await;
+        let openapi = &server.stages.discovery.openapi;
+        let before = openapi.v3_documents();
+        create_crd(&server, "two.example.org").await;
+        let after = openapi.v3_documents();
+        let (one, two) = ("apis/one.example.org/v1", "apis/two.example.org/v1");
+        assert!(Arc::ptr_eq(&before[one], &after[one]));
+        assert!(!before.contains_key(two) && after.contains_key(two));
     }
 }

@@ -16,7 +16,7 @@ use crate::clock::Clock;
 use crate::encoding::body::{Body, Items};
 use crate::encoding::negotiate::{negotiate, wrong_number};
 use crate::encoding::response::{self, Encoding, Format, Shown, View};
-use crate::encoding::row;
+use crate::encoding::{row, yaml_list};
 use crate::ids::Ids;
 use crate::registry::conversion::Conversion;
 use crate::registry::resource::Resource;
@@ -194,6 +194,14 @@ impl ReadPath {
                 let render = row::render(resource.clone(), view, self.clock.now());
                 let body = Body::list(head, Items::Rendered(page.items, render), b",", tail);
                 return response::respond(StatusCode::OK, "application/json", body);
+            }
+            (view, Encoding::Yaml)
+                if !page.items.is_empty()
+                    && (view == View::Whole
+                        || response::is_rendered_one_by_one(resource, view, page.items.len())) =>
+            {
+                let body = yaml_list::body(resource, view, &meta, page.items, self.clock.now());
+                return response::respond(StatusCode::OK, "application/yaml", body);
             }
             _ => {}
         }

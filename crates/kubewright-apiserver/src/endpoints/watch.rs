@@ -26,9 +26,9 @@ use crate::storage::{Event, EventKind, Revision, StoredObject};
 
 /// Maximum number of events to read at a time.
 const BATCH: usize = 256;
-/// The watch yields to other tasks after this many initial objects or bytes.
-const MAX_INITIAL: usize = 256;
-const MAX_INITIAL_BYTES: usize = 64 << 10;
+/// The watch yields to other tasks after it rendered this many objects, or objects or events of this size.
+const MAX_RENDERED: usize = 256;
+const MAX_RENDERED_BYTES: usize = 64 << 10;
 const BOOKMARK_PERIOD: Duration = Duration::from_mins(1);
 /// Minimum duration of a watch without a timeout. As upstream, a random time of up to the same length is
 /// added.
@@ -105,7 +105,7 @@ struct Watch {
     initial: std::vec::IntoIter<Arc<StoredObject>>,
     /// Whether a bookmark follows the existing objects.
     bookmark_after_initial: bool,
-    /// Number of initial objects and their encoded bytes since the task yielded.
+    /// Number and size of the rendered objects since the task yielded.
     since_yield: (usize, usize),
     /// Encoded events, sent after the initial ones.
     ready: VecDeque<Bytes>,
@@ -162,6 +162,7 @@ impl Watch {
             if self.ended {
                 return None;
             }
+            self.yield_after_rendering().await;
             self.changes.borrow_and_update();
             // Events before the resource was retired are still sent. Later objects may have a different
             // schema; a new watch returns them.
@@ -194,10 +195,7 @@ impl Watch {
     /// The event of the next existing object that matches the filter.
     async fn next_initial(&mut self) -> Option<Bytes> {
         loop {
-            if self.since_yield.0 >= MAX_INITIAL || self.since_yield.1 >= MAX_INITIAL_BYTES {
-                self.since_yield = (0, 0);
-                tokio::task::yield_now().await;
-            }
+            self.yield_after_rendering().await;
             let Some(version) = self.initial.next() else {
                 // The objects are read: release their list.
                 self.initial = Vec::new().into_iter();
@@ -206,13 +204,25 @@ impl Watch {
             self.since_yield.0 += 1;
             if self.lets_through(&version) {
                 let line = self.line(&version, Change::Added);
-                self.since_yield.1 += line.len();
+                self.since_yield.1 += line.len().max(version.json.len());
                 return Some(line);
             }
         }
     }
 
-    /// Reads the next events up to `last`. Returns whether there may be more.
+    /// Whether the watch rendered so much that other tasks should run.
+    fn rendered_enough(&self) -> bool {
+        self.since_yield.0 >= MAX_RENDERED || self.since_yield.1 >= MAX_RENDERED_BYTES
+    }
+
+    async fn yield_after_rendering(&mut self) {
+        if self.rendered_enough() {
+            self.since_yield = (0, 0);
+            tokio::task::yield_now().await;
+        }
+    }
+
+    /// Reads and renders the next events up to `last`. Returns whether there may be more.
     async fn read(&mut self, last: Option<Revision>) -> bool {
         let revision = self.reads.store.revision();
         match self.reads.store.events(&self.resource.storage, self.cursor, BATCH) {
@@ -238,9 +248,14 @@ impl Watch {
                         return false;
                     }
                     self.cursor = event.revision();
+                    self.since_yield.0 += 1;
                     if let Some((change, line)) = self.judge(event) {
                         let line = line.unwrap_or_else(|| self.line(&event.version, change));
+                        self.since_yield.1 += line.len().max(event.version.json.len());
                         self.ready.push_back(line);
+                    }
+                    if self.rendered_enough() {
+                        return true;
                     }
                 }
                 let more = events.len() == BATCH;

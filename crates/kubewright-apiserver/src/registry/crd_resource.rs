@@ -20,8 +20,12 @@ use serde_json::Value;
 
 use super::conversion::Converter;
 use super::strategy::Verdict;
+use crate::off_worker::off_worker;
 use crate::stack::on_large_stack;
 use crate::storage::Revision;
+
+/// Rules with a lower cost are evaluated on the worker thread. About a millisecond of CPU time.
+const CHEAP: u64 = 20_000;
 
 /// A custom resource in one state of its CRD.
 #[derive(Debug)]
@@ -160,7 +164,7 @@ impl CrdResource {
         else {
             return Verdict { errors, warnings: Vec::new() };
         };
-        let compile = || on_large_stack(|| rules.schema.rules());
+        let compile = || off_worker(|| on_large_stack(|| rules.schema.rules()));
         let rules = compiled.rules.get_or_init(compile);
         if rules.is_empty() {
             return Verdict { errors, warnings: Vec::new() };
@@ -169,7 +173,8 @@ impl CrdResource {
             errors.push(blocked);
             return Verdict { errors, warnings: Vec::new() };
         }
-        let outcome = rules.validate(new, old);
+        let cheap = rules.validate_within(CHEAP, new, old);
+        let outcome = cheap.unwrap_or_else(|| off_worker(|| rules.validate(new, old)));
         errors.extend(outcome.errors);
         Verdict { errors, warnings: outcome.warnings }
     }

@@ -29,8 +29,8 @@ pub(crate) const TRIES: usize = 32;
 
 /// The result of a deletion.
 pub(crate) enum Deleted {
-    /// The object was removed; this is its last state.
-    Gone(Value),
+    /// This is the last state of the object.
+    Removed(Value),
     /// The object waits for finalizers or for the end of its grace period.
     Waiting(Value),
 }
@@ -141,7 +141,7 @@ impl ObjectStore {
                 let version = self.put(resource, &current.key, at, new, after).ok()?;
                 Some(Deleted::Waiting(response::object(resource, &version)))
             }
-            Plan::Remove { last, .. } if options.dry_run => Some(Deleted::Gone(last)),
+            Plan::Remove { last, .. } if options.dry_run => Some(Deleted::Removed(last)),
             Plan::Remove { last, mark } => {
                 let marked = if mark {
                     self.put_without_steps(resource, &current.key, at, last).ok()?
@@ -149,7 +149,7 @@ impl ObjectStore {
                     current.clone()
                 };
                 let version = self.remove(resource, &current.key, &marked, after).ok()?;
-                Some(Deleted::Gone(response::object(resource, &version)))
+                Some(Deleted::Removed(response::object(resource, &version)))
             }
         }
     }

@@ -3,6 +3,7 @@
 //! The filters are: compaction, authentication, limits, impersonation, audit, authorization, the body limit, and the wait for
 //! the log. The router finds the resource, and the verb or subresource.
 
+mod expensive;
 #[cfg(test)]
 mod tests;
 
@@ -12,7 +13,6 @@ use std::task::{Context, Poll};
 use http::request::Parts;
 use http::{HeaderValue, Method, Response, StatusCode, Version, header};
 use kubewright_apimachinery::status::ApiError;
-use kubewright_apis::table;
 
 use super::ApiServer;
 use super::limits::TooManyRequests;
@@ -24,16 +24,12 @@ use crate::encoding::negotiate::error_encoding;
 use crate::encoding::request_body;
 use crate::encoding::response::{self, Encoding};
 use crate::endpoints::delete::{delete, delete_collection};
+use crate::endpoints::discovery::Discovery;
 use crate::endpoints::patch::patch;
-use crate::off_worker::poll_off_worker;
+use crate::off_worker::{off_worker, poll_off_worker, poll_over_socket};
 use crate::registry::resource::Resource;
 use crate::request::{OverSocket, Request, ResourcePath, Target};
 use crate::stack::poll_on_large_stack;
-
-/// Bodies above this size are decoded and validated off the worker thread.
-const LARGE_BODY: usize = 32 << 10;
-/// The same, for custom resources: their schemas come from users.
-const LARGE_CUSTOM: usize = 4 << 10;
 
 impl ApiServer {
     /// Handles a request.
@@ -87,7 +83,11 @@ impl ApiServer {
         let received = self.stages.clock.now_micros();
         let user = self.stages.authn.acting_user(&request)?;
         let sender = std::mem::replace(&mut request.user, user);
-        let mut answer = self.answer_as(&request, body).await;
+        let mut answer = if request.over_socket {
+            poll_over_socket(self.answer_as(&request, body)).await
+        } else {
+            self.answer_as(&request, body).await
+        };
         if bearer == Some(Bearer::ExtraSpace) {
             let mut response = answer.unwrap_or_else(|error| response::failure(&error));
             response::warn(&mut response, &[Bearer::WARNING.to_owned()]);
@@ -113,7 +113,7 @@ impl ApiServer {
         authorized?;
         let head = request.method == Method::HEAD;
         let mut response = match &request.target {
-            Target::Other => self.stages.discovery.answer(request),
+            Target::Other => self.non_resource(request).await,
             Target::Resource(path) => {
                 let (bytes, _reserved) = match request.method {
                     Method::GET | Method::HEAD => (bytes::Bytes::new(), Vec::new()),
@@ -136,6 +136,21 @@ impl ApiServer {
 }
 
 impl ApiServer {
+    /// Handles a request for a non-resource path. As other reads, discovery shows only what is durable.
+    async fn non_resource(&self, request: &Request) -> Result<Response<Body>, ApiError> {
+        let discovery = &self.stages.discovery;
+        if !Discovery::shows_resources(&request.path) {
+            return discovery.answer(request);
+        }
+        let response = off_worker(|| discovery.answer(request));
+        self.stages
+            .store
+            .synced(self.stages.resources.revision())
+            .await
+            .map_err(|error| not_durable(&error))?;
+        response
+    }
+
     /// Handles a request for a resource. No response shows a state that a crash could still undo. An error such as 404
     /// shows one, too. Watches wait per event.
     async fn durable_answer(
@@ -198,7 +213,7 @@ impl ApiServer {
         });
         // CRD schemas and rules are checked recursively, down to the deepest field.
         let writes = !matches!(request.method, Method::GET | Method::HEAD);
-        let response = if request.over_socket && is_expensive(request, resource, body) {
+        let response = if request.over_socket && self.is_expensive(request, resource, path, body) {
             poll_off_worker(poll_on_large_stack(handle)).await
         } else if resource.defines_resources() && writes {
             poll_on_large_stack(handle).await
@@ -258,24 +273,6 @@ impl ApiServer {
                 delete_collection(&stages.writes, &stages.reads, request, resource, namespace, body).await
             }
             _ => Err(ApiError::method_not_allowed()),
-        }
-    }
-}
-
-/// Whether a request may need much CPU time: large bodies, CRDs, patterns of custom resources, deletions with their
-/// dependents, and lists that are encoded before they are sent.
-fn is_expensive(request: &Request, resource: &Resource, body: &bytes::Bytes) -> bool {
-    match request.method {
-        Method::GET | Method::HEAD => {
-            let accept = request.header(header::ACCEPT);
-            let whole = || accept.contains("Table") && table::sorts_rows(resource.gvk());
-            request.verb() == "list" && (accept.contains("yaml") || accept.contains("protobuf") || whole())
-        }
-        Method::DELETE => true,
-        _ => {
-            body.len() > LARGE_BODY
-                || resource.defines_resources()
-                || resource.crd().is_some_and(|crd| crd.has_costly_patterns || body.len() > LARGE_CUSTOM)
         }
     }
 }

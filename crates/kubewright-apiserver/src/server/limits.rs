@@ -65,6 +65,7 @@ impl RequestLimits {
                 "TooManyRequests",
                 "too many request bodies are being received; try again later",
             )
+            .with_retry_after(1)
         })
     }
 }

@@ -44,8 +44,9 @@
 //!
 //! # Revisions
 //!
-//! Commits are visible before they are synced, so a crash can lose revisions that clients have seen. Such revisions
-//! must not be reused: after a shutdown without `closed`, the counter skips [`GAP`] revisions, and `opened` records
+//! The state in memory is ahead of the log: responses and watch events wait until it is synced, but uids and names of
+//! commits in flight may already be in use, for example by a webhook. Revisions that a crash loses must not be reused:
+//! after a shutdown without `closed`, the counter skips [`GAP`] revisions, and `opened` records
 //! this on disk before the first commit. A commit returns when it is synced, so a crash loses at most the commits in
 //! flight: concurrent requests times writes per batch. A server that kept committing after a failure
 //! ([`Log::failure`]) would use up the gap; it must reject writes instead.
@@ -72,6 +73,7 @@ use serde_json::Value;
 
 use super::{Attributes, Durability, Limits, Memory, Outcome, Recorded, Revision, StoredObject};
 use folder::Folder;
+pub(crate) use folder::sync_dir;
 use record::Record;
 use writer::{Options, Progress, Queue, Writer};
 

@@ -4,6 +4,7 @@ use std::borrow::Cow;
 use std::cmp::Ordering;
 
 use super::Function;
+use super::regex;
 use super::time::Timestamp;
 use crate::error::EvalError;
 use crate::go_regex;
@@ -181,7 +182,7 @@ fn text_test<'a>(args: &[Value<'a>], test: fn(&str, &str) -> bool) -> Option<Eva
 fn matches<'a>(args: &[Value<'a>]) -> Option<Evaluated<'a>> {
     Some(match args {
         [Value::String(text), Value::String(pattern)] => match go_regex::compile(pattern) {
-            Ok(regex) => Ok(Value::Bool(regex.is_match(text))),
+            Ok(regex) => regex::matches(&regex, text),
             Err(error) => Err(EvalError::new(error.to_string())),
         },
         [Value::String(_), _] => Err(EvalError::no_overload()),

@@ -7,12 +7,13 @@ use serde_json::Value as Json;
 use super::Outcome;
 use super::compile::{Compiled, Node};
 use super::correlate::{Correlation, old_items};
-use crate::PER_CALL_LIMIT;
 use crate::data;
 use crate::error::EvalError;
+use crate::eval::Evaluation;
 use crate::program::{Bindings, Program};
 use crate::schema::{Rule, Schema};
 use crate::value::{Evaluated, Value};
+use crate::{PER_CALL_LIMIT, RUNTIME_BUDGET};
 use kubewright_apimachinery::field::{ErrorKind, FieldError, Path, quote};
 
 /// Maximum length of the result of a `messageExpression`.
@@ -22,34 +23,36 @@ const OUT_OF_BUDGET: &str =
     "validation failed due to running out of cost budget, no further validation rules will be run";
 
 /// The budget is exhausted; no more rules run.
-struct Stopped;
+pub(super) struct Stopped;
 
 /// The validation of one object.
 pub(super) struct Validation {
     budget: i64,
+    /// The limit of a validation that must not use much CPU time.
+    cheap: Option<u64>,
     pub(super) outcome: Outcome,
 }
 
 impl Validation {
-    pub(super) fn new(budget: i64) -> Self {
-        Self { budget, outcome: Outcome::default() }
+    pub(super) fn new() -> Self {
+        Self { budget: RUNTIME_BUDGET, cheap: None, outcome: Outcome::default() }
+    }
+
+    /// A validation that stops at this cost.
+    pub(super) fn within(cost: u64) -> Self {
+        let budget = i64::try_from(cost).unwrap_or(i64::MAX).min(RUNTIME_BUDGET);
+        Self { budget, cheap: Some(cost.min(PER_CALL_LIMIT)), outcome: Outcome::default() }
+    }
+
+    fn eval<'a>(&self, program: &'a Program, bindings: &Bindings<'a>) -> Evaluation<'a> {
+        match self.cheap {
+            Some(limit) => program.eval_cheaply(bindings, limit),
+            None => program.eval(bindings, PER_CALL_LIMIT),
+        }
     }
 
     /// Runs the rules of `node` and its descendants.
     pub(super) fn node(
-        &mut self,
-        node: &Node,
-        schema: &Schema,
-        path: &Path,
-        object: &Json,
-        old: Option<&Json>,
-        correlation: Correlation<'_>,
-    ) {
-        // The error that stopped the validation is already reported.
-        let _stopped = self.visit(node, schema, path, object, old, correlation);
-    }
-
-    fn visit(
         &mut self,
         node: &Node,
         schema: &Schema,
@@ -64,7 +67,7 @@ impl Validation {
         let old = old.filter(|old| !old.is_null());
         self.rules(node, schema, path, object, old, correlation)?;
         for all_of in &node.all_of {
-            self.visit(all_of, schema, path, object, old, correlation.of_all_of())?;
+            self.node(all_of, schema, path, object, old, correlation.of_all_of())?;
         }
         match object {
             Json::Array(items) => {
@@ -73,7 +76,7 @@ impl Validation {
                 let old = old_items(schema, old, items);
                 let correlations = correlation.items(items.len());
                 for (i, ((item, old), correlation)) in items.iter().zip(old).zip(correlations).enumerate() {
-                    self.visit(inner, of, &path.index(i), item, old, correlation)?;
+                    self.node(inner, of, &path.index(i), item, old, correlation)?;
                 }
             }
             Json::Object(entries) => {
@@ -83,14 +86,14 @@ impl Validation {
                 if let (Some(inner), Some(of)) = (&node.additional, &schema.additional) {
                     for (key, value) in entries {
                         let old = old.and_then(|old| old.get(key));
-                        self.visit(inner, of, &path.key(key), value, old, correlation.key(key))?;
+                        self.node(inner, of, &path.key(key), value, old, correlation.key(key))?;
                     }
                 }
                 for (name, value) in entries {
                     let of = schema.declared().and_then(|declared| declared.get(name));
                     if let (Some(inner), Some(of)) = (node.properties.get(name), of) {
                         let old = old.and_then(|old| old.get(name));
-                        self.visit(inner, of, &path.child(name), value, old, correlation.key(name))?;
+                        self.node(inner, of, &path.child(name), value, old, correlation.key(name))?;
                     }
                 }
             }
@@ -132,7 +135,7 @@ impl Validation {
             let bindings = bindings(&new, old_value.as_ref(), is_optional);
             let found = match bindings {
                 Ok(bindings) => {
-                    let found = program.eval(&bindings, PER_CALL_LIMIT);
+                    let found = self.eval(program, &bindings);
                     self.spend(found.cost, path, schema)?;
                     let is_true = found.value.map(|value| matches!(value, Value::Bool(true)));
                     is_true.map(|is_true| if is_true { None } else { Some(bindings) })
@@ -239,7 +242,7 @@ impl Validation {
         text: &str,
         bindings: &Bindings<'_>,
     ) -> Result<Option<String>, String> {
-        let found = program.eval(bindings, PER_CALL_LIMIT);
+        let found = self.eval(program, bindings);
         match i64::try_from(found.cost) {
             Ok(cost) if cost <= self.budget => self.budget -= cost,
             _ => {

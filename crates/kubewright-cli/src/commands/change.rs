@@ -2,6 +2,7 @@
 //! files on disk.
 
 use std::fmt::Write as _;
+use std::fs;
 use std::io::{self, BufRead as _, IsTerminal as _};
 use std::path::Path;
 
@@ -95,6 +96,15 @@ pub(crate) fn change(root: &Path, changed: &Changed, how: How, ui: &Ui) -> Resul
     carry_out(root, &before, &after, how, ui)
 }
 
+/// Fails if a directory has a project.
+pub(crate) fn check_is_new(root: &Path) -> Result<()> {
+    if root.join(project_file::PATH).exists() {
+        return Err(anyhow!("{} already contains a project", root.display()))
+            .hint("use `kubewright create api` to add APIs, or `kubewright edit` to change settings");
+    }
+    Ok(())
+}
+
 /// Writes the files of a new project.
 pub(crate) fn start(
     root: &Path,
@@ -103,6 +113,14 @@ pub(crate) fn start(
     how: How,
     ui: &Ui,
 ) -> Result<bool> {
+    let _lock = if how.dry_run {
+        None
+    } else {
+        fs::create_dir_all(root).with_context(|| format!("cannot create {}", root.display()))?;
+        Some(LockedRoot::lock_quietly(root)?)
+    };
+    // Check again: another `init` may have created a project before this one got the lock.
+    check_is_new(root)?;
     let mut after = render(project, options);
     // Existing files belong to the user; updates leave them alone.
     let is_ours = |file: &Rendered| !file.yields || how.force || !root.join(&file.path).exists();

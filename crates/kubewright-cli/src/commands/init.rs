@@ -4,16 +4,16 @@ use std::fs;
 use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 
-use anyhow::{Context as _, Result, anyhow};
+use anyhow::{Context as _, Result};
 use clap::ValueEnum;
 use serde_json::Value;
 
-use super::change::{How, required, start};
+use super::change::{How, check_is_new, required, start};
 use super::dependency::KubewrightArgs;
 use super::kubebuilder;
 use crate::cli::examples::examples;
 use crate::error::Hint as _;
-use crate::project::project_file::{self, ProjectFile};
+use crate::project::project_file::ProjectFile;
 use crate::scaffold::{Dependency, Options, REPOSITORY, add, adopt, from_crd, names};
 use crate::ui::Ui;
 
@@ -81,10 +81,7 @@ enum License {
 pub(crate) fn run(args: &Args, ui: &Ui) -> Result<()> {
     args.kubebuilder.note(ui);
     let root = std::path::absolute(&args.folder).context("cannot resolve the directory")?;
-    if root.join(project_file::PATH).exists() {
-        return Err(anyhow!("{} already contains a project", root.display()))
-            .hint("use `kubewright create api` to add APIs, or `kubewright edit` to change settings");
-    }
+    check_is_new(&root)?;
     let (mut project, left) = match &args.from {
         Some(file) => carried_over(file)?,
         None => (ProjectFile::new("", ""), Vec::new()),

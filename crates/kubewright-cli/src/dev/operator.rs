@@ -294,7 +294,9 @@ async fn listen(stream: impl AsyncRead + Unpin, tail: Arc<Mutex<VecDeque<String>
         bytes.clear();
         feed.log(&line);
         if !ui.is_quiet() {
-            Voice::Operator.say(&ui, &line);
+            // Printing blocks while the output is not read, and the API server uses the same runtime.
+            let (ui, line) = (ui.clone(), line.clone());
+            let _ = tokio::task::spawn_blocking(move || Voice::Operator.say(&ui, &line)).await;
         }
         let mut tail = tail.lock().unwrap_or_else(PoisonError::into_inner);
         if tail.len() == TAIL {

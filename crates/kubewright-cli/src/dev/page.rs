@@ -8,6 +8,7 @@
 //! - [`kubewright_page`] has what the page of a manager shares: the model, and the page itself.
 
 mod build;
+mod connections;
 mod detail;
 mod feed;
 mod http;

@@ -4,7 +4,6 @@
 //! the cluster go to standard error with a prefix, as does cargo's output. With `--quiet`, only the summary
 //! and failures are printed.
 
-use std::io;
 use std::time::Duration;
 
 use anstyle::{AnsiColor, Style};
@@ -70,26 +69,6 @@ impl Voice {
             Self::Cluster => (AnsiColor::Magenta.on_default(), "cluster"),
         };
         ui.print_styled_error(&format!("{prefix}{name:>8} |{prefix:#} {}\n", escape(line)));
-    }
-}
-
-/// A writer that forwards lines.
-pub(crate) struct Lines {
-    pub(crate) ui: Ui,
-    pub(crate) voice: Voice,
-}
-
-impl io::Write for Lines {
-    /// The logger writes whole lines.
-    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
-        for line in String::from_utf8_lossy(bytes).lines() {
-            self.voice.say(&self.ui, line);
-        }
-        Ok(bytes.len())
-    }
-
-    fn flush(&mut self) -> io::Result<()> {
-        Ok(())
     }
 }
 

@@ -25,17 +25,30 @@ impl LockedRoot {
     /// Locks a project. Waits for another command that holds the lock, and removes the staged files of an
     /// interrupted one.
     pub(crate) fn lock(path: &Path, ui: &Ui) -> Result<Self> {
+        let locked = Self::wait(path, || {
+            ui.note(&format!("waiting for another kubewright command in {}", path.display()));
+        })?;
+        remove_staged(path);
+        Ok(locked)
+    }
+
+    /// Locks a project without a note, and keeps staged files.
+    pub(crate) fn lock_quietly(path: &Path) -> Result<Self> {
+        Self::wait(path, || {})
+    }
+
+    /// Calls `waiting` if another command holds the lock.
+    fn wait(path: &Path, waiting: impl FnOnce()) -> Result<Self> {
         let failed = || format!("cannot lock {}", path.display());
         let lock = File::open(path).with_context(failed)?;
         match lock.try_lock() {
             Ok(()) => {}
             Err(TryLockError::WouldBlock) => {
-                ui.note(&format!("waiting for another kubewright command in {}", path.display()));
+                waiting();
                 lock.lock().with_context(failed)?;
             }
             Err(TryLockError::Error(error)) => return Err(error).with_context(failed),
         }
-        remove_staged(path);
         Ok(Self { path: path.to_owned(), _lock: lock })
     }
 }

@@ -14,7 +14,7 @@ use kubewright_manifests::inventory::Inventory;
 use kubewright_manifests::lint::{self, Finding, Level};
 use serde_json::Value;
 
-use super::{Project, Writes};
+use super::{LockedRoot, Project, Writes};
 use crate::ui::{Ui, escape, style};
 
 /// Generation options.
@@ -86,6 +86,8 @@ impl Manifests {
     /// Writes the changed files. With `prune`, removes stale ones.
     pub(crate) fn write(&self, project: &Project, prune: bool) -> Result<()> {
         self.check()?;
+        // A command that gets the lock removes staged files.
+        let _lock = LockedRoot::lock_quietly(project.root())?;
         let mut writes = Writes::new(project.root());
         for (path, text) in &self.changes.write {
             writes.write(path, text)?;
@@ -153,4 +155,43 @@ fn shown(finding: &Finding) -> String {
         text.extend([&line, "\n"]);
     }
     text
+}
+
+#[cfg(test)]
+mod tests {
+    use clap::ColorChoice;
+
+    use super::*;
+    use crate::ui::Verbosity;
+
+    /// A locked project has no staged files of another command.
+    #[test]
+    fn manifests_are_written_while_other_commands_lock_the_project() {
+        let folder = tempfile::tempdir().unwrap();
+        fs::write(folder.path().join("Cargo.toml"), "").unwrap();
+        let project = Project::find(folder.path()).unwrap();
+        let ui = Ui::new(ColorChoice::Never, Verbosity::Quiet);
+        let files = |number: usize| {
+            let names = (0..20).map(|file| (format!("config/{file}.yaml"), number.to_string()));
+            Changes { write: names.collect(), ..Changes::default() }
+        };
+        std::thread::scope(|scope| {
+            let writer = scope.spawn(|| {
+                for number in 0..100 {
+                    let manifests = Manifests {
+                        definitions: Vec::new(),
+                        changes: files(number),
+                        previous_roles: String::new(),
+                        inventory: Inventory::new("operator"),
+                        findings: Vec::new(),
+                    };
+                    manifests.write(&project, false).unwrap();
+                }
+            });
+            while !writer.is_finished() {
+                drop(LockedRoot::lock(project.root(), &ui).unwrap());
+            }
+        });
+        assert_eq!(fs::read_to_string(folder.path().join("config/7.yaml")).unwrap(), "99");
+    }
 }

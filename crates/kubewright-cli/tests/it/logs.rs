@@ -44,21 +44,23 @@ impl Server {
     }
 
     /// Standard error, line by line.
-    fn says(&mut self) -> Result<mpsc::Receiver<String>> {
+    fn lines(&mut self) -> Result<mpsc::Receiver<String>> {
         let stderr = self.process.stderr.take().context("no standard error")?;
-        let (said, lines) = mpsc::channel();
+        let (sender, lines) = mpsc::channel();
         std::thread::spawn(move || {
             let lines = BufReader::new(stderr).lines().map_while(Result::ok);
             // The receiver may be gone.
-            lines.map(|line| said.send(line)).take_while(Result::is_ok).for_each(drop);
+            lines.map(|line| sender.send(line)).take_while(Result::is_ok).for_each(drop);
         });
         Ok(lines)
     }
 
-    fn will_say(&mut self, text: &str) -> Result<()> {
-        let lines = self.says()?;
+    /// Waits for a line that contains `text`.
+    fn expect_line(&mut self, text: &str) -> Result<()> {
+        let lines = self.lines()?;
         loop {
-            let line = lines.recv_timeout(DEADLINE).with_context(|| format!("it did not say {text:?}"))?;
+            let line =
+                lines.recv_timeout(DEADLINE).with_context(|| format!("no line with {text:?} was logged"))?;
             if line.contains(text) {
                 return Ok(());
             }
@@ -79,7 +81,7 @@ fn failed_connections_are_logged_with_verbose() -> Result<()> {
     let dir = tempfile::tempdir()?;
     let mut server = Server::start(dir.path(), "--verbose")?;
     server.knock()?;
-    server.will_say("DEBUG TLS handshake failed error=")
+    server.expect_line("DEBUG TLS handshake failed error=")
 }
 
 #[test]
@@ -90,8 +92,8 @@ fn failed_connections_are_not_logged_by_default() -> Result<()> {
     server.knock()?;
     server.knock()?;
     server.process.kill()?;
-    let said: Vec<String> = server.says()?.iter().collect();
-    assert!(matches!(&said[..], [line] if line.starts_with("note: kubeconfig: ")), "{said:#?}");
+    let logged: Vec<String> = server.lines()?.iter().collect();
+    assert!(matches!(&logged[..], [line] if line.starts_with("note: kubeconfig: ")), "{logged:#?}");
     Ok(())
 }
 
@@ -100,19 +102,22 @@ fn warnings_are_always_logged() -> Result<()> {
     let dir = tempfile::tempdir()?;
     drop(Server::start(dir.path(), "")?);
     std::fs::write(dir.path().join("data/snapshot-00000000000000000150"), "not a snapshot")?;
-    Server::start(dir.path(), "")?.will_say("WARN  skipping damaged snapshot error=")
+    Server::start(dir.path(), "")?.expect_line("WARN  skipping damaged snapshot error=")
 }
 
 #[test]
 fn a_full_standard_error_does_not_block_the_server() -> Result<()> {
     let dir = tempfile::tempdir()?;
     let mut server = Server::start(dir.path(), "--verbose")?;
-    // Each connection logs a line of more than 64 bytes, and the pipe of 64 KiB is not read.
-    for _ in 0..1500 {
-        server.knock()?;
-    }
+    // Each connection logs a line of more than 64 bytes, and the pipe of 64 KiB is not read. Concurrent connections log
+    // on several threads, which compete for the last space of the pipe.
+    std::thread::scope(|scope| {
+        let knocks = || (0..200).try_for_each(|_| server.knock());
+        let threads: Vec<_> = (0..8).map(|_| scope.spawn(knocks)).collect();
+        threads.into_iter().try_for_each(|thread| thread.join().expect("no panic"))
+    })?;
     // The first line after the pipe has space again reports the loss.
-    let lines = server.says()?;
+    let lines = server.lines()?;
     let deadline = Instant::now() + DEADLINE;
     while !lines.try_iter().any(|line| line.contains("log lines were dropped")) {
         anyhow::ensure!(Instant::now() < deadline, "the loss was not reported");

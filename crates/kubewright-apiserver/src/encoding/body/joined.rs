@@ -4,6 +4,7 @@
 //! list of any length needs the memory of one chunk. After a rendered chunk the task yields, so that a long list does
 //! not delay other connections of its worker thread.
 
+use std::borrow::Cow;
 use std::sync::Arc;
 use std::task::{Context, Poll};
 
@@ -15,6 +16,8 @@ use crate::storage::StoredObject;
 const PIECE: usize = 64 << 10;
 /// A chunk has at most this many rendered items.
 const RENDERED: usize = 256;
+/// A chunk of rendered items ends with the item whose object reaches this total size.
+const RENDERED_BYTES: usize = 512 << 10;
 
 /// Renders an item when it is sent.
 pub(crate) type Render = Box<dyn Fn(&StoredObject) -> Bytes + Send>;
@@ -46,9 +49,14 @@ impl Items {
         }
     }
 
-    /// Maximum number of items of a chunk.
-    fn per_piece(&self) -> usize {
-        if matches!(self, Self::Rendered(..)) { RENDERED } else { usize::MAX }
+    /// Whether a chunk must end, because rendering its items took long enough.
+    fn is_enough(&self, count: usize, bytes: usize) -> bool {
+        matches!(self, Self::Rendered(..)) && (count >= RENDERED || bytes >= RENDERED_BYTES)
+    }
+
+    /// The size of the object that is rendered for an item.
+    fn rendered_from(&self, at: usize) -> usize {
+        if let Self::Rendered(versions, _) = self { versions[at].json.len() } else { 0 }
     }
 
     /// The size, if it is known before the items are rendered.
@@ -67,7 +75,7 @@ pub(super) struct Joined {
     /// Index of the next item.
     at: usize,
     separator: &'static [u8],
-    tail: &'static [u8],
+    tail: Cow<'static, [u8]>,
     /// The remaining size, if it is known.
     left: Option<usize>,
     ended: bool,
@@ -77,7 +85,12 @@ pub(super) struct Joined {
 }
 
 impl Joined {
-    pub(super) fn new(head: Vec<u8>, items: Items, separator: &'static [u8], tail: &'static [u8]) -> Self {
+    pub(super) fn new(
+        head: Vec<u8>,
+        items: Items,
+        separator: &'static [u8],
+        tail: Cow<'static, [u8]>,
+    ) -> Self {
         let separators = items.len().saturating_sub(1) * separator.len();
         let left = items.bytes().map(|bytes| head.len() + bytes + separators + tail.len());
         Self {
@@ -117,7 +130,12 @@ impl Joined {
         self.piece.reserve(PIECE.min(self.left.unwrap_or(PIECE)));
         self.piece.extend_from_slice(&std::mem::take(&mut self.head));
         let (count, first) = (self.items.len(), self.at);
-        while self.at < count && self.piece.len() < PIECE && self.at - first < self.items.per_piece() {
+        let mut rendered_from = 0;
+        while self.at < count
+            && self.piece.len() < PIECE
+            && !self.items.is_enough(self.at - first, rendered_from)
+        {
+            rendered_from += self.items.rendered_from(self.at);
             if self.at > 0 {
                 self.piece.extend_from_slice(self.separator);
             }
@@ -125,7 +143,7 @@ impl Joined {
             self.at += 1;
         }
         if self.at == count {
-            self.piece.extend_from_slice(std::mem::take(&mut self.tail));
+            self.piece.extend_from_slice(&std::mem::take(&mut self.tail));
             self.ended = true;
         }
         self.yields = !self.ended && matches!(self.items, Items::Rendered(..));
@@ -142,7 +160,7 @@ mod tests {
 
     fn read(items: &[Vec<u8>]) -> (Vec<u8>, Vec<usize>) {
         let items = items.iter().map(|item| Bytes::copy_from_slice(item)).collect();
-        let mut joined = Joined::new(b"<".to_vec(), Items::Encoded(items), b",", b">");
+        let mut joined = Joined::new(b"<".to_vec(), Items::Encoded(items), b",", b">".into());
         let expected = joined.left().unwrap();
         let (mut all, mut sizes) = (Vec::new(), Vec::new());
         while let Some(piece) = joined.next() {
@@ -169,12 +187,23 @@ mod tests {
     }
 
     #[test]
+    fn a_chunk_of_rendered_items_has_a_limit_for_the_size_of_their_objects() {
+        let json = Bytes::from(vec![b' '; RENDERED_BYTES / 2]);
+        let version = Arc::new(StoredObject::new("a".into(), 1, Attributes::default(), json));
+        let render: Render = Box::new(|_| Bytes::from_static(b"1"));
+        let items = Items::Rendered(vec![version; 5], render);
+        let mut joined = Joined::new(Vec::new(), items, b"", b"".into());
+        let pieces: Vec<usize> = std::iter::from_fn(|| joined.next()).map(|piece| piece.len()).collect();
+        assert_eq!(pieces, [2, 2, 1]);
+    }
+
+    #[test]
     fn a_rendered_list_yields_between_chunks() {
         let version = StoredObject::new("a".into(), 1, Attributes::default(), Bytes::from_static(b"{}"));
         let version = Arc::new(version);
         let versions = (0..3 * RENDERED).map(|_| version.clone()).collect();
         let render: Render = Box::new(|_| Bytes::from_static(b"1"));
-        let mut joined = Joined::new(b"[".to_vec(), Items::Rendered(versions, render), b",", b"]");
+        let mut joined = Joined::new(b"[".to_vec(), Items::Rendered(versions, render), b",", b"]".into());
         let mut context = Context::from_waker(std::task::Waker::noop());
         let (mut all, mut waits) = (Vec::new(), 0);
         loop {

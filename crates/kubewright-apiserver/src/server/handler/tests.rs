@@ -181,6 +181,38 @@ async fn a_full_disk_refuses_writes_and_serves_what_is_durable() {
     assert_eq!(send(&server, "GET", "/readyz", "").await, StatusCode::OK);
 }
 
+#[tokio::test]
+async fn discovery_waits_until_a_new_resource_is_durable() {
+    const CRDS: &str = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions";
+    const CRD: &str = r#"{"metadata": {"name": "things.example.org"}, "spec": {
+        "group": "example.org", "scope": "Cluster", "names": {"kind": "Thing", "plural": "things"},
+        "versions": [{"name": "v1", "served": true, "storage": true,
+            "schema": {"openAPIV3Schema": {"type": "object"}}}]}}"#;
+    let durable = ordered_watch::Sender::new(Revision::MAX);
+    let store = Store::with(Memory::new(Limits::default()), Some(Arc::new(Slow(durable.subscribe()))));
+    let server = ApiServer::on(Parts::new(store, Options::default(), None));
+    server.bootstrap();
+    durable.send_replace(server.revision());
+    let mut context = Context::from_waker(Waker::noop());
+    let mut creation = pin!(send(&server, "POST", CRDS, CRD));
+    assert!(creation.as_mut().poll(&mut context).is_pending(), "the CRD is not durable");
+    let mut waiting = Vec::new();
+    for path in ["/apis", "/apis/example.org/v1", "/openapi/v3", "/"] {
+        let mut response = Box::pin(send(&server, "GET", path, ""));
+        assert!(response.as_mut().poll(&mut context).is_pending(), "{path}");
+        waiting.push(response);
+    }
+    for path in ["/healthz", "/readyz", "/livez", "/version"] {
+        let mut response = Box::pin(send(&server, "GET", path, ""));
+        assert_eq!(response.as_mut().poll(&mut context), Poll::Ready(StatusCode::OK), "{path}");
+    }
+    durable.send_replace(Revision::MAX);
+    assert_eq!(creation.await, StatusCode::CREATED);
+    for response in waiting {
+        assert_eq!(response.await, StatusCode::OK);
+    }
+}
+
 /// Reads wait for the log, so that they stay in flight.
 #[tokio::test]
 async fn read_only_requests_in_flight_are_limited() {

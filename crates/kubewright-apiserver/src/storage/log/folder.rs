@@ -111,7 +111,11 @@ impl Folder {
             // Free the space: the disk may be full. A file that remains is removed at the next start.
             let _ = fs::remove_file(&unfinished);
         })?;
-        sync_dir(&self.path)?;
+        if let Err(error) = sync_dir(&self.path) {
+            // The log continues in the previous file, so recovery would miss the revisions before this one.
+            fs::remove_file(&path).map_err(io::Error::other)?;
+            return Err(error);
+        }
         Ok(file)
     }
 
@@ -163,6 +167,6 @@ fn make_private_dir(dir: &Path) -> io::Result<()> {
 }
 
 /// Makes directory entries durable. Only possible, and needed, on Unix.
-fn sync_dir(dir: &Path) -> io::Result<()> {
+pub(crate) fn sync_dir(dir: &Path) -> io::Result<()> {
     if cfg!(unix) { File::open(dir)?.sync_all() } else { Ok(()) }
 }

@@ -425,3 +425,20 @@ fn a_decreasing_revision_is_rejected_before_it_is_written() {
     drop(server);
     assert!(!Server::open(dir.path()).recovered.clean);
 }
+
+#[test]
+fn a_full_disk_delays_a_new_log() {
+    let dir = tempfile::tempdir().unwrap();
+    let server = Server::with(dir.path(), SHORT);
+    server.disk.refuse_next_file();
+    for value in 0..10 {
+        server.put("things", "a", value);
+        server.sync().unwrap();
+    }
+    assert!(server.disk.accepts_files(), "a new log was refused");
+    let objects = server.objects();
+    server.log.close().unwrap();
+    assert!(!names(dir.path()).contains(&"log-00000000000000000000".to_owned()), "{:?}", names(dir.path()));
+    drop(server);
+    assert_eq!(Server::open(dir.path()).objects(), objects);
+}

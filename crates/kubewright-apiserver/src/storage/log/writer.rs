@@ -55,6 +55,8 @@ pub(super) struct Options {
     /// Pause before a write is tried again on a full disk.
     pub(super) retry: Duration,
     pub(super) sink: Box<dyn Fn(File) -> Box<dyn Sink> + Send>,
+    /// Creates a log.
+    pub(super) create: Box<dyn Fn(&Folder, Revision) -> io::Result<File> + Send>,
 }
 
 impl Default for Options {
@@ -64,6 +66,7 @@ impl Default for Options {
             times_live: 4,
             retry: Duration::from_secs(1),
             sink: Box::new(|file| Box::new(file)),
+            create: Box::new(|folder, revision| folder.create(Kind::Log, revision, |_| Ok(()))),
         }
     }
 }
@@ -168,6 +171,8 @@ pub(super) struct Writer {
     length: u64,
     /// Total length of the logs since the last snapshot.
     bytes: u64,
+    /// A new log could not be created, because the disk is full.
+    delayed: bool,
     state: State,
     /// Dropped with the thread, which ends every wait.
     progress: ordered_watch::Sender<Progress>,
@@ -181,12 +186,23 @@ impl Writer {
         found: Recovery,
         options: Options,
     ) -> (Self, ordered_watch::Receiver<Progress>) {
-        let (progress, told) = ordered_watch::channel(Progress::default());
+        let (sender, progress) = ordered_watch::channel(Progress::default());
         let Recovery { state, log, start, bytes, .. } = found;
         let length = log.metadata().map(|metadata| metadata.len()).unwrap_or_default();
-        let file = (options.sink)(log);
-        let buffer = Vec::new();
-        (Self { folder, options, file, start, length, bytes, state, progress, snapshot: None, buffer }, told)
+        let writer = Self {
+            folder,
+            file: (options.sink)(log),
+            options,
+            start,
+            length,
+            bytes,
+            delayed: false,
+            state,
+            progress: sender,
+            snapshot: None,
+            buffer: Vec::new(),
+        };
+        (writer, progress)
     }
 
     /// Runs until the queue is closed or a write fails.
@@ -211,9 +227,27 @@ impl Writer {
                 return self.commit(vec![Record::Closed { revision: self.state.revision }], queue);
             }
             if self.wants_snapshot() {
-                self.rotate()?;
-                self.start_snapshot();
+                match self.rotate() {
+                    Ok(()) => {
+                        self.delayed = false;
+                        self.start_snapshot();
+                    }
+                    Err(error) if is_full(&error) => self.delay_rotation(&error),
+                    Err(error) => return Err(error),
+                }
             }
+        }
+    }
+
+    /// Continues with the current log, because the disk is full. The next commit tries again.
+    fn delay_rotation(&mut self, error: &io::Error) {
+        if !std::mem::replace(&mut self.delayed, true) {
+            let path = self.folder.path(Kind::Log, self.state.revision);
+            tracing::warn!(
+                %error,
+                path = %path.display(),
+                "no space left on device for a new log; continuing with the current one"
+            );
         }
     }
 
@@ -281,7 +315,7 @@ impl Writer {
 
     /// Starts a new log, and a snapshot of the state at its start.
     pub(super) fn rotate(&mut self) -> io::Result<()> {
-        let file = self.folder.create(Kind::Log, self.state.revision, |_| Ok(()))?;
+        let file = (self.options.create)(&self.folder, self.state.revision)?;
         self.file = (self.options.sink)(file);
         self.start = self.state.revision;
         self.length = frame::HEADER as u64;

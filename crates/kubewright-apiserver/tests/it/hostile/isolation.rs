@@ -154,6 +154,148 @@ fn the_deletion_of_an_owner_does_not_block_others() -> Result<()> {
     others_are_served(server, Request::builder().method(Method::DELETE).uri(path).body(Vec::new())?)
 }
 
+fn patch(path: &str, body: &Value) -> Result<Request<Vec<u8>>> {
+    let patch = Request::patch(path).header("content-type", "application/merge-patch+json");
+    Ok(patch.body(body.to_string().into_bytes())?)
+}
+
+/// The patch removes the object, and its dependents are collected.
+#[test]
+fn the_removal_of_the_last_finalizer_does_not_block_others() -> Result<()> {
+    let server = async {
+        let server = ApiServer::new(Options::default());
+        let map = json!({"metadata": {"name": "owner", "finalizers": ["example.com/wait"]}});
+        let owner = prepare(&server, MAPS, &map).await?;
+        let uid = &owner["metadata"]["uid"];
+        let owner = json!({"apiVersion": "v1", "kind": "ConfigMap", "name": "owner", "uid": uid});
+        for at in 0..3_000 {
+            let dependent = json!({"metadata": {"name": format!("d{at}"), "ownerReferences": [owner]}});
+            prepare(&server, MAPS, &dependent).await?;
+        }
+        let delete = Request::delete(format!("{MAPS}/owner")).body(Full::new(Bytes::new()))?;
+        anyhow::ensure!(server.handle(delete).await.status().is_success());
+        Ok(server)
+    };
+    let body = json!({"metadata": {"finalizers": null}});
+    others_are_served(server, patch(&format!("{MAPS}/owner"), &body)?)
+}
+
+#[test]
+fn a_ring_of_aggregated_roles_does_not_block_others() -> Result<()> {
+    const ROLES: &str = "/apis/rbac.authorization.k8s.io/v1/clusterroles";
+    let count = 120;
+    let role = move |number: usize| {
+        let selectors = json!([
+            {"matchLabels": {"ring": format!("{}", (number + 1) % count)}},
+            {"matchLabels": {"source": format!("{number}")}},
+        ]);
+        json!({
+            "metadata": {"name": format!("ring-{number:03}"), "labels": {"ring": format!("{number}")}},
+            "aggregationRule": {"clusterRoleSelectors": selectors},
+        })
+    };
+    let server = async move {
+        let server = ApiServer::new(Options::default());
+        for number in 0..count {
+            let rule = json!({"apiGroups": [""], "resources": [format!("r{number}")], "verbs": ["get"]});
+            let labels = json!({"source": format!("{number}")});
+            let source =
+                json!({"metadata": {"name": format!("s{number}"), "labels": labels}, "rules": [rule]});
+            prepare(&server, ROLES, &source).await?;
+            // The last role closes the ring.
+            if number + 1 < count {
+                prepare(&server, ROLES, &role(number)).await?;
+            }
+        }
+        Ok(server)
+    };
+    others_are_served(server, post(ROLES, "application/json", role(count - 1).to_string())?)
+}
+
+const WIDGETS: &str = "/apis/example.com/v1/namespaces/default/widgets";
+
+/// A server with a Widget of this spec.
+async fn with_widget(schema: Value, spec: Value) -> Result<ApiServer> {
+    let server = ApiServer::new(Options::default());
+    prepare(&server, CRDS, &crd("widgets", "Widget", &schema)).await?;
+    let widget = json!({
+        "apiVersion": "example.com/v1", "kind": "Widget", "metadata": {"name": "a"}, "spec": spec,
+    });
+    prepare(&server, WIDGETS, &widget).await?;
+    Ok(server)
+}
+
+#[test]
+fn a_small_patch_of_a_large_object_does_not_block_others() -> Result<()> {
+    let items: Vec<String> = (0..100_000).map(|at| format!("value-{at}")).collect();
+    let schema = json!({"values": {"type": "array", "items": {"type": "string"}}});
+    let server = with_widget(schema, json!({"values": items}));
+    let body = json!({"metadata": {"labels": {"a": "b"}}});
+    others_are_served(server, patch(&format!("{WIDGETS}/a"), &body)?)
+}
+
+#[test]
+fn a_large_object_as_yaml_does_not_block_others() -> Result<()> {
+    let items: Vec<String> = (0..100_000).map(|at| format!("value-{at}")).collect();
+    let schema = json!({"values": {"type": "array", "items": {"type": "string"}}});
+    let server = with_widget(schema, json!({"values": items}));
+    let get = Request::get(format!("{WIDGETS}/a")).header("accept", "application/yaml");
+    others_are_served(server, get.body(Vec::new())?)
+}
+
+#[test]
+fn expensive_rules_do_not_block_others() -> Result<()> {
+    let values: Vec<u64> = (0..60).collect();
+    let all = "self.all(a, self.all(b, self.all(c, a + b + c >= 0)))";
+    let rules: Vec<Value> = (0..9).map(|_| json!({"rule": all})).collect();
+    let schema = json!({"values": {
+        "type": "array", "maxItems": 60, "items": {"type": "integer"}, "x-kubernetes-validations": rules,
+    }});
+    let server = with_widget(schema, json!({"values": []}));
+    others_are_served(server, patch(&format!("{WIDGETS}/a"), &json!({"spec": {"values": values}}))?)
+}
+
+#[test]
+fn an_expensive_policy_does_not_block_others() -> Result<()> {
+    let server = async {
+        const POLICIES: &str = "/apis/admissionregistration.k8s.io/v1/validatingadmissionpolicies";
+        let server = ApiServer::new(Options::default());
+        let all = "object.data.all(a, object.data.all(b, object.data.all(c, a != 'x' || b != c)))";
+        let validations: Vec<Value> = (0..9).map(|_| json!({"expression": all})).collect();
+        let rule = json!({"apiGroups": [""], "apiVersions": ["v1"], "operations": ["CREATE"], "resources": ["configmaps"]});
+        let policy = json!({
+            "metadata": {"name": "expensive"},
+            "spec": {"matchConstraints": {"resourceRules": [rule]}, "validations": validations},
+        });
+        prepare(&server, POLICIES, &policy).await?;
+        let binding = json!({
+            "metadata": {"name": "expensive"},
+            "spec": {"policyName": "expensive", "validationActions": ["Warn"]},
+        });
+        prepare(&server, &POLICIES.replace("policies", "policybindings"), &binding).await?;
+        Ok(server)
+    };
+    let data: serde_json::Map<String, Value> = (0..50).map(|at| (format!("k{at}"), "v".into())).collect();
+    let map = json!({"metadata": {"name": "a"}, "data": data});
+    others_are_served(server, post(MAPS, "application/json", map.to_string())?)
+}
+
+#[test]
+fn the_openapi_document_does_not_block_others() -> Result<()> {
+    let server = async {
+        let server = ApiServer::new(Options::default());
+        let text: serde_json::Map<String, Value> =
+            (0..20).map(|at| (format!("field{at}"), json!({"type": "string"}))).collect();
+        for at in 0..1_000 {
+            let crd = crd(&format!("kinds{at}"), &format!("Kind{at}"), &text.clone().into());
+            prepare(&server, CRDS, &crd).await?;
+        }
+        Ok(server)
+    };
+    // Without a body, whose transfer would let others through.
+    others_are_served(server, Request::head("/openapi/v2").body(Vec::new())?)
+}
+
 /// A watch that is not read renders nothing, and one that is read yields between events.
 #[test]
 fn the_start_of_a_table_watch_does_not_block_others() -> Result<()> {

@@ -191,6 +191,7 @@ async fn buffered_bodies_have_a_total_limit() -> Result<()> {
     assert!(futures_util::poll!(held.as_mut()).is_pending());
     let refused = server.handle(request().body(partial())?).await;
     assert_eq!(refused.status(), StatusCode::TOO_MANY_REQUESTS);
+    assert_eq!(refused.headers()["retry-after"], "1");
     let small = Full::new(Bytes::from(r#"{"metadata":{"name":"a"}}"#));
     assert_eq!(server.handle(request().body(small)?).await.status(), StatusCode::CREATED);
     Ok(())

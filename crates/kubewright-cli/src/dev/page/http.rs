@@ -22,6 +22,7 @@ use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::Semaphore;
 use tokio::task::JoinSet;
 
+use super::connections::Connections;
 use super::state::Shared;
 use super::stream;
 
@@ -38,15 +39,12 @@ type Body = UnsyncBoxBody<Bytes, Infallible>;
 pub(super) async fn serve(listener: TcpListener, shared: Arc<Shared>) {
     let streams = Arc::new(Semaphore::new(STREAMS));
     let mut connections = JoinSet::new();
+    let mut incoming = Connections::new(listener);
     loop {
         tokio::select! {
-            accepted = listener.accept(), if connections.len() < CONNECTIONS => match accepted {
-                Ok((stream, _)) => {
-                    connections.spawn(connection(stream, shared.clone(), streams.clone()));
-                }
-                // Out of file descriptors, or the client disconnected early.
-                Err(_) => tokio::task::yield_now().await,
-            },
+            stream = incoming.next(), if connections.len() < CONNECTIONS => {
+                connections.spawn(connection(stream, shared.clone(), streams.clone()));
+            }
             Some(_) = connections.join_next() => {}
         }
     }

@@ -29,6 +29,22 @@ fn concurrent_commands_change_the_project_one_after_another() {
 }
 
 #[test]
+fn one_of_two_concurrent_inits_creates_the_project() {
+    let folder = Folder::new("shop");
+    let init = |domain: &str| folder.run(&format!("init --domain {domain} --kubewright-version 0.1.0"));
+    let runs = thread::scope(|scope| {
+        let inits =
+            ["one.com", "two.com", "three.com", "four.com"].map(|domain| scope.spawn(move || init(domain)));
+        inits.map(|init| init.join().expect("no panic"))
+    });
+    let (done, refused): (Vec<_>, Vec<_>) = runs.into_iter().partition(|run| run.status == 0);
+    assert_eq!(done.len(), 1);
+    for run in refused {
+        assert!(run.stderr.contains("already contains a project"), "{run}");
+    }
+}
+
+#[test]
 fn a_fifo_as_project_file_is_rejected() {
     let folder = Folder::new("shop");
     let made =

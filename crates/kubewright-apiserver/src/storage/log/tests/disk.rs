@@ -6,6 +6,7 @@ use std::sync::mpsc::{Receiver, Sender, channel};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
+use crate::storage::log::folder::{Folder, Kind};
 use crate::storage::log::writer::{Options, Sink};
 
 #[derive(Clone, Default)]
@@ -18,6 +19,8 @@ struct Faults {
     /// Whether the end of the capacity is a permanent failure.
     torn: bool,
     ill: bool,
+    /// Creating the next log fails.
+    has_no_room_for_files: bool,
     syncs: usize,
     gate: Option<Arc<Door>>,
 }
@@ -50,7 +53,20 @@ impl Disk {
     pub(super) fn options(&self, log_bytes: u64) -> Options {
         let disk = self.clone();
         let sink = move |file| Box::new(Faulty { file, disk: disk.clone() }) as Box<dyn Sink>;
-        Options { log_bytes, times_live: 0, retry: Duration::from_millis(1), sink: Box::new(sink) }
+        let disk = self.clone();
+        let create = move |folder: &Folder, revision| {
+            if std::mem::take(&mut disk.0.lock().unwrap().has_no_room_for_files) {
+                return Err(io::ErrorKind::StorageFull.into());
+            }
+            folder.create(Kind::Log, revision, |_| Ok(()))
+        };
+        Options {
+            log_bytes,
+            times_live: 0,
+            retry: Duration::from_millis(1),
+            sink: Box::new(sink),
+            create: Box::new(create),
+        }
     }
 
     /// Accepts this many more bytes, then is full.
@@ -63,6 +79,15 @@ impl Disk {
     pub(super) fn tear(&self, room: usize) {
         let mut faults = self.0.lock().unwrap();
         (faults.room, faults.torn) = (Some(room), true);
+    }
+
+    /// Fails to create the next log.
+    pub(super) fn refuse_next_file(&self) {
+        self.0.lock().unwrap().has_no_room_for_files = true;
+    }
+
+    pub(super) fn accepts_files(&self) -> bool {
+        !self.0.lock().unwrap().has_no_room_for_files
     }
 
     pub(super) fn refuse_to_sync(&self) {

@@ -6,15 +6,19 @@
 
 use std::sync::{Arc, OnceLock};
 
-use regex_automata::Input;
-use regex_automata::hybrid::dfa::{Cache, DFA};
+use regex_automata::hybrid::dfa::{self, DFA};
+use regex_automata::hybrid::regex::{self as hybrid, Regex as Finder};
 use regex_automata::meta::{BuildError, Regex};
 use regex_automata::nfa::thompson::{self, NFA, WhichCaptures};
+use regex_automata::util::iter::Searcher;
+use regex_automata::{Input, MatchError};
 
 /// Large enough for what Go accepts: a thousand repetitions of a Unicode class take some megabytes.
 const SIZE_LIMIT: usize = 64 << 20;
 /// Maximum number of states times bytes, some seconds of CPU time.
 const MAX_WORK: usize = 100_000_000;
+/// Maximum number of bytes that the searches for all matches read. Each search may read the rest of the text.
+const MAX_SEARCHED: usize = 100_000_000;
 /// Minimum size of a state of an automaton, in bytes.
 const STATE: usize = 24;
 /// Automata with more states are slow for short values, too.
@@ -32,6 +36,8 @@ pub struct Matcher {
     regex: Regex,
     /// For products above [`MAX_WORK`]. `None` if it cannot be built.
     bounded: Arc<OnceLock<Option<Bounded>>>,
+    /// The same, for the positions of matches.
+    finder: Arc<OnceLock<Option<Finder>>>,
 }
 
 /// Matching a value would take too long.
@@ -43,9 +49,9 @@ pub struct TooCostly {
 
 impl Matcher {
     pub(super) fn compile(source: &str) -> Result<Self, Box<BuildError>> {
-        let config = Regex::config().nfa_size_limit(Some(SIZE_LIMIT)).which_captures(WhichCaptures::None);
+        let config = Regex::config().nfa_size_limit(Some(SIZE_LIMIT)).which_captures(WhichCaptures::Implicit);
         let regex = Regex::builder().configure(config).build(source).map_err(Box::new)?;
-        Ok(Self { source: source.to_owned(), regex, bounded: Arc::default() })
+        Ok(Self { source: source.to_owned(), regex, bounded: Arc::default(), finder: Arc::default() })
     }
 
     /// Whether the expression matches a part of the text.
@@ -61,6 +67,39 @@ impl Matcher {
             }
             _ => Err(TooCostly { bytes: text.len() }),
         }
+    }
+
+    /// The first `count` matches, from left to right.
+    pub fn find<'t>(&self, text: &'t str, count: usize) -> Result<Vec<&'t str>, TooCostly> {
+        let too_costly = TooCostly { bytes: text.len() };
+        let searches = count.min(text.len() + 1);
+        if self.max_states().saturating_mul(text.len()).saturating_mul(searches) <= MAX_WORK {
+            return Ok(self.regex.find_iter(text).take(count).map(|found| &text[found.range()]).collect());
+        }
+        let finder = self.finder.get_or_init(|| finder(&self.source)).as_ref().ok_or(too_costly)?;
+        let mut cache = finder.create_cache();
+        let mut searcher = Searcher::new(Input::new(text));
+        let (mut found, mut searched) = (Vec::new(), 0_usize);
+        while found.len() < count {
+            let next = searcher.try_advance(|input| {
+                let read = |cache: &hybrid::Cache| {
+                    let (forward, reverse) = cache.as_parts();
+                    forward.search_total_len() + reverse.search_total_len()
+                };
+                let before = read(&cache);
+                let next = finder.try_search(&mut cache, input);
+                // The count starts again when the cache is cleared.
+                let after = read(&cache);
+                searched += after.checked_sub(before).unwrap_or(after);
+                if searched > MAX_SEARCHED { Err(MatchError::gave_up(input.start())) } else { next }
+            });
+            match next {
+                Ok(Some(next)) => found.push(&text[next.range()]),
+                Ok(None) => break,
+                Err(_) => return Err(too_costly),
+            }
+        }
+        Ok(found)
     }
 
     /// Whether a match may need much CPU time even for a short value.
@@ -82,26 +121,35 @@ struct Bounded {
 
 impl Bounded {
     fn compile(source: &str) -> Option<Self> {
-        let config =
-            thompson::Config::new().nfa_size_limit(Some(SIZE_LIMIT)).which_captures(WhichCaptures::None);
-        let nfa = NFA::compiler().configure(config).build(source).ok()?;
+        let nfa = NFA::compiler().configure(nfa_config()).build(source).ok()?;
         let states = nfa.states().len();
-        let config = DFA::config()
-            .cache_capacity(DFA_CACHE)
-            .skip_cache_capacity_check(true)
-            .unicode_word_boundary(true)
-            .minimum_cache_clear_count(Some(MAX_CLEARS))
-            .minimum_bytes_per_state(Some(MIN_BYTES_PER_STATE));
-        let dfa = DFA::builder().configure(config).build_from_nfa(nfa).ok()?;
+        let dfa = DFA::builder().configure(dfa_config()).build_from_nfa(nfa).ok()?;
         Some(Self { dfa, states })
     }
 
     /// `None` if the search gave up.
     fn is_match(&self, text: &str) -> Option<bool> {
-        let mut cache = Cache::new(&self.dfa);
+        let mut cache = dfa::Cache::new(&self.dfa);
         let found = self.dfa.try_search_fwd(&mut cache, &Input::new(text).earliest(true));
         found.ok().map(|found| found.is_some())
     }
+}
+
+fn finder(source: &str) -> Option<Finder> {
+    Finder::builder().thompson(nfa_config()).dfa(dfa_config()).build(source).ok()
+}
+
+fn nfa_config() -> thompson::Config {
+    thompson::Config::new().nfa_size_limit(Some(SIZE_LIMIT)).which_captures(WhichCaptures::None)
+}
+
+fn dfa_config() -> dfa::Config {
+    DFA::config()
+        .cache_capacity(DFA_CACHE)
+        .skip_cache_capacity_check(true)
+        .unicode_word_boundary(true)
+        .minimum_cache_clear_count(Some(MAX_CLEARS))
+        .minimum_bytes_per_state(Some(MIN_BYTES_PER_STATE))
 }
 
 #[cfg(test)]
@@ -122,7 +170,7 @@ mod tests {
     #[test]
     fn a_long_value_is_matched_in_bounded_time() {
         let letters = letters(500_000);
-        for pattern in [r"(\p{L}{1,100}){1,10}!", r"([^a]{1,60}){1,60}!", r"x(x|\p{L}){500}!"] {
+        for pattern in [r"(\p{L}{1,100}){1,10}!", r"([^a]{1,30}){1,33}!", r"x(x|\p{L}){500}!"] {
             let matcher = Matcher::compile(pattern).unwrap();
             assert!(matcher.is_costly(), "{pattern}");
             let start = Instant::now();
@@ -164,5 +212,31 @@ mod tests {
             let matcher = Matcher::compile(pattern).unwrap();
             assert!(!matcher.is_costly(), "{}", matcher.max_states());
         }
+    }
+
+    #[test]
+    fn all_matches_are_found_by_both_engines() {
+        let text = "ab \u{e4}b aab ".repeat(3);
+        for pattern in [r"\pL+", "b?", "a*b", "(?:)", r"(?-u:\b)", "x", "^ab", "b $"] {
+            let matcher = Matcher::compile(pattern).unwrap();
+            let long = format!("{}{text}", "  ".repeat(1 << 14));
+            let start = matcher.find(&long, usize::MAX).unwrap();
+            let expected: Vec<&str> =
+                Regex::new(pattern).unwrap().find_iter(&long).map(|found| &long[found.range()]).collect();
+            assert!(start == expected, "{pattern}");
+            let expected: Vec<&str> =
+                Regex::new(pattern).unwrap().find_iter(&text).map(|found| &text[found.range()]).collect();
+            assert_eq!(matcher.find(&text, usize::MAX).unwrap(), expected, "{pattern}");
+            assert_eq!(matcher.find(&text, 1).unwrap(), expected[..expected.len().min(1)], "{pattern}");
+        }
+    }
+
+    #[test]
+    fn searches_for_all_matches_are_bounded() {
+        let text = "A".repeat(1 << 20);
+        // Each search reads the rest of the text.
+        let matcher = Matcher::compile(".*[^A-Z]|[A-Z]").unwrap();
+        assert_eq!(matcher.find(&text, usize::MAX), Err(TooCostly { bytes: text.len() }));
+        assert_eq!(matcher.find(&text, 2), Ok(vec!["A", "A"]));
     }
 }
