@@ -315,6 +315,10 @@ fn a_project_with_an_external_kind_builds() {
         "create api --group cert-manager --version v1 --kind Certificate --external-api-path certs::v1 \
          --external-api-domain io --external-api-module certs@0.1",
     );
+    folder.done(
+        "create webhook --group cert-manager --version v1 --kind Certificate --defaulting \
+         --programmatic-validation",
+    );
     fs::create_dir_all(folder.path().join("certs/src")).expect("a folder");
     folder.write("certs/src/lib.rs", CERTS);
     let manifest = folder.read("Cargo.toml");
