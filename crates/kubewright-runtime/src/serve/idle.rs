@@ -7,7 +7,7 @@
 use std::io;
 use std::pin::Pin;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
-use std::task::{Context, Poll, ready};
+use std::task::{Context, Poll, Waker, ready};
 use std::time::Duration;
 
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
@@ -20,7 +20,14 @@ const IDLE: Duration = Duration::from_secs(120);
 
 /// What a connection waits for. Clones share it.
 #[derive(Clone)]
-pub(super) struct Phase(Arc<Mutex<Waiting>>);
+pub(super) struct Phase(Arc<Mutex<State>>);
+
+struct State {
+    waiting: Waiting,
+    /// The task of a read that has no deadline. hyper does not read again after the response, because this read still
+    /// waits.
+    reader: Option<Waker>,
+}
 
 enum Waiting {
     /// For the rest of the headers, until this time.
@@ -34,34 +41,44 @@ enum Waiting {
 impl Phase {
     /// A new connection: its first request must follow.
     pub(super) fn new() -> Self {
-        Self(Arc::new(Mutex::new(Waiting::Headers(Instant::now() + HEADERS))))
+        let waiting = Waiting::Headers(Instant::now() + HEADERS);
+        Self(Arc::new(Mutex::new(State { waiting, reader: None })))
     }
 
     /// The headers are complete.
     pub(super) fn begun(&self) {
-        *self.waiting() = Waiting::Handler;
+        self.state().waiting = Waiting::Handler;
     }
 
     /// The handler has returned.
     pub(super) fn ended(&self) {
-        *self.waiting() = Waiting::Request(Instant::now() + IDLE);
+        let mut state = self.state();
+        state.waiting = Waiting::Request(Instant::now() + IDLE);
+        if let Some(reader) = state.reader.take() {
+            reader.wake();
+        }
     }
 
     fn received(&self) {
-        let mut waiting = self.waiting();
-        if matches!(*waiting, Waiting::Request(_)) {
-            *waiting = Waiting::Headers(Instant::now() + HEADERS);
+        let mut state = self.state();
+        if matches!(state.waiting, Waiting::Request(_)) {
+            state.waiting = Waiting::Headers(Instant::now() + HEADERS);
         }
     }
 
-    fn deadline(&self) -> Option<Instant> {
-        match *self.waiting() {
+    /// The deadline of a read. Without one, the task is woken when the next request can begin.
+    fn deadline(&self, cx: &Context<'_>) -> Option<Instant> {
+        let mut state = self.state();
+        match state.waiting {
             Waiting::Headers(until) | Waiting::Request(until) => Some(until),
-            Waiting::Handler => None,
+            Waiting::Handler => {
+                state.reader = Some(cx.waker().clone());
+                None
+            }
         }
     }
 
-    fn waiting(&self) -> MutexGuard<'_, Waiting> {
+    fn state(&self) -> MutexGuard<'_, State> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
@@ -93,7 +110,7 @@ impl<S: AsyncRead + Unpin> AsyncRead for ReadTimeout<S> {
             }
             return Poll::Ready(read);
         }
-        let Some(deadline) = self.phase.deadline() else { return Poll::Pending };
+        let Some(deadline) = self.phase.deadline(cx) else { return Poll::Pending };
         if self.sleep.deadline() != deadline {
             self.sleep.as_mut().reset(deadline);
         }
