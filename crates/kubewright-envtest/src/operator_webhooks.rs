@@ -93,7 +93,8 @@ impl Environment {
     /// # }
     /// ```
     pub fn operator_webhooks(&self) -> Result<OperatorWebhooks, OperatorWebhooksError> {
-        let material = Material::create(&["127.0.0.1".to_owned(), "localhost".to_owned()], SystemClock.now())?;
+        let material =
+            Material::create(&["127.0.0.1".to_owned(), "localhost".to_owned()], SystemClock.now())?;
         let prepare = || {
             let certificates = tempfile::Builder::new().prefix("kubewright-webhook-").tempdir()?;
             std::fs::write(certificates.path().join("tls.crt"), &material.leaf.certificate)?;
@@ -102,7 +103,12 @@ impl Environment {
             Ok((certificates, address))
         };
         let (certificates, address) = prepare().map_err(OperatorWebhooksError::Prepare)?;
-        Ok(OperatorWebhooks { admin: AdminClient(self.client()), address, ca: material.bundle(), certificates })
+        Ok(OperatorWebhooks {
+            admin: AdminClient(self.client()),
+            address,
+            ca: material.bundle(),
+            certificates,
+        })
     }
 }
 

@@ -241,7 +241,8 @@ async fn the_api_server_calls_the_webhooks_of_an_operator_process() -> Result<()
 
     let webhooks = env.operator_webhooks()?;
     let [address, folder] = webhooks.args();
-    let value = |argument: &str| argument.split_once('=').map(|(_, value)| value.to_owned()).unwrap_or_default();
+    let value =
+        |argument: &str| argument.split_once('=').map(|(_, value)| value.to_owned()).unwrap_or_default();
     let folder = PathBuf::from(value(&folder));
     // The operator process.
     let options = ManagerOptions {
@@ -268,9 +269,8 @@ async fn the_api_server_calls_the_webhooks_of_an_operator_process() -> Result<()
     let refused = pages.create(&PostParams::default(), &wrong).await.unwrap_err().to_string();
     assert!(refused.contains("spec.replicas: Invalid value: 10: must be between 1 and 5"), "{refused}");
     pages.create(&PostParams::default(), &page("v1", "a", &json!({ "title": "A", "replicas": 2 }))).await?;
-    let read = eventually(std::time::Duration::from_secs(10), async || {
-        api(&env, &namespace, "v2").get("a").await
-    });
+    let read =
+        eventually(std::time::Duration::from_secs(10), async || api(&env, &namespace, "v2").get("a").await);
     assert_eq!(read.await?.data["spec"]["heading"], "A");
     running.abort();
     Ok(())

@@ -116,9 +116,7 @@ impl Bodies {
         let id = state.next;
         state.next += 1;
         let rejected = CancellationToken::new();
-        state
-            .reading
-            .insert(id, Reading { since: Instant::now(), bytes: 0, rejected: rejected.clone() });
+        state.reading.insert(id, Reading { since: Instant::now(), bytes: 0, rejected: rejected.clone() });
         Lease { id, rejected, bodies: self }
     }
 }

@@ -118,7 +118,10 @@ async fn remove_entries_of<K: Configuration>(api: &Api<K>, wanted: &Object, serv
     operations.insert(0, json!({ "op": "test", "path": "/metadata/resourceVersion", "value": version }));
     let patch = serde_json::from_value(operations.into()).context("invalid JSON patch")?;
     let parameters = PatchParams { field_manager: Some(MANAGER.to_owned()), ..PatchParams::default() };
-    api.patch(wanted.name(), &parameters, &Patch::<()>::Json(patch)).await.map_err(api_error).with_context(failed)?;
+    api.patch(wanted.name(), &parameters, &Patch::<()>::Json(patch))
+        .await
+        .map_err(api_error)
+        .with_context(failed)?;
     Ok(())
 }
 
@@ -170,9 +173,8 @@ async fn delete_of<K: Configuration>(
 /// Whether `kubewright deploy`, `make deploy` or `kubectl apply` has applied an object.
 fn is_applied(metadata: &ObjectMeta) -> bool {
     let mut entries = metadata.managed_fields.iter().flatten();
-    entries.any(|entry| {
-        entry.manager.as_deref() == Some(MANAGER) && entry.operation.as_deref() == Some("Apply")
-    })
+    entries
+        .any(|entry| entry.manager.as_deref() == Some(MANAGER) && entry.operation.as_deref() == Some("Apply"))
 }
 
 #[cfg(test)]
@@ -235,7 +237,10 @@ mod tests {
 
     async fn installed(client: &kube::Client) -> Vec<String> {
         let all = api(client).list(&ListParams::default()).await.unwrap();
-        let hooks = all.items.iter().flat_map(|it| it.webhooks().into_iter().map(|(hook, _)| hook.to_owned()).collect::<Vec<_>>());
+        let hooks = all
+            .items
+            .iter()
+            .flat_map(|it| it.webhooks().into_iter().map(|(hook, _)| hook.to_owned()).collect::<Vec<_>>());
         hooks.collect()
     }
 
@@ -244,7 +249,8 @@ mod tests {
         let (client, ui) = (cluster(), quiet());
         super::super::apply(&client, &rendered(&["a", "b"]), &ui).await.unwrap();
         // Another field manager owns the entries too, as a CA injector that applies them does.
-        apply_as(&client, "injector", &configuration("shop-validating", "shop-webhook-service", &["a", "b"])).await;
+        apply_as(&client, "injector", &configuration("shop-validating", "shop-webhook-service", &["a", "b"]))
+            .await;
 
         super::super::apply(&client, &rendered(&["b", "c"]), &ui).await.unwrap();
         let mut hooks = installed(&client).await;

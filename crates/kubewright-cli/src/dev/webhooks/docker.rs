@@ -34,14 +34,19 @@ impl<V: Fn(&str) -> Option<OsString>> Engines<V> {
         let format = "{{range .IPAM.Config}}{{.Gateway}} {{end}}";
         let gateway = self.run(program, &["network", "inspect", &network, "--format", format])?;
         let system = self.run(program, &["info", "--format", "{{.OperatingSystem}}"]).unwrap_or_default();
-        if system.contains("Docker Desktop") { Some("host.docker.internal".to_owned()) } else { address(&gateway) }
+        if system.contains("Docker Desktop") {
+            Some("host.docker.internal".to_owned())
+        } else {
+            address(&gateway)
+        }
     }
 
     fn podman(&self) -> Option<String> {
         let network = self.network("KIND_EXPERIMENTAL_PODMAN_NETWORK");
         let format = "{{range .Subnets}}{{.Gateway}} {{end}}";
         let gateway = self.run("podman", &["network", "inspect", &network, "--format", format])?;
-        let security = self.run("podman", &["info", "--format", "{{.Host.Security.Rootless}} {{.Host.ServiceIsRemote}}"]);
+        let security = self
+            .run("podman", &["info", "--format", "{{.Host.Security.Rootless}} {{.Host.ServiceIsRemote}}"]);
         // Rootless, or in a virtual machine.
         if security.is_some_and(|security| security.contains("true")) {
             Some("host.containers.internal".to_owned())

@@ -4,7 +4,11 @@ use super::super::webhooks::{self, Removal, WebhookTypes};
 use super::*;
 
 fn types(text: &str) -> WebhookTypes {
-    WebhookTypes { defaulting: text.contains('d'), validation: text.contains('v'), conversion: text.contains('c') }
+    WebhookTypes {
+        defaulting: text.contains('d'),
+        validation: text.contains('v'),
+        conversion: text.contains('c'),
+    }
 }
 
 /// A request; `d`, `v` and `c` select defaulting, validation and conversion.

@@ -373,12 +373,14 @@ impl Rotator {
         let mut unregistered = Ok(());
         for target in found {
             for config in &target.clients {
-                let called = probe.call(&self.options.service, config).await.map_err(|source| RoundError::Probe {
-                    path: config.path.clone(),
-                    is_registered: config.is_api || self.options.targets.has_webhook(&config.path),
-                    target: target.target.clone(),
-                    source,
-                });
+                let called =
+                    probe.call(&self.options.service, config).await.map_err(|source| RoundError::Probe {
+                        path: config.path.clone(),
+                        is_registered: config.is_expected()
+                            || self.options.targets.has_admission(&config.path),
+                        target: target.target.clone(),
+                        source,
+                    });
                 match called {
                     // The other calls may fail with an error that matters more.
                     Err(error) if error.keeps_ready() => unregistered = unregistered.and(Err(error)),

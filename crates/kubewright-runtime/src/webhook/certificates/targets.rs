@@ -21,7 +21,6 @@ use serde_json::{Value, json};
 use super::bundle;
 use crate::client::{Client, Error, Patch};
 use crate::kind::{Kind, Object};
-use crate::webhook::CONVERT_PATH;
 use crate::{Key, ListOptions};
 
 /// The Service in front of the replicas.
@@ -80,6 +79,13 @@ pub(super) struct ClientConfig {
     pub(super) bundle: Vec<u8>,
 }
 
+impl ClientConfig {
+    /// Whether it is the one of a CRD or an APIService. Only those that the operator serves are read.
+    pub(super) fn is_expected(&self) -> bool {
+        self.name.is_empty()
+    }
+}
+
 impl Found {
     /// Whether every client configuration trusts the operator's own bundle.
     pub(super) fn trusts(&self, own: &str) -> bool {
@@ -101,10 +107,9 @@ pub struct ExpectedTargets {
 }
 
 impl ExpectedTargets {
-    /// Whether the operator serves an admission or conversion webhook at this path.
-    pub(super) fn has_webhook(&self, path: &str) -> bool {
-        let is_admission = self.mutating.iter().chain(&self.validating).any(|known| known == path);
-        is_admission || path == CONVERT_PATH && !self.crds.is_empty()
+    /// Whether the operator serves an admission webhook at this path.
+    pub(super) fn has_admission(&self, path: &str) -> bool {
+        self.mutating.iter().chain(&self.validating).any(|known| known == path)
     }
 
     /// What no object in `found` covers, for messages.
@@ -213,7 +218,9 @@ pub(super) async fn inject(client: &Client, found: &Found, own: &str, now: Times
     let patch = match kind.name() {
         "CustomResourceDefinition" => {
             let bundle = found.clients.first().map(wanted);
-            apply(json!({ "spec": { "conversion": { "webhook": { "clientConfig": { "caBundle": bundle } } } } }))?
+            apply(
+                json!({ "spec": { "conversion": { "webhook": { "clientConfig": { "caBundle": bundle } } } } }),
+            )?
         }
         "APIService" => apply(json!({ "spec": { "caBundle": found.clients.first().map(wanted) } }))?,
         _ => {
@@ -235,7 +242,8 @@ pub(super) fn changes(client: &Client, expected: &ExpectedTargets) -> Vec<BoxStr
     }
     let all = ListOptions::all();
     let named = |name: &String| ListOptions::all().field("metadata.name", name);
-    let mutating = (!expected.mutating.is_empty()).then(|| watch::<MutatingWebhookConfiguration>(client, &all));
+    let mutating =
+        (!expected.mutating.is_empty()).then(|| watch::<MutatingWebhookConfiguration>(client, &all));
     let validating =
         (!expected.validating.is_empty()).then(|| watch::<ValidatingWebhookConfiguration>(client, &all));
     let crds = expected.crds.iter().map(|name| watch::<CustomResourceDefinition>(client, &named(name)));

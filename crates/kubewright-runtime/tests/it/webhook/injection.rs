@@ -131,7 +131,9 @@ async fn other_crds_and_configurations_are_not_read_one_by_one() {
     let count = |kind| world.faults.count(reads(kind));
     assert!(count("validatingwebhookconfigurations") < 10, "{}", count("validatingwebhookconfigurations"));
     assert!(count("customresourcedefinitions") < 10, "{}", count("customresourcedefinitions"));
-    let lists = world.faults.count(|request| request.path.ends_with("/customresourcedefinitions") && !request.is_watch());
+    let lists = world
+        .faults
+        .count(|request| request.path.ends_with("/customresourcedefinitions") && !request.is_watch());
     assert_eq!(lists, 0, "CRDs are read by name");
 }
 

@@ -11,8 +11,8 @@ use k8s_openapi::api::events::v1::Event;
 use kubewright_apiserver::{ApiServer, Options};
 use kubewright_runtime::webhook::{Rejection, Validation, Validator, WebhookOptions};
 use kubewright_runtime::{
-    Client, Key, LeaderElectionOptions, ListOptions, Manager, ManagerError, ManagerOptions, Object, Patch, RegisterError,
-    eventually,
+    Client, Key, LeaderElectionOptions, ListOptions, Manager, ManagerError, ManagerOptions, Object, Patch,
+    RegisterError, eventually,
 };
 use serde_json::{Value, json};
 use tokio_util::sync::CancellationToken;
@@ -257,9 +257,13 @@ async fn a_ready_replica_stays_ready_when_a_new_version_adds_a_webhook() {
     // The replica has injected the CA into the new entry and called its path.
     let is_called = async || {
         let found = client.list::<Event>(&ListOptions::namespace("system")).await.expect("listed");
-        found.iter().any(|event| event.note.as_deref().unwrap_or_default().contains("failed to call path /added"))
+        found
+            .iter()
+            .any(|event| event.note.as_deref().unwrap_or_default().contains("failed to call path /added"))
     };
-    eventually(LIMIT, async || if is_called().await { Ok(()) } else { Err("not called") }).await.expect("called");
+    eventually(LIMIT, async || if is_called().await { Ok(()) } else { Err("not called") })
+        .await
+        .expect("called");
     assert_eq!(readyz().await.0, 200);
     stop.cancel();
     task.await.expect("no panic").expect("no failure");
