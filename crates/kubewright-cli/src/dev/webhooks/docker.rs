@@ -10,7 +10,7 @@ use std::process::{Command, Stdio};
 
 /// The host by which a kind cluster reaches this machine; `None` if no container engine answers.
 pub(super) fn kind_host() -> Option<String> {
-    Engines { variable: |name| std::env::var_os(name) }.kind_host()
+    Engines { variable: |name: &str| std::env::var_os(name) }.kind_host()
 }
 
 /// The engines of this machine, as kind chooses them.
