@@ -189,6 +189,7 @@ const PROOFS: &[Proof] = &[
         Unit::Rotations,
         Program::Runtime,
     ),
+    proof("webhook::rotations::the_same_seed_gives_the_same_trace", Unit::Seeds, Program::Runtime),
     proof("crash::linear::requests_and_watches_are_linearizable_over_kills", Unit::Kills, Program::Cli),
 ];
 

@@ -31,7 +31,7 @@ use crate::operator::{Operator, Operators};
 use crate::plane::Plane;
 use crate::running::Running;
 use crate::user::Permissions;
-use crate::webhooks::{Route, Servers};
+use crate::webhooks::{Route, Servers, WebhookError};
 use crate::yaml::{self, FixtureError};
 
 /// The operator name of [`Environment::reconcile_once`].
@@ -478,8 +478,8 @@ impl Environment {
 
     /// A manager on this environment, with its seed and clock and without servers. Register controllers with it.
     ///
-    /// When it runs, its webhooks and conversions are installed and apply to every write of the test. They are not
-    /// installed on an existing cluster, which cannot reach this process.
+    /// When it runs, its webhooks and conversions are installed and apply to every write of the test. An existing cluster
+    /// cannot reach this process: there, a manager with webhooks fails, and [`Running::ready`] returns the error.
     ///
     /// The manager also gets the ServiceAccount, roles and bindings that `kubewright manifests` would generate, and
     /// runs as that ServiceAccount. Before it runs, its client acts as the administrator.
@@ -511,11 +511,7 @@ impl Environment {
             }
             match route {
                 Some(route) => route.install(&direct, &webhooks, &manifest).await?,
-                None if !webhooks.is_empty() => {
-                    tracing::warn!(
-                        "Skipping webhook installation: an existing cluster cannot reach this process"
-                    );
-                }
+                None if !webhooks.is_empty() => return Err(WebhookError::ExistingCluster.into()),
                 None => {}
             }
             Ok(())

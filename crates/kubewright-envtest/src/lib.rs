@@ -51,6 +51,7 @@ mod logs;
 mod metrics;
 mod mode;
 mod operator;
+mod operator_webhooks;
 mod plane;
 mod running;
 mod user;
@@ -70,6 +71,7 @@ pub use kubewright_runtime::{ConsistentlyError, EventuallyError, consistently, e
 pub use logs::Logs;
 pub use metrics::Metrics;
 pub use mode::{Mode, ModeError};
+pub use operator_webhooks::{OperatorWebhooks, OperatorWebhooksError};
 pub use running::Running;
 pub use user::Permissions;
 pub use yaml::{FixtureError, objects};

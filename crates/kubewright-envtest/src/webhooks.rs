@@ -1,7 +1,8 @@
 //! Webhooks of managers in an environment.
 //!
 //! Owns their configurations, the conversion of CRDs, and the route to the manager: the embedded server calls the
-//! handlers in the process, other API servers call them over TLS on loopback. Tests need no setup for it.
+//! handlers in the process, and kube-apiserver of envtest's assets calls them over TLS on loopback. Tests need no setup for
+//! it. An existing cluster cannot reach them.
 
 use std::sync::{Arc, Mutex, PoisonError};
 
@@ -40,6 +41,11 @@ pub(crate) enum Route {
 /// Webhooks could not be installed.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum WebhookError {
+    #[error(
+        "an existing cluster cannot call the webhooks of this process, so its writes would bypass them; unset \
+         USE_EXISTING_CLUSTER to run this test on the embedded API server, or test the deployed operator"
+    )]
+    ExistingCluster,
     #[error("failed to create the webhook certificate")]
     Issue(#[from] kubewright_runtime::internal::certificates::IssueError),
     #[error("failed to load the webhook certificate")]

@@ -109,14 +109,19 @@ pub fn configurations_at<'a>(
     for configuration in &mut configurations {
         let name = format!("{prefix}{}", configuration["metadata"]["name"].as_str().unwrap_or_default());
         configuration["metadata"]["name"] = name.into();
-        for webhook in configuration["webhooks"].as_array_mut().into_iter().flatten() {
-            let path = webhook.pointer("/clientConfig/service/path").and_then(Value::as_str);
-            if let Some(config) = path.map(|path| endpoint.client_config(path)) {
-                webhook["clientConfig"] = config;
-            }
-        }
+        redirect(configuration, endpoint);
     }
     configurations
+}
+
+/// Points the webhooks of a configuration that reference a Service at an endpoint.
+pub fn redirect(configuration: &mut Value, endpoint: Endpoint<'_>) {
+    for webhook in configuration["webhooks"].as_array_mut().into_iter().flatten() {
+        let path = webhook.pointer("/clientConfig/service/path").and_then(Value::as_str);
+        if let Some(config) = path.map(|path| endpoint.client_config(path)) {
+            webhook["clientConfig"] = config;
+        }
+    }
 }
 
 /// The path of conversion reviews.

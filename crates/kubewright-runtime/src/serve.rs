@@ -11,6 +11,7 @@
 //! It reads no flags and makes no decisions about requests.
 
 mod address;
+mod idle;
 mod limits;
 mod stall;
 
@@ -26,7 +27,7 @@ use futures_util::future::BoxFuture;
 use http::{HeaderValue, StatusCode, header};
 use http_body_util::Full;
 use hyper::server::conn::http1;
-use hyper_util::rt::{TokioIo, TokioTimer};
+use hyper_util::rt::TokioIo;
 use hyper_util::server::graceful::{GracefulShutdown, Watcher};
 use tokio::net::{TcpListener, TcpStream};
 use tokio::task::JoinSet;
@@ -36,6 +37,7 @@ use crate::certs::Certificates;
 use crate::connect::stream::Io;
 use crate::panics::{Panic, contain_future};
 
+use idle::{Phase, ReadTimeout};
 use limits::{Connections, Place};
 use stall::WriteTimeout;
 
@@ -44,8 +46,8 @@ pub use limits::Limits;
 
 /// How long running requests may take after the stop, as in controller-runtime.
 const DRAIN: Duration = Duration::from_secs(30);
-/// The timeout of a TLS handshake and of request headers. Idle connections are closed after it, too.
-const PATIENCE: Duration = Duration::from_secs(32);
+/// The timeout of a TLS handshake.
+const HANDSHAKE: Duration = Duration::from_secs(32);
 /// How long a client may not read its response.
 const WRITE_TIMEOUT: Duration = Duration::from_secs(30);
 /// The delay after a failed accept, which is usually caused by a lack of file descriptors.
@@ -316,7 +318,7 @@ async fn connection(accepted: Accepted, tls: Option<TlsAcceptor>, handler: Handl
     }
     let stream = WriteTimeout::new(stream, write_timeout);
     let Some(tls) = tls else { return speak(Box::new(stream), handler, watcher).await };
-    match tokio::time::timeout(PATIENCE, tls.accept(stream)).await {
+    match tokio::time::timeout(HANDSHAKE, tls.accept(stream)).await {
         Ok(Ok(stream)) => speak(Box::new(stream), handler, watcher).await,
         Ok(Err(error)) => tracing::debug!(%error, "TLS handshake failed"),
         Err(_) => tracing::debug!("TLS handshake timed out"),
@@ -325,12 +327,19 @@ async fn connection(accepted: Accepted, tls: Option<TlsAcceptor>, handler: Handl
 
 /// Boxed, so that the code is compiled once for TLS and plain connections.
 async fn speak(stream: Box<dyn Io>, handler: Handler, watcher: Watcher) {
+    let phase = Phase::new();
+    let stream = ReadTimeout::new(stream, phase.clone());
     let service = hyper::service::service_fn(move |request: Request| {
-        let handler = handler.clone();
-        async move { Ok::<_, Infallible>(handler.handle(request).await) }
+        let (handler, phase) = (handler.clone(), phase.clone());
+        phase.begun();
+        async move {
+            let response = handler.handle(request).await;
+            phase.ended();
+            Ok::<_, Infallible>(response)
+        }
     });
     let mut http = http1::Builder::new();
-    http.timer(TokioTimer::new()).header_read_timeout(PATIENCE);
+    http.header_read_timeout(None);
     if let Err(error) = watcher.watch(http.serve_connection(TokioIo::new(stream), service)).await {
         tracing::debug!(%error, "Connection failed");
     }

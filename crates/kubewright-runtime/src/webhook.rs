@@ -12,6 +12,7 @@
 
 mod admission;
 mod api;
+mod bodies;
 #[doc(hidden)]
 pub mod certificates;
 mod conversion;
@@ -19,6 +20,7 @@ mod diff;
 mod merge;
 mod metrics;
 mod options;
+mod started;
 mod typed;
 
 use std::collections::BTreeMap;
@@ -33,7 +35,7 @@ use bytes::Bytes;
 use futures_util::FutureExt as _;
 use futures_util::future::BoxFuture;
 use http::{HeaderMap, HeaderValue, Method, StatusCode, Uri, header};
-use http_body_util::{BodyExt as _, Full, Limited};
+use http_body_util::Full;
 use kubewright_apimachinery::duration::parse_go_duration;
 use kubewright_apimachinery::webhook as declared;
 use prometheus_client::registry::Registry;
@@ -44,6 +46,7 @@ use crate::panics::{Panic, contain, contain_future};
 use crate::serve::{Response, not_found, text};
 use admission::{Review, ReviewError, encode_error};
 use api::DynApi;
+use bodies::{Bodies, BodyError};
 use conversion::Answer;
 use metrics::WebhookMetrics;
 use typed::{Defaulting, Validating};
@@ -57,12 +60,15 @@ pub use conversion::{BoxError, CONVERSION_DATA, Conversion, ConversionError, Spo
 pub use kubewright_apimachinery::field::{ErrorList, FieldError, Path};
 pub use kubewright_apimachinery::webhook::{Declaration, Item, MatchCondition};
 pub use options::{CertificateMode, WebhookOptions, secret_name};
+pub(crate) use started::check_started;
 pub use typed::{Defaulter, Validation, Validator};
 
 /// The path of conversion reviews, for all kinds.
 pub const CONVERT_PATH: &str = "/convert";
 /// The largest body that is read: an object, its predecessor, and the review around them.
 const MAX_BODY: usize = 7 * 1024 * 1024;
+/// The memory of all bodies together. The scaffold limits the manager's memory to 128 MiB.
+const MAX_BODIES: usize = 32 * 1024 * 1024;
 /// The deadline of a request without a `timeout` parameter: the API server's default.
 const DEADLINE: Duration = Duration::from_secs(10);
 /// The longest timeout that the API server accepts in a configuration.
@@ -136,13 +142,26 @@ pub(crate) fn complete<H, K: Object>(declared: Declaration, mutating: bool) -> D
 #[derive(Clone, Default)]
 pub struct Webhooks(Arc<Shared>);
 
-#[derive(Default)]
 struct Shared {
     admission: RwLock<BTreeMap<String, Arc<dyn DynHandler>>>,
     conversions: RwLock<Vec<Conversion>>,
     apis: RwLock<Vec<(GroupVersion, Arc<dyn DynApi>)>>,
+    bodies: Bodies,
     metrics: WebhookMetrics,
     journal: OnceLock<Reviews>,
+}
+
+impl Default for Shared {
+    fn default() -> Self {
+        Self {
+            admission: RwLock::default(),
+            conversions: RwLock::default(),
+            apis: RwLock::default(),
+            bodies: Bodies::new(MAX_BODIES, MAX_BODY),
+            metrics: WebhookMetrics::default(),
+            journal: OnceLock::new(),
+        }
+    }
 }
 
 /// The handler of a path.
@@ -231,6 +250,7 @@ impl Webhooks {
         if path == CONVERT_PATH || is_api || routes.contains_key(&path) {
             return Err(RegisterError::PathTaken(path));
         }
+        self.0.metrics.registered(&path);
         routes.insert(path, Arc::new(handler));
         Ok(())
     }
@@ -242,6 +262,7 @@ impl Webhooks {
             let (group, kind) = conversion.group_kind();
             return Err(RegisterError::ConversionTaken { group: group.to_owned(), kind: kind.to_owned() });
         }
+        self.0.metrics.registered(CONVERT_PATH);
         conversions.push(conversion);
         Ok(())
     }
@@ -252,6 +273,7 @@ impl Webhooks {
         if self.paths().iter().any(|path| api.serves(path)) {
             return Err(RegisterError::PathTaken(api.path()));
         }
+        self.0.metrics.registered(&api.path());
         self.0.apis.write().unwrap_or_else(PoisonError::into_inner).push((api, Arc::new(handler)));
         Ok(())
     }
@@ -325,17 +347,15 @@ impl Webhooks {
         let start = tokio::time::Instant::now();
         let deadline = deadline(&parts.uri);
         let answering = async {
-            let body = match Limited::new(body, MAX_BODY).collect().await {
-                Ok(body) => body.to_bytes(),
-                Err(error) if error.is::<http_body_util::LengthLimitError>() => {
-                    let limit = format!("the request body is larger than {MAX_BODY} bytes\n");
-                    return text(StatusCode::PAYLOAD_TOO_LARGE, limit);
-                }
+            let (body, _held) = match self.0.bodies.read(body).await {
+                Ok(read) => read,
                 Err(error) => {
-                    return text(
-                        StatusCode::BAD_REQUEST,
-                        format!("failed to read the request body: {error}\n"),
-                    );
+                    let status = match error {
+                        BodyError::TooLarge(_) => StatusCode::PAYLOAD_TOO_LARGE,
+                        BodyError::Read(_) => StatusCode::BAD_REQUEST,
+                        BodyError::TooSlow => StatusCode::SERVICE_UNAVAILABLE,
+                    };
+                    return text(status, format!("{error}\n"));
                 }
             };
             match route {
@@ -415,7 +435,7 @@ impl Webhooks {
                 (body, review, error)
             }
             Err(Panic { message, at, times }) => {
-                self.0.metrics.panicked();
+                self.0.metrics.conversion_panicked();
                 tracing::error!(webhook = CONVERT_PATH, panic = message, at, times, "Conversion panicked");
                 let message = format!("panic: {message} [recovered]");
                 (conversion::failed(body, &message), None, Some(message))

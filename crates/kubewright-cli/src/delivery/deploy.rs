@@ -7,6 +7,7 @@ mod failing;
 mod remove;
 mod resource;
 mod rollout;
+mod stale;
 mod target;
 
 pub(crate) use apply::apply;

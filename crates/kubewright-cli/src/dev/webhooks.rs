@@ -6,12 +6,12 @@
 //! unaffected.
 
 mod conversions;
+mod docker;
 mod reach;
 
 use std::ffi::OsString;
 use std::fmt;
 use std::net::{Ipv4Addr, TcpListener};
-use std::process::{Command, Stdio};
 
 use anyhow::{Context as _, Result, anyhow};
 use k8s_openapi::api::admissionregistration::v1::{
@@ -93,23 +93,10 @@ impl Host {
         match local?.cluster {
             Cluster::Minikube => Some(Self::Named("host.minikube.internal".to_owned())),
             Cluster::K3d => Some(Self::Named("host.k3d.internal".to_owned())),
-            Cluster::Kind => docker_gateway("kind").map(Self::Named),
+            Cluster::Kind => docker::kind_host().map(Self::Named),
             Cluster::Containerd => None,
         }
     }
-}
-
-/// The gateway address of a Docker network.
-fn docker_gateway(network: &str) -> Option<String> {
-    let format = "{{range .IPAM.Config}}{{.Gateway}} {{end}}";
-    let output = Command::new("docker")
-        .args(["network", "inspect", network, "--format", format])
-        .stdin(Stdio::null())
-        .stderr(Stdio::null())
-        .output()
-        .ok()?;
-    let gateways = String::from_utf8(output.stdout).ok()?;
-    gateways.split_whitespace().find(|gateway| gateway.parse::<Ipv4Addr>().is_ok()).map(str::to_owned)
 }
 
 impl Webhooks {

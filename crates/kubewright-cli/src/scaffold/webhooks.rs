@@ -7,6 +7,7 @@ use std::collections::BTreeMap;
 
 use anyhow::{Result, anyhow, bail};
 use kubewright_manifests::files::DEFINITIONS;
+use kubewright_manifests::webhook::{MUTATING, VALIDATING};
 
 use super::add::{Changed, External, check_project, is_called, siblings};
 use super::foreign::builtin_entry;
@@ -25,7 +26,7 @@ pub(crate) struct Request {
     pub(crate) version: String,
     pub(crate) kind: String,
     pub(crate) plural: Option<String>,
-    pub(crate) sorts: Sorts,
+    pub(crate) types: WebhookTypes,
     /// Spoke versions of the conversion.
     pub(crate) spoke: Vec<String>,
     pub(crate) defaulting_path: Option<String>,
@@ -37,7 +38,7 @@ pub(crate) struct Request {
 
 /// Types of webhooks.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, clap::Args)]
-pub(crate) struct Sorts {
+pub(crate) struct WebhookTypes {
     /// Defaulting webhook
     #[arg(long)]
     pub(crate) defaulting: bool,
@@ -51,7 +52,7 @@ pub(crate) struct Sorts {
     pub(crate) conversion: bool,
 }
 
-impl Sorts {
+impl WebhookTypes {
     fn none(self) -> bool {
         self == Self::default()
     }
@@ -72,7 +73,7 @@ pub(crate) fn add(project: &ProjectFile, request: &Request) -> Result<Changed> {
         project.resources.len()
     };
     let entry = &changed.after.resources[at];
-    if request.sorts.conversion {
+    if request.types.conversion {
         check_conversion(project, entry, request)?;
     }
     if let (Some(wanted), true) = (&request.plural, known.is_some()) {
@@ -86,7 +87,7 @@ pub(crate) fn add(project: &ProjectFile, request: &Request) -> Result<Changed> {
     let webhooks = entry.webhooks.get_or_insert_default();
     join(webhooks, request);
     if let Some(before) = changed.before.resources.get_mut(at).filter(|_| request.force) {
-        take(before, request.sorts, &[]);
+        take(before, request.types, &[]);
     }
     check_project(&changed.after)?;
     Ok(changed)
@@ -98,8 +99,8 @@ fn check_request(request: &Request) -> Result<()> {
     if let Some(plural) = &request.plural {
         names::check_plural(plural)?;
     }
-    let Sorts { defaulting, validation, conversion } = request.sorts;
-    if request.sorts.none() {
+    let WebhookTypes { defaulting, validation, conversion } = request.types;
+    if request.types.none() {
         return Err(anyhow!("no webhook selected"))
             .hint("set at least one of --defaulting, --programmatic-validation and --conversion");
     }
@@ -185,7 +186,7 @@ fn check_conversion(project: &ProjectFile, hub: &Resource, request: &Request) ->
 }
 
 fn join(webhooks: &mut Webhooks, request: &Request) {
-    let Sorts { defaulting, validation, conversion } = request.sorts;
+    let WebhookTypes { defaulting, validation, conversion } = request.types;
     webhooks.defaulting |= defaulting;
     webhooks.validation |= validation;
     webhooks.conversion |= conversion;
@@ -209,7 +210,7 @@ pub(crate) struct Removal {
     pub(crate) group: String,
     pub(crate) version: String,
     pub(crate) kind: String,
-    pub(crate) sorts: Sorts,
+    pub(crate) types: WebhookTypes,
     /// The spokes to remove; empty means all.
     pub(crate) spoke: Vec<String>,
     /// Delete a conversion even if several versions are served.
@@ -231,19 +232,19 @@ pub(crate) fn remove(project: &ProjectFile, removal: &Removal, served: &[String]
         };
         return Err(anyhow!("{group}/{version}, {kind} has no webhooks")).hint(hint);
     };
-    if !removal.spoke.is_empty() && !removal.sorts.conversion {
+    if !removal.spoke.is_empty() && !removal.types.conversion {
         bail!("--spoke requires --conversion");
     }
-    let has = Sorts {
+    let has = WebhookTypes {
         defaulting: webhooks.defaulting,
         validation: webhooks.validation,
         conversion: webhooks.conversion,
     };
-    let sorts = if removal.sorts.none() { has } else { removal.sorts };
+    let types = if removal.types.none() { has } else { removal.types };
     for (wanted, there, name) in [
-        (sorts.defaulting, has.defaulting, "defaulting webhook"),
-        (sorts.validation, has.validation, "validating webhook"),
-        (sorts.conversion, has.conversion, "conversion"),
+        (types.defaulting, has.defaulting, "defaulting webhook"),
+        (types.validation, has.validation, "validating webhook"),
+        (types.conversion, has.conversion, "conversion"),
     ] {
         if wanted && !there {
             bail!("{} has no {name}", project.resources[at].shown());
@@ -253,7 +254,7 @@ pub(crate) fn remove(project: &ProjectFile, removal: &Removal, served: &[String]
         return Err(anyhow!("{spoke} is not a spoke of {}", project.resources[at].shown()))
             .hint(format!("spokes: {}", webhooks.spoke.join(", ")));
     }
-    if sorts.conversion && !removal.force {
+    if types.conversion && !removal.force {
         let gone = webhooks.spoke.iter().filter(|spoke| {
             (removal.spoke.is_empty() || removal.spoke.contains(spoke)) && served.contains(spoke)
         });
@@ -271,7 +272,7 @@ pub(crate) fn remove(project: &ProjectFile, removal: &Removal, served: &[String]
     }
     let mut after = project.clone();
     let entry = &mut after.resources[at];
-    take(entry, sorts, &removal.spoke);
+    take(entry, types, &removal.spoke);
     let is_unused = entry.api.is_none() && entry.controller_names().is_empty() && entry.webhooks.is_none();
     if is_unused {
         after.resources.remove(at);
@@ -281,17 +282,17 @@ pub(crate) fn remove(project: &ProjectFile, removal: &Removal, served: &[String]
 }
 
 /// Removes webhooks from an entry; of a conversion, the given spokes or all.
-fn take(entry: &mut Resource, sorts: Sorts, spoke: &[String]) {
+fn take(entry: &mut Resource, types: WebhookTypes, spoke: &[String]) {
     let Some(webhooks) = &mut entry.webhooks else { return };
-    if sorts.defaulting {
+    if types.defaulting {
         webhooks.defaulting = false;
         webhooks.defaulting_path.clear();
     }
-    if sorts.validation {
+    if types.validation {
         webhooks.validation = false;
         webhooks.validation_path.clear();
     }
-    if sorts.conversion {
+    if types.conversion {
         webhooks.spoke.retain(|known| !spoke.is_empty() && !spoke.contains(known));
         webhooks.conversion = !webhooks.spoke.is_empty();
     }
@@ -312,7 +313,7 @@ pub(crate) fn stored_elsewhere<'a>(project: &'a ProjectFile, request: &Request) 
     let Request { group, version, kind, .. } = request;
     let hub = project.resources.iter().find(|known| is_called(known, group, version, kind))?;
     let stored = kinds::storage_version(project, hub)?;
-    (request.sorts.conversion && stored != version).then_some(stored)
+    (request.types.conversion && stored != version).then_some(stored)
 }
 
 /// The CRD file of a kind, and the kind's versions in the project.
@@ -338,6 +339,19 @@ pub(crate) fn converted_crd(changed: &Changed, removal: &Removal) -> Option<Stri
     let all = kinds::kinds(&changed.before);
     let known = all.iter().find(|known| known.own && is_called(known.resource, group, version, kind))?;
     Some(format!("{}.{}", known.plural, known.group))
+}
+
+/// The webhook configurations whose last webhook a change deletes, as resources of kubectl and without the name prefix.
+pub(crate) fn emptied_configurations(changed: &Changed) -> Vec<(&'static str, &'static str)> {
+    let has = |project: &ProjectFile, is_mutating: bool| {
+        let mut webhooks = project.resources.iter().filter_map(Resource::webhooks);
+        webhooks.any(|webhooks| if is_mutating { webhooks.defaulting } else { webhooks.validation })
+    };
+    [(true, "mutatingwebhookconfiguration", MUTATING), (false, "validatingwebhookconfiguration", VALIDATING)]
+        .into_iter()
+        .filter(|(is_mutating, ..)| has(&changed.before, *is_mutating) && !has(&changed.after, *is_mutating))
+        .map(|(_, resource, name)| (resource, name))
+        .collect()
 }
 
 /// Checks the consistency of the project's webhooks.

@@ -111,6 +111,20 @@ fn the_tutorial_runs_on_an_existing_cluster() {
 }
 
 #[test]
+fn a_manager_with_webhooks_fails_on_an_existing_cluster() {
+    let folder = tempfile::tempdir().unwrap();
+    let kubeconfig = folder.path().join("kubeconfig");
+    let mut server = Process::start(command("apiserver --port 0 --kubeconfig").arg(&kubeconfig), "");
+    server.line_with("ready https://");
+    let mut test = Command::new(std::env::current_exe().expect("this binary has a file"));
+    test.arg("manager_webhooks::every_write_goes_through_the_webhooks").env_remove("KUBEBUILDER_ASSETS");
+    let ended = run(test.env("USE_EXISTING_CLUSTER", "true").env("KUBECONFIG", &kubeconfig));
+    assert_ne!(ended.status, 0, "{ended}");
+    let said = "an existing cluster cannot call the webhooks of this process";
+    assert!(ended.stdout.contains(said) && ended.stdout.contains("unset USE_EXISTING_CLUSTER"), "{ended}");
+}
+
+#[test]
 fn other_files_are_not_overwritten() {
     let folder = tempfile::tempdir().unwrap();
     std::fs::write(folder.path().join("etcd"), "the real one").unwrap();

@@ -1,15 +1,19 @@
 //! Webhooks of a manager are installed by the environment: they apply to writes of the test, and versions are
 //! converted.
 
+use std::path::PathBuf;
+
 use anyhow::Result;
-use kube::api::{Api, DynamicObject, PostParams};
+use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition;
+use kube::api::{Api, DynamicObject, PatchParams, PostParams};
 use kube::core::{ApiResource, GroupVersionKind};
 use kube::{CustomResource, KubeSchema};
-use kubewright_envtest::{Environment, Running};
+use kubewright_envtest::{Environment, Running, eventually};
 use kubewright_runtime::webhook::{
     AdmissionRequest, BoxError, Conversion, Defaulter, Rejection, Spoke, Validation, Validator,
 };
-use kubewright_runtime::{Context, Key, Outcome, Patch, Reconciler};
+use kubewright_runtime::webhook::{CertificateMode, WebhookOptions};
+use kubewright_runtime::{Context, Key, Manager, ManagerOptions, Outcome, Patch, Reconciler};
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
@@ -203,4 +207,71 @@ async fn the_writes_of_reconcile_once_go_through_the_webhooks() -> Result<()> {
     assert!(refused.contains("spec.replicas: Invalid value: 9: must be between 1 and 5"), "{refused}");
     assert_eq!(pages.get("a").await?.data["spec"]["replicas"], 3);
     Ok(running.stop().await?)
+}
+
+/// The webhook of [`Rules`] and the conversion, as `kubewright manifests` writes them.
+const MANIFESTS: &str = "
+apiVersion: admissionregistration.k8s.io/v1
+kind: ValidatingWebhookConfiguration
+metadata:
+  name: validating-webhook-configuration
+webhooks:
+- name: vpage.example.com
+  admissionReviewVersions: [v1]
+  sideEffects: None
+  clientConfig:
+    service: {name: webhook-service, namespace: system, path: /validate-webhooks-example-com-v1-page}
+  rules:
+  - {apiGroups: [webhooks.example.com], apiVersions: [v1], operations: [CREATE], resources: [pages]}
+";
+
+#[tokio::test]
+async fn the_api_server_calls_the_webhooks_of_an_operator_process() -> Result<()> {
+    let env = Environment::builder().crd::<v1::Page>().crd::<v2::Page>().start().await?;
+    let namespace = env.namespace().await?;
+    // As in config/crd of a project with a conversion.
+    let crds: Api<CustomResourceDefinition> = Api::all(env.client());
+    let service = json!({ "name": "webhook-service", "namespace": "system", "path": "/convert" });
+    let conversion = json!({ "spec": { "conversion": {
+        "strategy": "Webhook",
+        "webhook": { "clientConfig": { "service": service }, "conversionReviewVersions": ["v1"] },
+    }}});
+    let merge = kube::api::Patch::Merge(conversion);
+    crds.patch("pages.webhooks.example.com", &PatchParams::default(), &merge).await?;
+
+    let webhooks = env.operator_webhooks()?;
+    let [address, folder] = webhooks.args();
+    let value =
+        |argument: &str| argument.split_once('=').map(|(_, value)| value.to_owned()).unwrap_or_default();
+    let folder = PathBuf::from(value(&folder));
+    // The operator process.
+    let options = ManagerOptions {
+        webhooks: WebhookOptions {
+            bind_address: value(&address).parse()?,
+            certificates: CertificateMode::Files {
+                certificate: folder.join("tls.crt"),
+                key: folder.join("tls.key"),
+            },
+            ..WebhookOptions::default()
+        },
+        ..ManagerOptions::new("pages")
+    };
+    let operator = Manager::new(env.client(), options)?;
+    operator.validator(Rules)?;
+    operator.conversion(Conversion::hub::<v1::Page>().spoke::<v2::Page>())?;
+    let running = tokio::spawn(operator.run_until(std::future::pending()));
+
+    let manifests = folder.join("manifests.yaml");
+    std::fs::write(&manifests, MANIFESTS)?;
+    webhooks.install(&manifests).await?;
+    let pages = api(&env, &namespace, "v1");
+    let wrong = page("v1", "b", &json!({ "title": "", "replicas": 10 }));
+    let refused = pages.create(&PostParams::default(), &wrong).await.unwrap_err().to_string();
+    assert!(refused.contains("spec.replicas: Invalid value: 10: must be between 1 and 5"), "{refused}");
+    pages.create(&PostParams::default(), &page("v1", "a", &json!({ "title": "A", "replicas": 2 }))).await?;
+    let read =
+        eventually(std::time::Duration::from_secs(10), async || api(&env, &namespace, "v2").get("a").await);
+    assert_eq!(read.await?.data["spec"]["heading"], "A");
+    running.abort();
+    Ok(())
 }

@@ -72,7 +72,7 @@ fn lock_ups(webhook: &Webhook, inventory: &Inventory) -> Vec<Finding> {
     let excludes = excludes_operators(webhook.namespace_selector.as_ref());
     let vital = NEEDED.iter().find(|(group, plural, scope)| {
         has(&webhook.groups, group)
-            && has(&webhook.resources, plural)
+            && (has(&webhook.resources, plural) || webhook.resources.iter().any(|it| it == "*/*"))
             && !(excludes && *scope == Scope::InNamespace)
     });
     if let Some((_, plural, scope)) = vital

@@ -58,8 +58,8 @@ pub(super) fn derived(inventory: &Inventory) -> Vec<Derived> {
     all
 }
 
-/// Where the CA of the webhooks is injected. Lists and watches find the objects by their Service, whatever prefix their
-/// names have; kustomize rewrites the names of configurations.
+/// Where the CA of the webhooks is injected. Configurations are listed and found by their Service, because kustomize
+/// prefixes their names. CRDs and APIServices have fixed names.
 fn of_certificates(inventory: &Inventory) -> Vec<Derived> {
     const ADMISSION: &str = "admissionregistration.k8s.io";
     if !inventory.webhook_certificates {
@@ -77,22 +77,25 @@ fn of_certificates(inventory: &Inventory) -> Vec<Derived> {
         Some(format!("{}.{}", spec.str_at("names.plural"), conversion.group))
     });
     let api_services = inventory.api_services.iter().map(ApiServiceDeclared::name);
-    let targets = [
-        (ADMISSION, "mutatingwebhookconfigurations", configurations(true)),
-        (ADMISSION, "validatingwebhookconfigurations", configurations(false)),
-        ("apiextensions.k8s.io", "customresourcedefinitions", crds.collect()),
+    let by_service = [
+        ("mutatingwebhookconfigurations", configurations(true)),
+        ("validatingwebhookconfigurations", configurations(false)),
+    ];
+    let by_name = [
+        ("apiextensions.k8s.io", "customresourcedefinitions", crds.collect::<Vec<_>>()),
         ("apiregistration.k8s.io", "apiservices", api_services.collect()),
     ];
-    let mut all = Vec::new();
-    for (group, resource, names) in targets {
-        if !names.is_empty() {
-            let inject = Rule { resource_names: names, ..rule(group, resource, &["patch"]) };
-            let rules = [rule(group, resource, &["list", "watch"]), inject];
-            // `dev` and tests provide their own certificates.
-            all.extend(rules.map(|rule| Derived { rule, used: Used::Sometimes }));
-        }
+    let mut rules = Vec::new();
+    for (resource, names) in by_service.into_iter().filter(|(_, names)| !names.is_empty()) {
+        rules.push(rule(ADMISSION, resource, &["list", "watch"]));
+        rules.push(Rule { resource_names: names, ..rule(ADMISSION, resource, &["patch"]) });
     }
-    all
+    for (group, resource, names) in by_name.into_iter().filter(|(_, _, names)| !names.is_empty()) {
+        // A watch with the field selector `metadata.name` is a request for this name.
+        rules.push(Rule { resource_names: names, ..rule(group, resource, &["get", "patch", "watch"]) });
+    }
+    // `dev` and tests provide their own certificates.
+    rules.into_iter().map(|rule| Derived { rule, used: Used::Sometimes }).collect()
 }
 
 fn of_controller(controller: &ControllerDeclared, inventory: &Inventory) -> Vec<Derived> {

@@ -128,7 +128,7 @@ impl Manager {
         reads: &CertificateMetrics,
         groups: &mut Groups,
     ) -> Result<(), ManagerError> {
-        let Inner { options, webhooks, .. } = &*self.inner;
+        let Inner { options, webhooks, readyz, .. } = &*self.inner;
         let served = match &options.webhooks.certificates {
             CertificateMode::SelfSigned => {
                 Some(self.rotate_certificates(server.address(), &mut groups.always)?)
@@ -140,7 +140,12 @@ impl Manager {
             }
             CertificateMode::None => None,
         };
-        info!(address = %server.address(), tls = served.is_some(), paths = ?webhooks.paths(), "Starting webhook server");
+        let (address, is_tls) = (server.address(), served.is_some());
+        if options.webhooks.certificates != CertificateMode::SelfSigned {
+            // In mode self-signed, the check of the certificates calls the server.
+            readyz.add_async("webhook", move || webhook::check_started(address, is_tls));
+        }
+        info!(%address, tls = is_tls, paths = ?webhooks.paths(), "Starting webhook server");
         let server = match served {
             Some(certificates) => server.with_tls(certificates),
             None => server,

@@ -43,7 +43,8 @@ const RECHECK: SignedDuration = SignedDuration::from_mins(5);
 pub struct Lifetimes {
     /// Of a CA: ten years.
     pub ca: SignedDuration,
-    /// Lifetime of a serving certificate: 90 days. Must be several hours, because certificates are backdated by one hour.
+    /// Of a serving certificate: 90 days. It must be at least one hour: certificates are dated back by one hour, and a
+    /// renewal at two thirds of the whole period must not be due at once.
     pub leaf: SignedDuration,
 }
 

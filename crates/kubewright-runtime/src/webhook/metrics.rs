@@ -9,7 +9,7 @@ use prometheus_client::metrics::gauge::Gauge;
 use prometheus_client::metrics::histogram::Histogram;
 use prometheus_client::registry::Registry;
 
-/// Prometheus' default buckets, as controller-runtime has them.
+/// Prometheus' default buckets. controller-runtime uses powers of ten besides its native histogram.
 const SECONDS: [f64; 11] = [0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0];
 
 #[derive(Debug, Clone, PartialEq, Eq, Hash, EncodeLabelSet)]
@@ -30,6 +30,7 @@ pub(super) struct WebhookMetrics {
     latency: Family<OfWebhook, Histogram, fn() -> Histogram>,
     in_flight: Family<OfWebhook, Gauge>,
     panics: Counter,
+    conversion_panics: Counter,
 }
 
 impl Default for WebhookMetrics {
@@ -40,6 +41,7 @@ impl Default for WebhookMetrics {
             latency: Family::new_with_constructor(seconds),
             in_flight: Family::default(),
             panics: Counter::default(),
+            conversion_panics: Counter::default(),
         }
     }
 }
@@ -66,6 +68,20 @@ impl WebhookMetrics {
             "Total number of webhook panics",
             self.panics.clone(),
         );
+        registry.register(
+            "controller_runtime_conversion_webhook_panics",
+            "Total number of conversion webhook panics",
+            self.conversion_panics.clone(),
+        );
+    }
+
+    /// Creates the series of a path with value 0, so that rates are correct from the first request on. As in
+    /// controller-runtime, these are the most likely status codes.
+    pub(super) fn registered(&self, webhook: &str) {
+        for code in [200, 500] {
+            drop(self.requests.get_or_create(&OfCode { webhook: webhook.to_owned(), code }));
+        }
+        drop(self.in_flight.get_or_create(&OfWebhook { webhook: webhook.to_owned() }));
     }
 
     pub(super) fn started(&self, webhook: &str) -> InFlight {
@@ -82,6 +98,10 @@ impl WebhookMetrics {
 
     pub(super) fn panicked(&self) {
         self.panics.inc();
+    }
+
+    pub(super) fn conversion_panicked(&self) {
+        self.conversion_panics.inc();
     }
 }
 

@@ -280,3 +280,53 @@ async fn a_client_that_does_not_read_its_response_is_disconnected() -> Result<()
     assert!(read_to_end(&mut client).await?.len() < SIZE);
     Ok(())
 }
+
+/// Sends a request on a connection that stays open, and reads the response.
+async fn ask(stream: &mut tokio::net::TcpStream) -> Result<()> {
+    stream.write_all(b"GET /hello HTTP/1.1\r\nHost: a\r\n\r\n").await?;
+    let mut response = Vec::new();
+    while !response.ends_with(b"hello") {
+        let read = tokio::time::timeout(DEADLINE, stream.read_buf(&mut response)).await??;
+        anyhow::ensure!(read > 0, "the connection was closed");
+    }
+    Ok(())
+}
+
+async fn pass(time: Duration) {
+    tokio::time::pause();
+    tokio::time::advance(time).await;
+    tokio::time::resume();
+}
+
+#[tokio::test]
+async fn an_idle_connection_stays_open_for_longer_than_clients_keep_it() -> Result<()> {
+    let running = Running::start(local().await?, hello());
+    let mut client = tokio::net::TcpStream::connect(running.address).await?;
+    for _ in 0..3 {
+        ask(&mut client).await?;
+        pass(Duration::from_secs(100)).await;
+    }
+    ask(&mut client).await?;
+    pass(Duration::from_secs(121)).await;
+    assert_eq!(read_to_end(&mut client).await?, b"", "the server closes it in the end");
+    Ok(())
+}
+
+#[tokio::test]
+async fn a_connection_without_complete_headers_is_closed() -> Result<()> {
+    let running = Running::start(local().await?, hello());
+    let mut silent = tokio::net::TcpStream::connect(running.address).await?;
+    let mut slow = tokio::net::TcpStream::connect(running.address).await?;
+    for client in [&mut silent, &mut slow] {
+        ask(client).await?;
+    }
+    let mut first = tokio::net::TcpStream::connect(running.address).await?;
+    first.write_all(b"GET /hello HTTP/1.1\r\n").await?;
+    slow.write_all(b"GET /hello HTTP/1.1\r\n").await?;
+    // The server accepts in order, so it has read the connections above when it answers this one.
+    get(running.address, "/hello").await?;
+    pass(Duration::from_secs(33)).await;
+    assert_eq!(read_to_end(&mut first).await?, b"");
+    assert_eq!(read_to_end(&mut slow).await?, b"");
+    ask(&mut silent).await
+}

@@ -2,8 +2,11 @@
 
 mod admission;
 mod api_services;
+mod bodies;
 mod certificates;
 pub(crate) mod conversion;
+mod injection;
+mod modes;
 mod rotations;
 mod serving;
 

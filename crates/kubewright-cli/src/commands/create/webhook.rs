@@ -8,7 +8,7 @@ use crate::cli::examples::examples;
 use crate::commands::change::{How, Which, change, open};
 use crate::commands::kubebuilder;
 use crate::scaffold::add::External;
-use crate::scaffold::webhooks::{self, Request, Sorts};
+use crate::scaffold::webhooks::{self, Request, WebhookTypes};
 use crate::ui::Ui;
 
 const EXAMPLES: &[(&str, &str)] = &[
@@ -42,7 +42,7 @@ pub(super) struct Args {
     which: Which,
 
     #[command(flatten)]
-    sorts: Sorts,
+    types: WebhookTypes,
 
     /// Spoke versions of the conversion, comma-separated
     #[arg(long, value_name = "VERSIONS", value_delimiter = ',')]
@@ -97,7 +97,7 @@ pub(super) fn run(args: &Args, ui: &Ui) -> Result<()> {
         version,
         kind,
         plural: args.plural.clone(),
-        sorts: args.sorts,
+        types: args.types,
         spoke: args.spoke.iter().map(|spoke| spoke.trim().to_owned()).collect(),
         defaulting_path: args.defaulting_path.clone(),
         validation_path: args.validation_path.clone(),

@@ -12,7 +12,7 @@ use crate::control_plane;
 use crate::conversion::{self, Converted};
 use crate::error::Hint as _;
 use crate::project::project_file::ProjectFile;
-use crate::scaffold::webhooks::{self, Removal, Sorts};
+use crate::scaffold::webhooks::{self, Removal, WebhookTypes};
 use crate::ui::Ui;
 
 const EXAMPLES: &[(&str, &str)] = &[
@@ -39,7 +39,7 @@ pub(super) struct Args {
     which: Which,
 
     #[command(flatten)]
-    sorts: Sorts,
+    types: WebhookTypes,
 
     /// Spoke versions to remove, comma-separated [default: all]
     #[arg(long, value_name = "VERSIONS", value_delimiter = ',')]
@@ -68,19 +68,27 @@ pub(super) fn run(args: &Args, ui: &Ui) -> Result<()> {
         group,
         version,
         kind,
-        sorts: args.sorts,
+        types: args.types,
         spoke: args.spoke.iter().map(|spoke| spoke.trim().to_owned()).collect(),
         force: args.how.force,
     };
     let served = served(&root, &project, &removal)?;
     let changed = webhooks::remove(&project, &removal, &served)?;
     let converted = webhooks::converted_crd(&changed, &removal);
+    let change = |changed| -> Result<bool> {
+        let is_written = change(&root, changed, args.how, ui)?;
+        let emptied = webhooks::emptied_configurations(changed);
+        if is_written && !emptied.is_empty() {
+            ui.note(&emptied_by_hand(&project.project_name, &emptied));
+        }
+        Ok(is_written)
+    };
     let Some(crd) = converted else {
-        change(&root, &changed, args.how, ui)?;
+        change(&changed)?;
         return Ok(());
     };
     if args.kubeconfig.is_none() && args.context.is_none() {
-        if change(&root, &changed, args.how, ui)? {
+        if change(&changed)? {
             ui.note(&by_hand(&crd));
         }
         return Ok(());
@@ -96,7 +104,7 @@ pub(super) fn run(args: &Args, ui: &Ui) -> Result<()> {
             check(converted, &crd, args.how.force)?;
         }
         // The cluster is checked before files are written, and changed after that.
-        if change(&root, &changed, args.how, ui)?
+        if change(&changed)?
             && let Some(converted) = converted
         {
             converted.remove(&client).await?;
@@ -130,6 +138,20 @@ fn by_hand(crd: &str) -> String {
      {}
 `delete webhook --context NAME` does both",
         conversion::command(crd)
+    )
+}
+
+/// What the user does in each cluster after the last webhook of a configuration was deleted.
+fn emptied_by_hand(project: &str, configurations: &[(&str, &str)]) -> String {
+    let commands: Vec<String> = configurations
+        .iter()
+        .map(|(resource, name)| format!("  kubectl delete {resource} {project}-{name}"))
+        .collect();
+    format!(
+        "in each cluster with this operator, `kubewright deploy` deletes the webhook configuration. After `make deploy`, \
+         delete it, or the API server rejects writes because the webhook does not exist:
+{}",
+        commands.join("\n")
     )
 }
 

@@ -3,7 +3,7 @@
 use anyhow::{Context as _, Result, anyhow};
 use kube::api::{Api, Patch, PatchParams};
 
-use super::{MANAGER, resource};
+use super::{MANAGER, resource, stale};
 use crate::conversion::Converted;
 use crate::delivery::rendered::{Object, Rendered};
 use crate::dev::api_error;
@@ -11,8 +11,9 @@ use crate::error::Hint as _;
 use crate::readiness;
 use crate::ui::Ui;
 
-/// Applies all objects, and prints a line for each. CRDs are served before the next kind is applied.
+/// Applies all objects and removes webhooks that are not among them, and prints a line for each. CRDs are served before the next kind is applied.
 pub(crate) async fn apply(client: &kube::Client, rendered: &Rendered, ui: &Ui) -> Result<()> {
+    stale::remove_entries(client, rendered).await?;
     let mut unchanged = 0;
     for object in &rendered.objects {
         let change = apply_one(client, object).await?;
@@ -25,6 +26,7 @@ pub(crate) async fn apply(client: &kube::Client, rendered: &Rendered, ui: &Ui) -
             readiness::crd::wait(&Api::all(client.clone()), object.name()).await?;
         }
     }
+    stale::delete_configurations(client, rendered, ui).await?;
     if unchanged > 0 {
         ui.note(&format!("{unchanged} of {} objects unchanged", rendered.objects.len()));
     }

@@ -275,7 +275,7 @@ impl Output {
             let version = &kind.resource.version;
             let prefix = if self.multigroup { format!("{}_", kind.group_module) } else { String::new() };
             let name = kind.module.trim_end_matches('_');
-            if !kind.admission().is_empty() && !kind.resource.external {
+            if !kind.admission().is_empty() {
                 let module = format!("{prefix}{name}_{version}_webhook");
                 self.webhook_test(kind, kinds, &root, &module);
                 modules.push(module);

@@ -24,7 +24,7 @@ fn variants() -> Vec<ProjectFile> {
         group: "sales".into(),
         version: "v1".into(),
         kind: "Order".into(),
-        sorts: webhooks::Sorts { defaulting: true, validation: true, conversion: false },
+        types: webhooks::WebhookTypes { defaulting: true, validation: true, conversion: false },
         ..webhooks::Request::default()
     };
     let mut hooked = webhooks::add(&one, &hooks).unwrap().after;

@@ -1,10 +1,14 @@
 //! Tests of adding and deleting webhooks.
 
-use super::super::webhooks::{self, Removal, Sorts};
+use super::super::webhooks::{self, Removal, WebhookTypes};
 use super::*;
 
-fn sorts(text: &str) -> Sorts {
-    Sorts { defaulting: text.contains('d'), validation: text.contains('v'), conversion: text.contains('c') }
+fn types(text: &str) -> WebhookTypes {
+    WebhookTypes {
+        defaulting: text.contains('d'),
+        validation: text.contains('v'),
+        conversion: text.contains('c'),
+    }
 }
 
 /// A request; `d`, `v` and `c` select defaulting, validation and conversion.
@@ -13,7 +17,7 @@ fn hooks(which: &str) -> webhooks::Request {
         group: "sales".into(),
         version: "v1".into(),
         kind: "Order".into(),
-        sorts: sorts(which),
+        types: types(which),
         spoke: if which.contains('c') { vec!["v2".into()] } else { Vec::new() },
         ..webhooks::Request::default()
     }
@@ -24,7 +28,7 @@ fn removal(which: &str) -> Removal {
         group: "sales".into(),
         version: "v1".into(),
         kind: "Order".into(),
-        sorts: sorts(which),
+        types: types(which),
         ..Removal::default()
     }
 }
@@ -314,6 +318,8 @@ fn an_external_kind_gets_webhooks_without_a_controller() {
     assert!(!disk.contains_key("src/controllers/certificate.rs"));
     let manifests = &disk["config/webhook/manifests.yaml"];
     assert!(manifests.contains("/validate-cert-manager-io-v1-certificate"), "{manifests}");
+    let test = &disk["tests/it/certificate_v1_webhook.rs"];
+    assert!(test.contains("async fn the_webhooks_start_and_stop()"), "{test}");
     // The project has no CRD for it.
     assert!(disk.keys().all(|path| !path.starts_with("config/crd/bases/")));
 

@@ -142,6 +142,42 @@ fn a_validating_webhook_shows_all_errors_and_warnings() {
     assert_eq!(cluster.kubectl("get configmaps -o name").result(), "configmap/empty\n");
 }
 
+/// `make deploy` of an operator with these webhooks.
+fn deployed(webhooks: &[&str]) -> String {
+    let mut text = "apiVersion: admissionregistration.k8s.io/v1\nkind: ValidatingWebhookConfiguration\n\
+                    metadata: {name: shop}\nwebhooks:\n"
+        .to_owned();
+    for name in webhooks {
+        let service = format!("{{name: webhook-service, namespace: shop-system, path: /{name}}}");
+        text.push_str(&format!(
+            "- name: {name}.example.com\n  admissionReviewVersions: [v1]\n  sideEffects: None\n  \
+             clientConfig: {{service: {service}}}\n"
+        ));
+    }
+    text
+}
+
+#[test]
+fn a_webhook_can_be_removed_after_the_injection_of_the_ca() {
+    let cluster = Cluster::start();
+    let apply = "apply --server-side --force-conflicts -f -";
+    cluster.feed(apply, &deployed(&["a", "b"])).result();
+    // As the manager injects its CA.
+    let ca = r#"{"name":"a.example.com","clientConfig":{"caBundle":"YQ=="}},{"name":"b.example.com","clientConfig":{"caBundle":"YQ=="}}"#;
+    let inject = format!(
+        "patch validatingwebhookconfiguration shop --type=strategic --field-manager=kubewright-webhook-ca -p '{{\"webhooks\":[{ca}]}}'"
+    );
+    cluster.kubectl(&inject).result();
+    let webhooks = "get validatingwebhookconfiguration shop \
+                    -o jsonpath={range.webhooks[*]}{.name}:{.clientConfig.caBundle},{end}";
+    assert_eq!(cluster.kubectl(webhooks).result(), "a.example.com:YQ==,b.example.com:YQ==,");
+    cluster.feed(apply, &deployed(&["b"])).result();
+    assert_eq!(cluster.kubectl(webhooks).result(), "b.example.com:YQ==,");
+    // Renamed.
+    cluster.feed(apply, &deployed(&["c"])).result();
+    assert_eq!(cluster.kubectl(webhooks).result(), "c.example.com:,");
+}
+
 mod v1 {
     use super::{CustomResource, Deserialize, JsonSchema, Serialize};
 

@@ -114,6 +114,10 @@ fn a_project_with_webhooks_builds() {
     folder.done("create webhook --group core --version v1 --kind Pod --defaulting --programmatic-validation");
     folder.done("create webhook --group apps --version v1 --kind Deployment --defaulting --defaulting-path /a-deployment");
     is_sound(&folder);
+    // The controller reads v1, so the API server converts every object.
+    folder.done("edit api --group sales --kind Order --storage-version v2");
+    let tested = folder.shell("make", "test-e2e", &[]);
+    assert!(tested.contains("the_samples_become_ready ... ok"), "{tested}");
     folder.done("edit --multigroup --namespaced --webhook-certs cert-manager");
     is_sound(&folder);
 }
@@ -314,6 +318,10 @@ fn a_project_with_an_external_kind_builds() {
     folder.done(
         "create api --group cert-manager --version v1 --kind Certificate --external-api-path certs::v1 \
          --external-api-domain io --external-api-module certs@0.1",
+    );
+    folder.done(
+        "create webhook --group cert-manager --version v1 --kind Certificate --defaulting \
+         --programmatic-validation",
     );
     fs::create_dir_all(folder.path().join("certs/src")).expect("a folder");
     folder.write("certs/src/lib.rs", CERTS);

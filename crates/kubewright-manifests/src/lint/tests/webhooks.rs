@@ -74,6 +74,10 @@ fn a_webhook_that_can_lock_up_the_cluster_is_an_error() {
     error[KW415] src/lib.rs:20 guestbook::webhook::Validator namespace_selector: the operator needs nodes to start, and a webhook for nodes without a selector can reject the operator's own; the cluster cannot recover without manual intervention
       help: add `object_selector` or `match_conditions`: `namespace_selector` has no effect on cluster-scoped resources
     ");
+    for all in ["*", "*/*"] {
+        nodes.resources = vec![all.into()];
+        assert!(findings(vec![nodes.clone()]).contains("KW415] src/lib.rs:20 guestbook::webhook::Validator"));
+    }
     nodes.match_conditions = vec![condition("not-me", "request.userInfo.username != 'me'")];
     assert_eq!(findings(vec![nodes]), "");
 }

@@ -9,6 +9,7 @@ use std::net::SocketAddr;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
+use futures_util::FutureExt as _;
 use futures_util::stream::{self, BoxStream, StreamExt as _};
 use jiff::Timestamp;
 use k8s_openapi::ByteString;
@@ -31,6 +32,9 @@ const FIRST_PAUSE: Duration = Duration::from_secs(1);
 const LONGEST_PAUSE: Duration = Duration::from_secs(30);
 /// The longest time between two rounds, also without a watch event.
 const RECHECK: Duration = Duration::from_mins(5);
+/// How long a round waits for further watch events after the first one. A watch begins with an event for each object, and
+/// every replica writes at the start.
+const SETTLE: Duration = Duration::from_millis(100);
 
 /// Options of the certificate rotation.
 #[derive(Debug, Clone)]
@@ -112,6 +116,8 @@ enum RoundError {
     #[error("failed to call path {path} of this replica as {target} does")]
     Probe {
         path: String,
+        /// Whether this replica serves a webhook at the path.
+        is_registered: bool,
         target: Target,
         #[source]
         source: ProbeError,
@@ -120,14 +126,18 @@ enum RoundError {
 
 impl RoundError {
     /// Whether a ready replica stays ready. It still serves a certificate that its targets trusted when they were last
-    /// read. During a rollout, the new version may have removed a webhook, or the permissions of the old certificate mode,
-    /// and the replicas of the old version must serve until the new ones are ready.
+    /// read. During a rollout, the new version may have added or removed a webhook, or removed the permissions of the old
+    /// certificate mode, and the replicas of the old version must serve until the new ones are ready.
     fn keeps_ready(&self) -> bool {
         match self {
             Self::ReadSecret(..)
             | Self::WriteSecret(..)
             | Self::ReadTargets(..)
             | Self::MissingTarget { .. } => true,
+            // The new version has added a webhook.
+            Self::Probe { is_registered, source: ProbeError::Webhook(_) | ProbeError::Api(_), .. } => {
+                !is_registered
+            }
             Self::Secret(..) | Self::Inject(..) | Self::Serve(..) | Self::Issue(_) | Self::Probe { .. } => {
                 false
             }
@@ -152,6 +162,9 @@ pub struct Rotator {
     readiness: Readiness,
     /// The served leaf, as PEM.
     loaded: String,
+    /// The last content of the Secret. If the Secret is deleted, it is created again with this content: the targets trust
+    /// this CA, and would refuse the leaf of a new one until API servers have seen its injection.
+    known: Option<Material>,
     trusted: Option<Trusted>,
     /// The webhook server of this replica.
     probe: Option<Probe>,
@@ -181,6 +194,7 @@ impl Rotator {
             clock,
             readiness,
             loaded: String::new(),
+            known: None,
             trusted: None,
             probe: None,
             is_probed: false,
@@ -257,7 +271,10 @@ impl Rotator {
             };
             tokio::select! {
                 biased;
-                _ = changes.next() => {}
+                _ = changes.next() => {
+                    tokio::time::sleep(SETTLE).await;
+                    while changes.next().now_or_never().flatten().is_some() {}
+                }
                 () = tokio::time::sleep(pause) => {}
             }
         }
@@ -304,11 +321,17 @@ impl Rotator {
             None => None,
         };
         let Some(material) = material else {
-            let created = Material::create_for(&names, lifetimes, now)?;
+            let created = match &self.known {
+                Some(known) if now < known.ca.validity.until => known.clone(),
+                _ => Material::create_for(&names, lifetimes, now)?,
+            };
             self.write(stored.as_deref(), &created).await?;
             return Ok(Step::Create);
         };
         self.serve(&material).map_err(|error| RoundError::Serve(self.options.secret.clone(), error))?;
+        if self.known.as_ref() != Some(&material) {
+            self.known = Some(material.clone());
+        }
         let bundle = material.bundle();
         let found = found.map_err(|(what, error)| RoundError::ReadTargets(what, error))?;
         let step = next(Some(&material), &names, self.trust(&found, &bundle, now), now);
@@ -347,15 +370,25 @@ impl Rotator {
     /// Calls the server of this replica once for every path and bundle of the targets.
     async fn call_server(&mut self, found: &[targets::Found]) -> Result<(), RoundError> {
         let Some(probe) = self.probe.as_ref().filter(|_| !self.is_probed) else { return Ok(()) };
+        let mut unregistered = Ok(());
         for target in found {
             for config in &target.clients {
-                probe.call(&self.options.service, config).await.map_err(|source| RoundError::Probe {
-                    path: config.path.clone(),
-                    target: target.target.clone(),
-                    source,
-                })?;
+                let called =
+                    probe.call(&self.options.service, config).await.map_err(|source| RoundError::Probe {
+                        path: config.path.clone(),
+                        is_registered: config.is_expected()
+                            || self.options.targets.has_admission(&config.path),
+                        target: target.target.clone(),
+                        source,
+                    });
+                match called {
+                    // The other calls may fail with an error that matters more.
+                    Err(error) if error.keeps_ready() => unregistered = unregistered.and(Err(error)),
+                    called => called?,
+                }
             }
         }
+        unregistered?;
         self.is_probed = true;
         Ok(())
     }

@@ -1,8 +1,9 @@
 //! The objects whose `caBundle` must contain the CA: webhook configurations, CRDs and APIServices that name the operator's
 //! Service.
 //!
-//! They are found by the Service and not by name, so that name prefixes of kustomize and Helm do not matter. Injection
-//! is a server-side apply that owns `caBundle` only.
+//! Configurations are found by the Service and not by name, so that name prefixes of kustomize and Helm do not matter.
+//! CRDs and APIServices are read by name, which has no prefix: a cluster may have hundreds of them. Injection owns
+//! `caBundle` only.
 
 use std::fmt;
 use std::sync::Arc;
@@ -78,6 +79,13 @@ pub(super) struct ClientConfig {
     pub(super) bundle: Vec<u8>,
 }
 
+impl ClientConfig {
+    /// Whether it is the one of a CRD or an APIService. Only those that the operator serves are read.
+    pub(super) fn is_expected(&self) -> bool {
+        self.name.is_empty()
+    }
+}
+
 impl Found {
     /// Whether every client configuration trusts the operator's own bundle.
     pub(super) fn trusts(&self, own: &str) -> bool {
@@ -85,7 +93,7 @@ impl Found {
     }
 }
 
-/// The targets that the registered webhooks need. Only kinds with an entry are listed and watched.
+/// The targets that the registered webhooks need. Only kinds with an entry are read and watched.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct ExpectedTargets {
     /// The paths of mutating webhooks.
@@ -99,6 +107,11 @@ pub struct ExpectedTargets {
 }
 
 impl ExpectedTargets {
+    /// Whether the operator serves an admission webhook at this path.
+    pub(super) fn has_admission(&self, path: &str) -> bool {
+        self.mutating.iter().chain(&self.validating).any(|known| known == path)
+    }
+
     /// What no object in `found` covers, for messages.
     pub(super) fn missing(&self, found: &[Found]) -> Vec<String> {
         let of_kind = |kind: &str| {
@@ -139,6 +152,13 @@ pub(super) async fn find(
     async fn list<K: Object>(client: &Client, expected: &[String]) -> Result<Vec<Arc<K>>, Error> {
         if expected.is_empty() { Ok(Vec::new()) } else { client.list::<K>(&ListOptions::all()).await }
     }
+    async fn get<K: Object>(client: &Client, expected: &[String]) -> Result<Vec<Arc<K>>, Error> {
+        let mut found = Vec::new();
+        for name in expected {
+            found.extend(client.get_opt::<K>(&Key::cluster(name)).await?);
+        }
+        Ok(found)
+    }
     let mut found = Vec::new();
     let mutating = list::<MutatingWebhookConfiguration>(client, &expected.mutating).await;
     for configuration in mutating.map_err(|error| ("MutatingWebhookConfigurations", error))? {
@@ -152,7 +172,7 @@ pub(super) async fn find(
         let clients = hooks.filter_map(|hook| admission(&hook.name, &hook.client_config, service)).collect();
         found.extend(target(&*configuration, clients));
     }
-    let crds = list::<CustomResourceDefinition>(client, &expected.crds).await;
+    let crds = get::<CustomResourceDefinition>(client, &expected.crds).await;
     for crd in crds.map_err(|error| ("CustomResourceDefinitions", error))? {
         let webhook = crd.spec.conversion.as_ref().and_then(|conversion| conversion.webhook.as_ref());
         let config = webhook.and_then(|webhook| webhook.client_config.as_ref());
@@ -163,7 +183,7 @@ pub(super) async fn find(
         });
         found.extend(target(&*crd, config.into_iter().collect()));
     }
-    let api_services = list::<APIService>(client, &expected.api_services).await;
+    let api_services = get::<APIService>(client, &expected.api_services).await;
     for api_service in api_services.map_err(|error| ("APIServices", error))? {
         let config = api_service.spec.as_ref().and_then(|spec| {
             let named = spec.service.as_ref()?;
@@ -177,49 +197,58 @@ pub(super) async fn find(
     Ok(found)
 }
 
-/// Applies the bundle to the client configurations that reference the Service. Fails with a conflict if the target
-/// changed since it was read.
+/// Sets the bundle of the client configurations that reference the Service. Fails with a conflict if the target changed
+/// since it was read.
+///
+/// CRDs and APIServices are applied. Webhooks are entries of a list with the key `name`: an apply would also own the key,
+/// and then the entry stays with name and `caBundle` only when another field manager applies the configuration without
+/// the webhook. The API server rejects such an entry, and with it that apply. A strategic merge patch owns `caBundle` only.
 pub(super) async fn inject(client: &Client, found: &Found, own: &str, now: Timestamp) -> Result<(), Error> {
     let Target { kind, name } = &found.target;
     let wanted = |config: &ClientConfig| {
         let bundle = bundle::merged(own, &config.bundle, now);
         serde_json::to_value(ByteString(bundle.into_bytes())).expect("bytes are JSON")
     };
-    let mut applied = match kind.name() {
+    let apply = |mut wanted: Value| {
+        wanted["apiVersion"] = kind.gvk().api_version().into();
+        wanted["kind"] = kind.name().into();
+        wanted["metadata"] = json!({ "name": name, "resourceVersion": found.version });
+        Patch::apply(wanted).map(Patch::force)
+    };
+    let patch = match kind.name() {
         "CustomResourceDefinition" => {
             let bundle = found.clients.first().map(wanted);
-            json!({ "spec": { "conversion": { "webhook": { "clientConfig": { "caBundle": bundle } } } } })
+            apply(
+                json!({ "spec": { "conversion": { "webhook": { "clientConfig": { "caBundle": bundle } } } } }),
+            )?
         }
-        "APIService" => json!({ "spec": { "caBundle": found.clients.first().map(wanted) } }),
+        "APIService" => apply(json!({ "spec": { "caBundle": found.clients.first().map(wanted) } }))?,
         _ => {
             let hooks = found
                 .clients
                 .iter()
                 .map(|config| json!({ "name": config.name, "clientConfig": { "caBundle": wanted(config) } }));
-            json!({ "webhooks": hooks.collect::<Vec<Value>>() })
+            let patch = Patch::strategic(json!({ "webhooks": hooks.collect::<Vec<Value>>() }));
+            patch.optimistic(&found.version)
         }
     };
-    applied["apiVersion"] = kind.gvk().api_version().into();
-    applied["kind"] = kind.name().into();
-    applied["metadata"] = json!({ "name": name, "resourceVersion": found.version });
-    client.write_patch(kind, &Key::cluster(name), &Patch::apply(applied)?.force(), None).await.map(|_| ())
+    client.write_patch(kind, &Key::cluster(name), &patch, None).await.map(|_| ())
 }
 
-/// Watches the kinds of the targets.
+/// Watches the targets, and all webhook configurations.
 pub(super) fn changes(client: &Client, expected: &ExpectedTargets) -> Vec<BoxStream<'static, ()>> {
-    fn watch<K: Object>(client: &Client, expected: &[String]) -> Option<BoxStream<'static, ()>> {
-        if expected.is_empty() {
-            return None;
-        }
-        client.watch::<K>(&ListOptions::all()).ok().map(|events| events.map(|_| ()).boxed())
+    fn watch<K: Object>(client: &Client, list: &ListOptions) -> Option<BoxStream<'static, ()>> {
+        client.watch::<K>(list).ok().map(|events| events.map(|_| ()).boxed())
     }
-    let watches = [
-        watch::<MutatingWebhookConfiguration>(client, &expected.mutating),
-        watch::<ValidatingWebhookConfiguration>(client, &expected.validating),
-        watch::<CustomResourceDefinition>(client, &expected.crds),
-        watch::<APIService>(client, &expected.api_services),
-    ];
-    watches.into_iter().flatten().collect()
+    let all = ListOptions::all();
+    let named = |name: &String| ListOptions::all().field("metadata.name", name);
+    let mutating =
+        (!expected.mutating.is_empty()).then(|| watch::<MutatingWebhookConfiguration>(client, &all));
+    let validating =
+        (!expected.validating.is_empty()).then(|| watch::<ValidatingWebhookConfiguration>(client, &all));
+    let crds = expected.crds.iter().map(|name| watch::<CustomResourceDefinition>(client, &named(name)));
+    let api_services = expected.api_services.iter().map(|name| watch::<APIService>(client, &named(name)));
+    mutating.into_iter().chain(validating).chain(crds).chain(api_services).flatten().collect()
 }
 
 fn target<K: Object>(object: &K, clients: Vec<ClientConfig>) -> Option<Found> {

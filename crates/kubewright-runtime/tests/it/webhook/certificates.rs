@@ -22,30 +22,34 @@ use tokio::task::JoinHandle;
 
 use crate::world::{Effect, RecordedRequest, World};
 
-const START: &str = "2026-01-01T00:00:00Z";
+pub(super) const START: &str = "2026-01-01T00:00:00Z";
 /// Longer than every delay of a rotation.
-const LIMIT: Duration = Duration::from_mins(10);
+pub(super) const LIMIT: Duration = Duration::from_mins(10);
 
 /// A replica of the operator.
-struct Replica {
+pub(super) struct Replica {
     serving: Certificates,
     readiness: Readiness,
     task: JoinHandle<()>,
 }
 
 impl Replica {
-    fn start(client: &Client, clock: &Arc<dyn Clock>) -> Self {
+    pub(super) fn start(client: &Client, clock: &Arc<dyn Clock>) -> Self {
         Self::start_with(client, clock, options())
     }
 
-    fn start_with(client: &Client, clock: &Arc<dyn Clock>, options: RotatorOptions) -> Self {
+    pub(super) fn start_with(client: &Client, clock: &Arc<dyn Clock>, options: RotatorOptions) -> Self {
         let serving = Certificates::self_signed(&["localhost"], &**clock).expect("a certificate");
         let rotator = Rotator::new(client, options, serving.clone(), clock.clone());
         let readiness = rotator.readiness();
         Self { serving, readiness, task: tokio::spawn(rotator.run()) }
     }
 
-    async fn ready(&self) {
+    pub(super) fn readiness(&self) -> Result<(), String> {
+        self.readiness.check()
+    }
+
+    pub(super) async fn ready(&self) {
         eventually(LIMIT, async || self.readiness.check()).await.expect("ready");
     }
 }
@@ -66,7 +70,7 @@ fn options() -> RotatorOptions {
     RotatorOptions::new("system", "webhook-service", targets)
 }
 
-fn cluster() -> (Client, Arc<dyn Clock>) {
+pub(super) fn cluster() -> (Client, Arc<dyn Clock>) {
     let server = ApiServer::new(Options { seed: Some(1), ..Options::default() });
     let clock = TokioClock::starting_at(START.parse().expect("a time"));
     (Client::new(kube::Client::new(server, "system")), Arc::new(clock))
@@ -90,7 +94,7 @@ fn configuration(kind: &str, name: &str) -> Value {
     })
 }
 
-async fn install(client: &Client) {
+pub(super) async fn install(client: &Client) {
     let namespace: Namespace =
         serde_json::from_value(json!({ "metadata": { "name": "system" } })).expect("a Namespace");
     client.create(&namespace).await.expect("created");
@@ -119,7 +123,7 @@ async fn bundles(client: &Client) -> [Option<ByteString>; 2] {
     [hooks[0].client_config.ca_bundle.clone(), hooks[1].client_config.ca_bundle.clone()]
 }
 
-async fn material(client: &Client) -> Material {
+pub(super) async fn material(client: &Client) -> Material {
     let secret =
         client.get::<Secret>(&Key::namespaced("system", "webhook-service-cert")).await.expect("it exists");
     let data = secret.data.iter().flatten().map(|(key, value)| (key.clone(), value.0.clone())).collect();

@@ -1,6 +1,7 @@
 //! Lossless conversion through a hub.
 
 use kube::CustomResource;
+use kubewright_runtime::metrics::Metrics;
 use kubewright_runtime::webhook::{BoxError, CONVERSION_DATA, Conversion, RegisterError, Spoke, Webhooks};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -189,6 +190,53 @@ async fn one_invalid_object_fails_its_review_and_is_named() {
     );
     let stranger = json!({ "apiVersion": "other/v1", "kind": "Backup", "metadata": { "name": "s" } });
     assert_eq!(message(ask(stranger, V2)).await, "no conversion is registered for Backup of group \"other\"");
+}
+
+mod v3 {
+    use super::{BoxError, CustomResource, Deserialize, JsonSchema, Serialize, Spoke, v1};
+
+    #[derive(CustomResource, Clone, Debug, Deserialize, Serialize, JsonSchema, Default)]
+    #[kube(group = "batch.example.com", version = "v3", kind = "Backup", namespaced)]
+    pub(super) struct BackupSpec {}
+
+    impl Spoke for Backup {
+        type Hub = v1::Backup;
+
+        fn to_hub(&self) -> Result<v1::Backup, BoxError> {
+            panic!("a bad day")
+        }
+
+        fn from_hub(_: &v1::Backup) -> Result<Self, BoxError> {
+            panic!("a bad day")
+        }
+    }
+}
+
+#[tokio::test]
+async fn a_conversion_that_panics_fails_its_review_and_is_counted() {
+    let webhooks = Webhooks::new();
+    let metrics = Metrics::new();
+    metrics.with_registry(|registry| webhooks.register_metrics(registry));
+    webhooks.conversion(conversion().spoke::<v3::Backup>()).expect("no other conversion");
+    let (_, before) = metrics.page(None);
+    for code in [200, 500] {
+        let line =
+            format!(r#"controller_runtime_webhook_requests_total{{webhook="/convert",code="{code}"}} 0"#);
+        assert!(before.contains(&line), "missing {line} in\n{before}");
+    }
+    assert!(before.contains("controller_runtime_conversion_webhook_panics_total 0"), "{before}");
+
+    let review = json!({
+        "apiVersion": "apiextensions.k8s.io/v1",
+        "kind": "ConversionReview",
+        "request": { "uid": "u", "desiredAPIVersion": "batch.example.com/v3", "objects": [hub()] },
+    });
+    let (status, answer) = post(&webhooks, "/convert", &review).await;
+    assert_eq!(status, 200);
+    assert_eq!(answer["response"]["result"]["message"], "panic: a bad day [recovered]");
+    let (_, page) = metrics.page(None);
+    assert!(page.contains("controller_runtime_conversion_webhook_panics_total 1"), "{page}");
+    assert!(page.contains("controller_runtime_webhook_panics_total 0"), "{page}");
 }
 
 #[test]

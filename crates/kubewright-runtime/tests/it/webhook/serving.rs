@@ -7,11 +7,12 @@ use std::time::Duration;
 use k8s_openapi::api::admissionregistration::v1::ValidatingWebhookConfiguration;
 use k8s_openapi::api::coordination::v1::Lease;
 use k8s_openapi::api::core::v1::{ConfigMap, Namespace, Pod, Secret, Service};
+use k8s_openapi::api::events::v1::Event;
 use kubewright_apiserver::{ApiServer, Options};
 use kubewright_runtime::webhook::{Rejection, Validation, Validator, WebhookOptions};
 use kubewright_runtime::{
-    Client, Key, LeaderElectionOptions, Manager, ManagerError, ManagerOptions, Object, Patch, RegisterError,
-    eventually,
+    Client, Key, LeaderElectionOptions, ListOptions, Manager, ManagerError, ManagerOptions, Object, Patch,
+    RegisterError, eventually,
 };
 use serde_json::{Value, json};
 use tokio_util::sync::CancellationToken;
@@ -227,6 +228,43 @@ async fn readiness_calls_the_paths_of_the_targets_on_the_own_server() {
     })
     .await
     .expect("ready");
+    stop.cancel();
+    task.await.expect("no panic").expect("no failure");
+}
+
+#[tokio::test]
+async fn a_ready_replica_stays_ready_when_a_new_version_adds_a_webhook() {
+    let client = cluster().await;
+    let stop = CancellationToken::new();
+    let (address, task) = probed(&client, &stop).await;
+    let readyz =
+        async || crate::serve::get(address, "/readyz/webhook-certificates").await.expect("an answer");
+    eventually(LIMIT, async || match readyz().await {
+        (200, _) => Ok(()),
+        (_, body) => Err(body),
+    })
+    .await
+    .expect("ready");
+
+    let configuration =
+        client.get::<ValidatingWebhookConfiguration>(&Key::cluster("validating")).await.expect("it exists");
+    let mut added = serde_json::to_value(&*configuration).expect("JSON")["webhooks"][0].clone();
+    added["name"] = "added.kb.io".into();
+    added["clientConfig"] =
+        json!({ "service": { "namespace": "system", "name": "webhook-service", "path": "/added" } });
+    let add = json!([{ "op": "add", "path": "/webhooks/-", "value": added }]);
+    client.patch(&*configuration, &Patch::json(add)).await.expect("patched");
+    // The replica has injected the CA into the new entry and called its path.
+    let is_called = async || {
+        let found = client.list::<Event>(&ListOptions::namespace("system")).await.expect("listed");
+        found
+            .iter()
+            .any(|event| event.note.as_deref().unwrap_or_default().contains("failed to call path /added"))
+    };
+    eventually(LIMIT, async || if is_called().await { Ok(()) } else { Err("not called") })
+        .await
+        .expect("called");
+    assert_eq!(readyz().await.0, 200);
     stop.cancel();
     task.await.expect("no panic").expect("no failure");
 }

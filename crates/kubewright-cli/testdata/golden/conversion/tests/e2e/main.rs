@@ -71,14 +71,16 @@ struct Operator(Child);
 impl Operator {
     async fn start(env: &Environment, namespace: &str) -> Result<Self> {
         let kubeconfig = env.operator_kubeconfig("config/rbac", namespace).await?;
+        let webhooks = env.operator_webhooks()?;
         let child = Command::new(env!("CARGO_BIN_EXE_shop"))
             .arg("--kubeconfig")
             .arg(kubeconfig)
             .args(["--health-probe-bind-address=0", "--metrics-bind-address=0"])
-            // The test API server has no webhook configurations.
-            .arg("--webhook-bind-address=0")
+            .args(webhooks.args())
             .spawn()?;
-        Ok(Self(child))
+        let operator = Self(child);
+        webhooks.install("config/webhook/manifests.yaml").await?;
+        Ok(operator)
     }
 }
 
