@@ -310,3 +310,42 @@ fn a_storage_version_that_preserves_unknown_fields_loses_none() {
     let map = json!({ "options": { "type": "object", "additionalProperties": { "type": "string" } } });
     assert_eq!(two_versions(&v1, &map, |_| {}), "");
 }
+
+#[test]
+fn fields_below_a_field_that_a_preserving_schema_specifies_are_lost() {
+    let open = "x-kubernetes-preserve-unknown-fields";
+    let object = |names: &[&str]| {
+        let properties = names.iter().map(|name| ((*name).to_owned(), json!({ "type": "string" })));
+        json!({ "type": "object", "properties": Value::Object(properties.collect()) })
+    };
+    let with = |mut schema: Value| {
+        schema[open] = true.into();
+        schema
+    };
+    let two = |served: Value, stored: Value| {
+        let found = two_versions(&json!({ "x": served }), &json!({ "x": stored }), |_| {});
+        let lost = found.split_once(" lacks ").and_then(|(_, rest)| rest.split_once(" of the served"));
+        assert_eq!(lost.is_none(), !found.contains("KW215"), "{found}");
+        lost.map(|(lost, _)| lost.to_owned()).unwrap_or_default()
+    };
+    let below = |name: &str, schema: Value| {
+        let mut outer = object(&[]);
+        outer["properties"][name] = schema;
+        outer
+    };
+    let list = |item: Value| json!({ "type": "array", "items": item });
+    // Unknown names are kept. The content of specified names is not.
+    assert_eq!(two(below("a", object(&["b", "c"])), with(below("a", object(&["b"])))), "`spec.x.a.c`");
+    assert_eq!(two(below("other", object(&["b"])), with(below("a", object(&["b"])))), "");
+    // The items of a preserving list preserve unknown fields, too, but not below the fields that they specify.
+    assert_eq!(two(list(object(&["b", "c"])), with(list(object(&["b"])))), "");
+    assert_eq!(two(list(list(object(&["b", "c"]))), with(list(list(object(&["b"]))))), "");
+    let nested = |names| list(below("a", object(names)));
+    assert_eq!(two(nested(&["b", "c"]), with(nested(&["b"]))), "`spec.x[].a.c`");
+    // A map of anything keeps all names, but its values have no schema and lose all fields.
+    let map = |values: Value| json!({ "type": "object", "additionalProperties": values });
+    assert_eq!(two(map(json!({ "type": "string" })), map(true.into())), "");
+    assert_eq!(two(map(object(&["b"])), map(true.into())), "`spec.x[*].b`");
+    // A storage version that specifies all fields drops the unknown fields of an open one.
+    assert_eq!(two(with(object(&["b"])), object(&["b"])), "`spec.x.*`");
+}
