@@ -82,12 +82,12 @@ fn compare(served: &Value, stored: &Value, in_open_list: bool, path: &str, lost:
     if items.is_object() && of_stored.is_object() {
         compare(items, of_stored, keeps_unknown, &format!("{path}[]"), lost);
     }
-    let (values, of_stored) = (served.at("additionalProperties"), stored.at("additionalProperties"));
+    let values = served.at("additionalProperties");
     if values.is_object() {
         let path = format!("{path}[*]");
-        if of_stored.is_object() {
-            compare(values, of_stored, false, &path, lost);
-        } else if !keeps_unknown && !stored.has("additionalProperties") {
+        if stored.has("additionalProperties") {
+            compare(values, stored.at("additionalProperties"), false, &path, lost);
+        } else if !keeps_unknown {
             lost.push(path);
         }
     }
