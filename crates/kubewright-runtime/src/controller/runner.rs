@@ -58,6 +58,7 @@ pub(crate) struct Controller {
     /// The finalizers that the reconciler adds.
     pub(crate) finalizers: Vec<String>,
     pub(crate) without_status: bool,
+    pub(crate) without_events: bool,
     pub(crate) options: ControllerOptions,
 }
 

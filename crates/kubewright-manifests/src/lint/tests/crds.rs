@@ -2,20 +2,20 @@
 
 use serde_json::{Value, json};
 
-use super::{check, guestbook, of_definition, rendered};
+use super::{check, guestbook, of_crd, rendered};
 
 fn findings(spec: &Value) -> String {
-    let (inventory, definitions) = guestbook(spec);
-    rendered(&inventory, &definitions)
+    let (inventory, crds) = guestbook(spec);
+    rendered(&inventory, &crds)
 }
 
 /// Findings about a valid CRD with a change.
 fn changed(change: impl FnOnce(&mut Value)) -> String {
-    let (_, mut definitions) = guestbook(&json!({ "size": { "type": "integer" } }));
-    let mut definition = definitions.remove(0).1;
+    let (_, mut crds) = guestbook(&json!({ "size": { "type": "integer" } }));
+    let mut definition = crds.remove(0).1;
     change(&mut definition);
-    let (inventory, definitions) = of_definition(definition);
-    rendered(&inventory, &definitions)
+    let (inventory, crds) = of_crd(definition);
+    rendered(&inventory, &crds)
 }
 
 #[test]
@@ -232,31 +232,31 @@ fn other_errors_are_reported_with_a_general_code() {
 
 #[test]
 fn a_crd_too_large_for_kubectl_apply_is_reported() {
-    let (inventory, mut definitions) =
+    let (inventory, mut crds) =
         guestbook(&json!({ "size": { "type": "integer", "description": "x".repeat(262_144) } }));
-    let findings = check(&inventory, &definitions);
+    let findings = check(&inventory, &crds);
     assert_eq!(findings.len(), 1);
     assert!(findings[0].to_string().contains("262144"), "{}", findings[0]);
-    definitions[0].1["spec"]["versions"][0]["schema"]["openAPIV3Schema"]["properties"]["spec"] =
+    crds[0].1["spec"]["versions"][0]["schema"]["openAPIV3Schema"]["properties"]["spec"] =
         json!({ "type": "object", "description": "x".repeat(261_000) });
-    assert_eq!(check(&inventory, &definitions), []);
+    assert_eq!(check(&inventory, &crds), []);
 }
 
 #[test]
 fn an_error_in_a_version_is_reported_for_its_type() {
-    let (mut inventory, mut definitions) = guestbook(&json!({ "size": { "type": "integer" } }));
-    let mut old = definitions[0].1.clone();
+    let (mut inventory, mut crds) = guestbook(&json!({ "size": { "type": "integer" } }));
+    let mut old = crds[0].1.clone();
     old["spec"]["versions"][0]["name"] = "v1alpha1".into();
     old["spec"]["versions"][0]["storage"] = false.into();
     old["spec"]["versions"][0]["schema"]["openAPIV3Schema"]["properties"]["spec"] = json!({});
     let version = old["spec"]["versions"][0].clone();
-    definitions[0].1["spec"]["versions"].as_array_mut().unwrap().push(version);
+    crds[0].1["spec"]["versions"].as_array_mut().unwrap().push(version);
     inventory.declared.push(crate::declare::Declared::Kind(crate::declare::Kind {
         item: super::item("guestbook::v1alpha1::Guestbook", 99),
         definition: old,
         findings: Vec::new(),
     }));
-    insta::assert_snapshot!(rendered(&inventory, &definitions), @"
+    insta::assert_snapshot!(rendered(&inventory, &crds), @"
     error[KW201] src/lib.rs:99 guestbook::v1alpha1::Guestbook spec: type: Required value: must not be empty for specified object fields
       help: every field needs exactly one type outside of `anyOf`, `oneOf` and `allOf`; otherwise use an int-or-string, an untyped value that preserves unknown fields, or a struct with optional fields
     ");
