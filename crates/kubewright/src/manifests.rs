@@ -91,7 +91,13 @@ mod tests {
     async fn the_inventory_includes_what_is_registered() {
         let manager = Manager::describing(ManagerOptions::new("test"), |_| {}).unwrap();
         manager.cache().index::<Secret>("owner", |_| Vec::new()).unwrap();
-        manager.controller(Nothing).finalizer("example.com/cleanup").without_status().without_events().register().unwrap();
+        manager
+            .controller(Nothing)
+            .finalizer("example.com/cleanup")
+            .without_status()
+            .without_events()
+            .register()
+            .unwrap();
         let declared = inventory(&manager.manifest());
         assert_eq!(declared.controllers[0].finalizers, ["example.com/cleanup"]);
         assert!(declared.controllers[0].without_status && declared.controllers[0].without_events);

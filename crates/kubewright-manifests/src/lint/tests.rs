@@ -78,13 +78,11 @@ fn an_operator_that_declares_nothing_is_an_error() {
 
 #[test]
 fn findings_about_types_are_included_and_sorted() {
-    let (mut inventory, crds) =
-        guestbook(&json!({ "size": { "type": "integer", "format": "uint32" } }));
+    let (mut inventory, crds) = guestbook(&json!({ "size": { "type": "integer", "format": "uint32" } }));
     if let Some(Declared::Kind(kind)) = inventory.declared.first_mut() {
         let found = Finding::warning("KW199", &kind.item, "dropped", "").at("spec");
         kind.findings = vec![found.clone(), found];
     }
-    let codes: Vec<String> =
-        check(&inventory, &crds).into_iter().map(|finding| finding.code).collect();
+    let codes: Vec<String> = check(&inventory, &crds).into_iter().map(|finding| finding.code).collect();
     assert_eq!(codes, ["KW199", "KW213"]);
 }

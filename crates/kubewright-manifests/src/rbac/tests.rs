@@ -232,8 +232,7 @@ fn only_the_status_of_own_kinds_can_be_written() {
     inventory.controllers[0].owns.clear();
     inventory.controllers[0].watches.clear();
     inventory.events = false;
-    let read_and_status =
-        ["example.com/guestbooks: get,list,watch", "example.com/guestbooks/status: patch"];
+    let read_and_status = ["example.com/guestbooks: get,list,watch", "example.com/guestbooks/status: patch"];
     assert_eq!(derived(&inventory), read_and_status);
     inventory.controllers[0].without_status = true;
     assert_eq!(derived(&inventory), read_and_status[..1]);
@@ -263,7 +262,9 @@ fn events_are_granted_unless_nothing_records_any() {
     inventory.controllers[0].without_events = true;
     assert_eq!(derived(&inventory), read_and_events[..1]);
     // One of two controllers records events.
-    inventory.controllers.push(ControllerDeclared { without_events: false, ..inventory.controllers[0].clone() });
+    inventory
+        .controllers
+        .push(ControllerDeclared { without_events: false, ..inventory.controllers[0].clone() });
     assert!(derived(&inventory).contains(&read_and_events[1].to_owned()));
     inventory.controllers.pop();
     // The manager records events for the certificates of its webhooks.

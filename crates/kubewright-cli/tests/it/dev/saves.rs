@@ -135,7 +135,8 @@ fn a_forbidden_call_is_reported_with_the_attribute_to_add() {
     assert!(!ended.stdout.contains("list secrets: not used"), "{}", ended.stdout);
 
     // With `--once`, a forbidden call is an error, also if the samples become ready.
-    let ignored = read.replace("        secrets.list", "        let _ = secrets.list").replace(".await?", ".await");
+    let ignored =
+        read.replace("        secrets.list", "        let _ = secrets.list").replace(".await?", ".await");
     folder.write(CONTROLLER, &text.replace(read, &ignored));
     let mut dev = Dev::start(&folder.path(), "dev-forbidden", "--fresh --once --timeout 8m");
     let ended = dev.wait();
