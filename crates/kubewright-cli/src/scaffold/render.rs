@@ -6,7 +6,7 @@ use std::path::Path;
 use kubewright_manifests::{rbac, yaml};
 use serde_json::{Value, json};
 
-use super::code::{environment, get, register, registration, sample_text, signature, text_constant};
+use super::code::{crds, environment, get, register, registration, sample_text, signature, text_constant};
 use super::dependency::Dependency;
 use super::kinds::{self, Controller, Kind};
 use super::template::fill;
@@ -160,7 +160,7 @@ impl Output {
         let types: Vec<String> = kinds
             .iter()
             .filter(|kind| kind.own)
-            .map(|kind| format!("{}::{}", kind.api(self.multigroup), kind.struct_name()))
+            .map(|kind| crds(&format!("{}::{}", kind.api(self.multigroup), kind.struct_name())))
             .collect();
         let controllers: Vec<String> = with_controllers(kinds)
             .map(|(kind, controller)| {

@@ -36,7 +36,7 @@ fn versions_of_a_kind_are_merged_in_any_input_order() {
     let [only] = merged.crds.as_slice() else { panic!("{merged:?}") };
     assert_eq!(only.file, "example.com_books.yaml");
     assert_eq!(only.items.len(), 3);
-    let versions = only.definition["spec"]["versions"].as_array().unwrap();
+    let versions = only.crd["spec"]["versions"].as_array().unwrap();
     let rendered: Vec<_> = versions.iter().map(|v| (&v["name"], &v["storage"], &v["deprecated"])).collect();
     assert_eq!(
         rendered,
