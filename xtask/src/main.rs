@@ -30,7 +30,7 @@ struct Cli {
 enum Chore {
     /// Run every check: format, lints, tidy, docs and all tests
     Ci(ci::CiArgs),
-    /// List the public API of the facade in crates/kubewright/public-api.txt
+    /// List the public API of kubewright and kubewright-envtest in their public-api.txt
     Api(api::ApiArgs),
     /// Check dependency edges, file headers, links and forbidden text
     Tidy(tidy::TidyArgs),

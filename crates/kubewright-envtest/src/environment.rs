@@ -291,8 +291,8 @@ fn of_types(kinds: Vec<Kind>) -> Result<Vec<CustomResourceDefinition>, StartErro
     let errors = merged.findings.iter().filter(|finding| finding.level == Level::Error);
     let mut wrong: Vec<String> = errors.map(ToString::to_string).collect();
     let mut definitions = Vec::new();
-    for made in merged.definitions {
-        match serde_json::from_value(made.definition) {
+    for made in merged.crds {
+        match serde_json::from_value(made.crd) {
             Ok(definition) => definitions.push(definition),
             Err(error) => wrong.push(format!("{}: {error}", made.file)),
         }
@@ -539,6 +539,16 @@ impl Environment {
     /// A test that covers everything that the operator does can assert that there are none.
     pub fn unused_permissions(&self) -> Vec<Unused> {
         self.operators.iter().flat_map(|operator| operator.unused()).collect()
+    }
+
+    /// Like [`Environment::unused_permissions`], without the `#[rbac]` attributes of other source files. `file` is the
+    /// end of a path, such as `controllers/order.rs`.
+    ///
+    /// The role of a test's manager has all `#[rbac]` attributes of the program. A test of one controller uses only those
+    /// of its reconciler.
+    pub fn unused_permissions_in(&self, file: &str) -> Vec<Unused> {
+        let unused = self.operators.iter().flat_map(|operator| operator.unused());
+        unused.filter(|unused| !unused.is_declared_outside(file)).collect()
     }
 
     /// Runs a manager in the background until the returned value is dropped.

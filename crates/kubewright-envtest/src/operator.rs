@@ -193,7 +193,7 @@ fn usage(state: &State) -> Usage {
     usage
 }
 
-/// Adds the registrations of a manager to the declarations.
+/// Adds the registrations of a manager to the inventory.
 fn add(inventory: &mut Inventory, manifest: &ManagerManifest, is_single: bool) {
     let is_first = inventory.controllers.is_empty() && inventory.cached.is_empty();
     if is_first || manifest.namespaces.is_empty() {
@@ -227,6 +227,7 @@ fn declared(controller: &ControllerManifest) -> ControllerDeclared {
         watches: controller.watches.iter().chain(&controller.reads).map(resource).collect(),
         finalizers: controller.finalizers.clone(),
         without_status: controller.without_status,
+        without_events: controller.without_events,
     }
 }
 

@@ -41,7 +41,7 @@ mod upstream;
 mod validators;
 
 pub use describe::limit_descriptions;
-pub use merge::{Definition, Merged, file_name, merge, merge_all};
+pub use merge::{CrdFile, Merged, file_name, merge, merge_all};
 #[cfg(feature = "sources")]
 pub use sources::dropped_validators;
 #[cfg(feature = "types")]

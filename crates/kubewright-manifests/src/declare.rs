@@ -33,6 +33,7 @@ pub fn all() -> Vec<Declared> {
 /// A declaration.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", rename_all_fields = "camelCase")]
+#[non_exhaustive]
 pub enum Declared {
     /// `#[rbac(...)]`.
     Rule(Rule),

@@ -70,14 +70,14 @@ pub struct Changes {
 impl Plan {
     /// Plans the files of an operator. `definitions` are its CRDs with file names. `header` is the first text
     /// of each file and is converted to comments if needed.
-    pub fn new(inventory: &Inventory, definitions: &[(String, Value)], header: &str) -> Self {
+    pub fn new(inventory: &Inventory, crds: &[(String, Value)], header: &str) -> Self {
         let mut files = Files::new();
         let mut add = |path: String, documents: &[Value]| {
             if !documents.is_empty() {
                 files.insert(path, text(header, documents));
             }
         };
-        for (name, definition) in definitions {
+        for (name, definition) in crds {
             add(format!("{DEFINITIONS}/{name}"), std::slice::from_ref(definition));
         }
         let roles = rbac::Placed::new(rbac::roles(&rbac::rules(inventory)), &inventory.namespaces);

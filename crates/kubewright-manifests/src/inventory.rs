@@ -100,6 +100,8 @@ pub struct ControllerDeclared {
     pub finalizers: Vec<String>,
     /// Whether it does not write the status of its kind.
     pub without_status: bool,
+    /// Whether it records no events.
+    pub without_events: bool,
 }
 
 /// A kind and its resource.
@@ -187,6 +189,13 @@ impl Inventory {
             _ => None,
         });
         self.webhooks.iter().chain(elsewhere)
+    }
+
+    /// Whether the manager records events: those of its controllers, and those of the certificates of its webhooks.
+    /// Without controllers, they come from tasks.
+    pub(crate) fn records_events(&self) -> bool {
+        let all_without = !self.controllers.is_empty() && self.controllers.iter().all(|it| it.without_events);
+        self.events && (!all_without || self.serves_webhooks())
     }
 
     /// Whether the manager runs a webhook server.

@@ -3,7 +3,7 @@
 //! Each finding has a code, a source location, a reason and a fix. Runs the API server's validation on the
 //! generated objects and maps errors to the declarations.
 
-mod definitions;
+mod crds;
 mod rules;
 mod server;
 mod webhooks;
@@ -109,12 +109,12 @@ impl fmt::Display for Finding {
 
 /// Checks all declarations of an operator and its merged CRDs with file names. Findings are sorted by
 /// location and unique.
-pub fn check(inventory: &Inventory, definitions: &[(String, Value)]) -> Vec<Finding> {
+pub fn check(inventory: &Inventory, crds: &[(String, Value)]) -> Vec<Finding> {
     let mut findings: Vec<Finding> = inventory.kinds().flat_map(|kind| kind.findings.clone()).collect();
     if inventory.declared.is_empty() && inventory.controllers.is_empty() {
         findings.push(nothing_declared(inventory));
     }
-    findings.extend(definitions::check(inventory, definitions));
+    findings.extend(crds::check(inventory, crds));
     findings.extend(rules::check(inventory));
     findings.extend(webhooks::check(inventory));
     sort(&mut findings);

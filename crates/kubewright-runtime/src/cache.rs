@@ -14,6 +14,7 @@
 //!   writes.
 //! - A panic in an index function or a transform affects only one object.
 
+mod declared;
 mod entry;
 mod follower;
 mod health;
@@ -37,6 +38,8 @@ use tokio::task::JoinSet;
 use tokio_util::sync::CancellationToken;
 use tracing::error;
 
+pub(crate) use self::declared::Declaration;
+use self::declared::Declared;
 pub use self::entry::{Entry, Marks};
 pub use self::follower::Follower;
 use self::health::Failure;
@@ -64,6 +67,8 @@ struct Inner {
     options: CacheOptions,
     common: Arc<Common>,
     informers: Mutex<BTreeMap<Id, Running>>,
+    /// The kinds that registered controllers watch once the cache starts.
+    declared: Mutex<Declared>,
     /// The informers that were registered when the cache started.
     initial: OnceLock<Vec<Arc<Informer>>>,
     starts: mpsc::UnboundedSender<Running>,
@@ -97,6 +102,7 @@ impl Cache {
             common: Arc::new(Common::new(options.decoded_budget)),
             options,
             informers: Mutex::default(),
+            declared: Mutex::default(),
             initial: OnceLock::new(),
             starts,
             queue: Mutex::new(Some(queue)),

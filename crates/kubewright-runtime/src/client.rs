@@ -30,6 +30,7 @@ use serde_json::value::RawValue;
 
 use self::applied::Applied;
 pub use self::delete::Delete;
+pub(crate) use self::error::is_conflict;
 pub use self::error::{Error, ignore_not_found};
 use self::mapper::Mapper;
 pub use self::patch::Patch;
@@ -39,7 +40,7 @@ pub use self::subresource::Subresource;
 pub use self::upsert::Upsert;
 pub use self::watch::{WatchEvent, WatchStream};
 use self::write_tracker::WriteTracker;
-use crate::cache::Cache;
+use crate::cache::{Cache, Informer};
 use crate::decode::decode;
 use crate::fence::Fence;
 pub use crate::fence::{FenceLayer, FenceService};
@@ -283,7 +284,7 @@ impl Client {
     pub async fn get<K: Object>(&self, key: &Key) -> Result<Arc<K>, Error> {
         let kind = Kind::of::<K>();
         let key = self.key_in_namespace(&kind, key)?;
-        if let Some(informer) = self.watched(&kind, K::metadata_api(), key.namespace()) {
+        if let Some(informer) = self.to_read(&kind, K::metadata_api(), key.namespace())? {
             informer.readable().await?;
             return match informer.entry(&key) {
                 Some(entry) => informer.decode(&entry),
@@ -303,7 +304,7 @@ impl Client {
     pub async fn list<K: Object>(&self, list: &ListOptions) -> Result<Vec<Arc<K>>, Error> {
         let kind = Kind::of::<K>();
         let list = self.list_in_namespace(&kind, list)?;
-        if let Some(informer) = self.watched(&kind, K::metadata_api(), list.namespace.as_deref()) {
+        if let Some(informer) = self.to_read(&kind, K::metadata_api(), list.namespace.as_deref())? {
             informer.readable().await?;
             return informer.entries(&list)?.iter().map(|entry| informer.decode(entry)).collect();
         }
@@ -321,7 +322,7 @@ impl Client {
     pub async fn get_dynamic(&self, gvk: &Gvk, key: &Key) -> Result<Arc<DynamicObject>, Error> {
         let kind = self.kind(gvk).await?;
         let key = self.key_in_namespace(&kind, key)?;
-        if let Some(informer) = self.watched(&kind, false, key.namespace()) {
+        if let Some(informer) = self.to_read(&kind, false, key.namespace())? {
             informer.readable().await?;
             return match informer.entry(&key) {
                 Some(entry) => informer.decode_dynamic(&entry),
@@ -340,7 +341,7 @@ impl Client {
     ) -> Result<Vec<Arc<DynamicObject>>, Error> {
         let kind = self.kind(gvk).await?;
         let list = self.list_in_namespace(&kind, list)?;
-        if let Some(informer) = self.watched(&kind, false, list.namespace.as_deref()) {
+        if let Some(informer) = self.to_read(&kind, false, list.namespace.as_deref())? {
             informer.readable().await?;
             return informer.entries(&list)?.iter().map(|entry| informer.decode_dynamic(entry)).collect();
         }
@@ -362,18 +363,30 @@ impl Client {
         }
     }
 
-    fn watched(
+    /// The informer that serves a read. Fails if a controller will watch the kind, but the cache has not started.
+    fn to_read(
         &self,
         kind: &Kind,
         metadata_only: bool,
         namespace: Option<&str>,
-    ) -> Option<Arc<crate::cache::Informer>> {
-        let cache = self.shared.cache.as_ref().filter(|_| !self.settings.uncached)?;
-        let replacement = cache.replacement();
-        let cache = replacement.as_ref().unwrap_or(cache);
+    ) -> Result<Option<Arc<Informer>>, Error> {
+        if self.reads_from().is_some_and(|cache| cache.will_serve(kind, metadata_only, namespace)) {
+            return Err(Error::CacheNotStarted(kind.gvk().to_string()));
+        }
+        Ok(self.watched(kind, metadata_only, namespace))
+    }
+
+    fn watched(&self, kind: &Kind, metadata_only: bool, namespace: Option<&str>) -> Option<Arc<Informer>> {
+        let cache = self.reads_from()?;
         let informer = cache.watching(kind, metadata_only).filter(|informer| !informer.is_missing())?;
         // A cache of some namespaces cannot serve reads of others. Listing all namespaces lists all that are watched.
         (namespace.is_none() || informer.covers(namespace)).then_some(informer)
+    }
+
+    /// The cache that serves reads in the current task.
+    fn reads_from(&self) -> Option<Cache> {
+        let cache = self.shared.cache.as_ref().filter(|_| !self.settings.uncached)?;
+        Some(cache.replacement().unwrap_or_else(|| cache.clone()))
     }
 
     async fn fetch(&self, kind: &Kind, key: &Key, metadata_only: bool) -> Result<Bytes, Error> {

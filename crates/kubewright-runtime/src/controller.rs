@@ -154,6 +154,7 @@ struct Parts {
     filters: Vec<Predicate<DynamicObject>>,
     finalizers: Vec<String>,
     without_status: bool,
+    without_events: bool,
     options: ControllerOptions,
 }
 
@@ -274,9 +275,17 @@ impl<C> ControllerBuilder<C> {
             filters: Vec::new(),
             finalizers: Vec::new(),
             without_status: false,
+            without_events: false,
             options,
         };
         Self { parts, of: PhantomData }
+    }
+
+    /// Declares that the reconciler records no events. The generated RBAC rules omit `create` and `patch` of events if
+    /// no other controller records any, and the manager serves no webhooks.
+    pub fn without_events(mut self) -> Self {
+        self.parts.without_events = true;
+        self
     }
 
     /// The name in metrics and logs, the lowercase kind by default. It must be unique.
@@ -430,6 +439,7 @@ impl<C> ControllerBuilder<C> {
             filters,
             finalizers,
             without_status,
+            without_events,
             options,
         } = self.parts;
         let name = name.or_else(|| kind.as_ref().map(|kind| kind.name().to_lowercase())).unwrap_or_default();
@@ -446,6 +456,7 @@ impl<C> ControllerBuilder<C> {
             filters,
             finalizers,
             without_status,
+            without_events,
             options,
         };
         let handle = manager.add_controller(controller)?;

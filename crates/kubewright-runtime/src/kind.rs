@@ -153,8 +153,22 @@ pub trait Object:
     }
 }
 
+/// The dynamic type of Rust types that determine their kind.
+///
+/// The bound of [`Object`]'s implementation says the same as `DynamicType = ()`, but has a message of its own. Only `()`
+/// implements it.
+#[diagnostic::on_unimplemented(
+    message = "the kind of this type is known only at run time",
+    note = "for a reconciler of `DynamicObject`, use `Manager::dynamic_controller` instead of `Manager::controller`",
+    note = "for other uses of `DynamicObject`, use the functions that take a kind, such as `Client::get_dynamic`"
+)]
+pub trait StaticKind {}
+
+impl StaticKind for () {}
+
 impl<K> Object for K where
-    K: kube::Resource<DynamicType = (), Scope: 'static>
+    K: kube::Resource<DynamicType: StaticKind>
+        + kube::Resource<DynamicType = (), Scope: 'static>
         + Serialize
         + DeserializeOwned
         + Clone

@@ -306,7 +306,7 @@ impl Manager {
         found.ok().flatten().expect("the sender lives in `self`, so the wait ends with an address")
     }
 
-    pub(crate) fn add_controller(&self, controller: Controller) -> Result<Handle, RegisterError> {
+    pub(crate) fn add_controller(&self, mut controller: Controller) -> Result<Handle, RegisterError> {
         let name = controller.name.to_string();
         if name.is_empty() {
             return Err(RegisterError::Nameless);
@@ -319,7 +319,12 @@ impl Manager {
         let (life, handle) = Life::new(&self.inner, &name, true);
         let mut state = self.state();
         match state.running.clone() {
-            None => state.controllers.push((controller, life)),
+            None => {
+                for source in &mut controller.sources {
+                    source.declare(&self.inner.cache);
+                }
+                state.controllers.push((controller, life));
+            }
             Some(running) => {
                 let rng = state.rng.fork();
                 drop(state);

@@ -22,6 +22,8 @@ pub(crate) use self::adapter::policy_outcome;
 pub use self::context::Context;
 pub(crate) use self::context::{ContextParts, OWNER_INDEX};
 pub use self::function::{FunctionReconciler, ReconcileFunction, reconcile_fn};
+use kube::core::Status;
+
 use crate::Key;
 use crate::client::{self, Writable};
 
@@ -126,6 +128,19 @@ pub fn is_terminal(error: &Error) -> bool {
 /// The client error in the chain of an error, if any.
 pub(crate) fn client_error(error: &Error) -> Option<&client::Error> {
     error.downcast_ref().or_else(|| error.chain().find_map(|cause| cause.downcast_ref()))
+}
+
+/// Whether the cause of an error is a conflict, of this crate's client or of kube's `Api`.
+pub(crate) fn is_conflict(error: &Error) -> bool {
+    if let Some(failure) = adapter::failure(error) {
+        return is_conflict(failure);
+    }
+    // The source of `kube::Error::Api` is its `Status`.
+    let by_kube = |cause: &(dyn std::error::Error + 'static)| {
+        let status = cause.downcast_ref::<Box<Status>>().map(|status| &**status);
+        status.or_else(|| cause.downcast_ref()).is_some_and(client::is_conflict)
+    };
+    client_error(error).is_some_and(client::Error::is_conflict) || error.chain().any(by_kube)
 }
 
 /// Moves the cluster's actual state toward an object's desired state.

@@ -1,7 +1,7 @@
-//! The declarations of this program: those of its attributes, and what is registered with its manager.
+//! The inventory of this program: the declarations of its attributes, and what is registered with its manager.
 //!
-//! Converts the runtime's [`ManagerManifest`] into the [`Inventory`] that are printed. kubewright-manifests turns
-//! them into manifests.
+//! Converts the runtime's [`ManagerManifest`] into the [`Inventory`] that the program prints. kubewright-manifests turns
+//! it into manifests.
 
 use kubewright_manifests::declare;
 use kubewright_manifests::inventory::{
@@ -10,7 +10,7 @@ use kubewright_manifests::inventory::{
 use kubewright_runtime::internal::ManagerManifest;
 use kubewright_runtime::{Kind, Scope};
 
-/// All declarations of the program.
+/// The inventory of the program.
 pub(crate) fn inventory(manifest: &ManagerManifest) -> Inventory {
     let controllers = manifest.controllers.iter().map(|controller| ControllerDeclared {
         name: controller.name.clone(),
@@ -20,6 +20,7 @@ pub(crate) fn inventory(manifest: &ManagerManifest) -> Inventory {
         watches: controller.watches.iter().chain(&controller.reads).map(resource).collect(),
         finalizers: controller.finalizers.clone(),
         without_status: controller.without_status,
+        without_events: controller.without_events,
     });
     let conversions = manifest.conversions.iter().map(|conversion| ConversionDeclared {
         group: conversion.group.clone(),
@@ -34,6 +35,7 @@ pub(crate) fn inventory(manifest: &ManagerManifest) -> Inventory {
         // Flags decide at run time whether these are used, so their permissions are always declared.
         leader_election: true,
         secure_metrics: true,
+        // Every manager has an event recorder. The registrations decide whether it is used.
         events: true,
         namespaces: manifest.namespaces.clone(),
         declared: declare::all(),
@@ -86,13 +88,19 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn declarations_include_what_is_registered() {
+    async fn the_inventory_includes_what_is_registered() {
         let manager = Manager::describing(ManagerOptions::new("test"), |_| {}).unwrap();
         manager.cache().index::<Secret>("owner", |_| Vec::new()).unwrap();
-        manager.controller(Nothing).finalizer("example.com/cleanup").without_status().register().unwrap();
+        manager
+            .controller(Nothing)
+            .finalizer("example.com/cleanup")
+            .without_status()
+            .without_events()
+            .register()
+            .unwrap();
         let declared = inventory(&manager.manifest());
         assert_eq!(declared.controllers[0].finalizers, ["example.com/cleanup"]);
-        assert!(declared.controllers[0].without_status);
+        assert!(declared.controllers[0].without_status && declared.controllers[0].without_events);
         let cached: Vec<&str> = declared.cached.iter().map(|it| &*it.plural).collect();
         assert_eq!(cached, ["secrets"]);
     }

@@ -70,7 +70,7 @@ pub struct Operator {
     configure: Vec<Configure>,
 }
 
-/// `kubewright manifests` sets this variable to make a program print its declarations.
+/// `kubewright manifests` sets this variable to make a program print its inventory.
 const MANIFESTS: &str = "KUBEWRIGHT_MANIFESTS";
 
 /// `kubewright dev` sets this variable to make an operator impersonate its ServiceAccount, such as
@@ -133,7 +133,7 @@ impl Operator {
     /// Parses the flags and runs the operator; see [`Operator::run_with`].
     ///
     /// Invalid arguments are reported on stderr with exit code 2. `--help` and `--version` are supported. With the
-    /// single argument `manifests`, it prints its declarations for `kubewright manifests`.
+    /// single argument `manifests`, it prints its inventory for `kubewright manifests`.
     pub fn run<E: Into<Error>>(self, main: impl AsyncFnOnce(Manager) -> Result<(), E>) -> ExitCode {
         self.run_with_args(async |manager, NoFlags {}| main(manager).await)
     }
@@ -258,7 +258,7 @@ impl Operator {
         ended
     }
 
-    /// Prints the declarations of the program as JSON for `kubewright manifests`. `main` runs with a manager without a
+    /// Prints the inventory of the program as JSON for `kubewright manifests`. `main` runs with a manager without a
     /// cluster.
     fn describe<E: Into<Error>>(
         self,

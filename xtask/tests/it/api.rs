@@ -3,7 +3,7 @@
 use std::process::Command;
 
 #[test]
-fn the_list_of_the_public_api_matches_the_sources() {
+fn the_lists_of_the_public_api_match_the_sources() {
     let output = Command::new(env!("CARGO_BIN_EXE_xtask")).args(["api", "--check"]).output().unwrap();
     assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
 }

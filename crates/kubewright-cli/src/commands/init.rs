@@ -165,7 +165,7 @@ fn crds(folder: &Path) -> Result<Vec<Value>> {
     paths.sort();
     for path in paths.iter().filter(|path| path.extension().is_some_and(|is| is == "yaml")) {
         let text = fs::read_to_string(path).with_context(|| failed(path))?;
-        crds.extend(from_crd::definitions(&text).with_context(|| failed(path))?);
+        crds.extend(from_crd::crds(&text).with_context(|| failed(path))?);
     }
     Ok(crds)
 }

@@ -1,7 +1,7 @@
 //! `kubewright update`: merges the scaffold of this version into a project.
 
 use std::fmt::Write as _;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use anyhow::{Result, anyhow};
 
@@ -9,7 +9,7 @@ use super::change::{open, read, write};
 use super::dependency::KubewrightArgs;
 use crate::cli::examples::examples;
 use crate::error::Hint as _;
-use crate::project::project_file;
+use crate::project::project_file::{self, ProjectFile};
 use crate::scaffold::base::{self, Base};
 use crate::scaffold::{Outcome, Update, diff, render};
 use crate::ui::Ui;
@@ -45,26 +45,26 @@ pub(crate) fn run(args: &Args, ui: &Ui) -> Result<()> {
     let base = disk(base::PATH)?.map(|text| Base::read(&text)).transpose()?;
     let version = env!("CARGO_PKG_VERSION");
     project.set_cli_version(version);
-    let Some(base) = base else {
-        let rendering = render(&project, &Base::adopted(disk("Cargo.toml")?).options());
-        let there: Vec<String> = rendering
-            .values()
-            .filter(|file| root.join(&file.path).exists())
-            .map(|file| file.path.clone())
-            .collect();
-        let record = Base::of(&rendering, |file| there.contains(&file.path));
-        if !args.dry_run {
-            write(&root, &[(base::PATH.to_owned(), Some(record.to_text()))])?;
+    let dependency = args.kubewright.dependency(&root)?;
+    let base = match base {
+        Some(base) => base,
+        None => {
+            let base = adopted(&root, &project)?;
+            let scaffold = format!("the scaffold of {version}, which later updates merge with");
+            if args.dry_run {
+                ui.note(&format!("{} is missing; the update would record {scaffold}", base::PATH));
+            } else {
+                write(&root, &[(base::PATH.to_owned(), Some(base.to_text()))])?;
+                ui.note(&format!("{} was missing and now records {scaffold}", base::PATH));
+            }
+            if dependency.is_none() {
+                return Ok(());
+            }
+            base
         }
-        ui.note(&format!(
-            "{} was missing and now records the scaffold of {version}, which later updates merge with; no other \
-             file changed",
-            base::PATH
-        ));
-        return Ok(());
     };
     let mut options = base.options();
-    if let Some(dependency) = args.kubewright.dependency(&root)? {
+    if let Some(dependency) = dependency {
         options.dependency = dependency;
     }
     let after = render(&project, &options);
@@ -101,6 +101,12 @@ pub(crate) fn run(args: &Args, ui: &Ui) -> Result<()> {
                 .hint("resolve the conflicts, then run `make manifests test`")
         }
     }
+}
+
+/// The record of a project without one. All differences to the current scaffold are the user's changes.
+fn adopted(root: &Path, project: &ProjectFile) -> Result<Base> {
+    let rendering = render(project, &Base::adopted(read(root, "Cargo.toml")?).options());
+    Ok(Base::of(&rendering, |file| root.join(&file.path).exists()))
 }
 
 /// One line per file.

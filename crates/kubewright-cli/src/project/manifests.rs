@@ -32,7 +32,7 @@ pub(crate) struct Options<'a> {
 #[derive(Debug)]
 pub(crate) struct Manifests {
     /// CustomResourceDefinitions, each with its file.
-    pub(crate) definitions: Vec<(String, Value)>,
+    pub(crate) crds: Vec<(String, Value)>,
     pub(crate) changes: Changes,
     /// The roles on disk before the change; empty if there were none.
     pub(crate) previous_roles: String,
@@ -44,11 +44,11 @@ pub(crate) struct Manifests {
 impl Project {
     /// Generates the manifests for an inventory.
     pub(crate) fn manifests(&self, inventory: &Inventory, options: &Options<'_>) -> Result<Manifests> {
-        let (definitions, mut findings) = definitions(inventory, options.max_description_length);
+        let (crds, mut findings) = crds(inventory, options.max_description_length);
         let mut disk = disk(self.root())?;
-        let changes = Plan::new(inventory, &definitions, options.header).against(&disk);
+        let changes = Plan::new(inventory, &crds, options.header).against(&disk);
         let previous_roles = disk.remove(files::ROLES).unwrap_or_default();
-        findings.extend(lint::check(inventory, &definitions));
+        findings.extend(lint::check(inventory, &crds));
         for (file, source) in self.sources()? {
             // Compiled sources parse; files that do not parse are not part of the build.
             findings.extend(crd::dropped_validators(&file, &source).unwrap_or_default());
@@ -57,7 +57,7 @@ impl Project {
             findings.extend(changes.findings(inventory));
         }
         lint::sort(&mut findings);
-        Ok(Manifests { definitions, changes, previous_roles, inventory: inventory.clone(), findings })
+        Ok(Manifests { crds, changes, previous_roles, inventory: inventory.clone(), findings })
     }
 }
 
@@ -100,15 +100,15 @@ impl Manifests {
 }
 
 /// The CRDs with their files, and the findings.
-fn definitions(inventory: &Inventory, longest: Option<usize>) -> (Vec<(String, Value)>, Vec<Finding>) {
-    let crd::Merged { definitions, findings } = crd::merge_all(inventory);
-    let definitions = definitions.into_iter().map(|mut made| {
+fn crds(inventory: &Inventory, longest: Option<usize>) -> (Vec<(String, Value)>, Vec<Finding>) {
+    let crd::Merged { crds, findings } = crd::merge_all(inventory);
+    let crds = crds.into_iter().map(|mut made| {
         if let Some(longest) = longest {
-            crd::limit_descriptions(&mut made.definition, longest);
+            crd::limit_descriptions(&mut made.crd, longest);
         }
-        (made.file, made.definition)
+        (made.file, made.crd)
     });
-    (definitions.collect(), findings)
+    (crds.collect(), findings)
 }
 
 /// The files on disk that may come from an earlier run.

@@ -112,6 +112,12 @@ pub(super) fn round_trip(object: &str, sample: &str) -> String {
     format!("is_unchanged::<{object}>(\n        {sample},\n    )?;")
 }
 
+/// The macro call that declares the CRD of a type.
+pub(super) fn crds(of: &str) -> String {
+    let line = format!("kubewright::crds!({of});");
+    if line.len() <= 100 { line } else { format!("kubewright::crds!(\n    {of}\n);") }
+}
+
 /// The statement that registers a controller or webhook.
 pub(super) fn register(module: &str, manager: &str) -> String {
     let line = format!("{module}::register({manager})?;");

@@ -1,6 +1,6 @@
 //! Imports kinds from existing CRDs: generates types, a sample and the resulting CRD.
 //!
-//! [`definitions`] parses a file, [`choose`] selects CRDs and versions, and [`generate`] creates the file
+//! [`crds`] parses a file, [`choose`] selects CRDs and versions, and [`generate`] creates the file
 //! contents. `kubewright manifests` regenerates the same CRD from the types; what Rust types cannot express
 //! is reported. The project keeps the original CRD for later merges.
 
@@ -61,7 +61,7 @@ pub(crate) struct Generated {
 }
 
 /// Parses all CRDs in a YAML text.
-pub(crate) fn definitions(text: &str) -> Result<Vec<Value>> {
+pub(crate) fn crds(text: &str) -> Result<Vec<Value>> {
     let documents: Vec<Value> = serde_saphyr::from_multiple(text).map_err(|error| {
         let said = error.to_string();
         anyhow!("invalid YAML: {}", said.lines().next().unwrap_or_default().trim_start_matches("error: "))
@@ -87,14 +87,14 @@ pub(crate) fn definitions(text: &str) -> Result<Vec<Value>> {
 }
 
 /// Selects CRDs: all, or the named one; of each, the storage version or the named one.
-pub(crate) fn choose(definitions: &[Value], wanted: &Wanted) -> Result<Vec<Chosen>> {
+pub(crate) fn choose(crds: &[Value], wanted: &Wanted) -> Result<Vec<Chosen>> {
     let said = |definition: &Value, pointer: &str| {
         definition.pointer(pointer).and_then(Value::as_str).unwrap_or_default().to_owned()
     };
     let shown = |definition: &Value| {
         format!("{}, {}", said(definition, "/spec/group"), said(definition, "/spec/names/kind"))
     };
-    let meant: Vec<&Value> = definitions
+    let meant: Vec<&Value> = crds
         .iter()
         .filter(|definition| {
             let group = said(definition, "/spec/group");
@@ -107,7 +107,7 @@ pub(crate) fn choose(definitions: &[Value], wanted: &Wanted) -> Result<Vec<Chose
         })
         .collect();
     if meant.is_empty() {
-        let there: Vec<String> = definitions.iter().map(shown).collect();
+        let there: Vec<String> = crds.iter().map(shown).collect();
         let asked: Vec<&str> = wanted.group.iter().chain(&wanted.kind).map(String::as_str).collect();
         return Err(anyhow!("the file does not define {}", asked.join(", ")))
             .hint(format!("it defines {}; omit --group and --kind", there.join("; ")));

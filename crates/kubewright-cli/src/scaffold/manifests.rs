@@ -18,9 +18,8 @@ use crate::project::project_file::{ProjectFile, WebhookCerts};
 pub(super) fn files(project: &ProjectFile, kinds: &[Kind<'_>]) -> Files {
     let inventory = inventory(project, kinds);
     let merged = crd::merge_all(&inventory);
-    let definitions: Vec<(String, Value)> =
-        merged.definitions.into_iter().map(|made| (made.file, made.definition)).collect();
-    Plan::new(&inventory, &definitions, "").files().clone()
+    let crds: Vec<(String, Value)> = merged.crds.into_iter().map(|made| (made.file, made.crd)).collect();
+    Plan::new(&inventory, &crds, "").files().clone()
 }
 
 /// The inventory that the project's binary would print.

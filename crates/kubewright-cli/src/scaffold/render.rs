@@ -6,7 +6,7 @@ use std::path::Path;
 use kubewright_manifests::{rbac, yaml};
 use serde_json::{Value, json};
 
-use super::code::{environment, get, register, registration, sample_text, signature};
+use super::code::{crds, environment, get, register, registration, sample_text, signature, text_constant};
 use super::dependency::Dependency;
 use super::kinds::{self, Controller, Kind};
 use super::template::fill;
@@ -160,7 +160,7 @@ impl Output {
         let types: Vec<String> = kinds
             .iter()
             .filter(|kind| kind.own)
-            .map(|kind| format!("{}::{}", kind.api(self.multigroup), kind.struct_name()))
+            .map(|kind| crds(&format!("{}::{}", kind.api(self.multigroup), kind.struct_name())))
             .collect();
         let controllers: Vec<String> = with_controllers(kinds)
             .map(|(kind, controller)| {
@@ -293,6 +293,7 @@ impl Output {
             values["type_path"] = kind.type_path(&root, self.multigroup).into();
             let module_path = format!("{}::{}", kind.controllers_module(self.multigroup), controller.module);
             values["register"] = register(&module_path, "&manager").into();
+            values["file"] = text_constant("FILE", &format!("{}.rs", module_path.replace("::", "/"))).into();
             values["controller_name"] = controller.named.as_ref().unwrap_or(&kind.singular).as_str().into();
             values["environment"] = environment(&types).into();
             values["sample_text"] = sample_text("SAMPLE", &sample(kind)).into();

@@ -383,7 +383,7 @@ fn an_external_kind_adds_its_crate() {
 #[test]
 fn an_imported_kind_keeps_its_group_and_can_get_versions() {
     let text = include_str!("../../testdata/crds/markdown_view.yaml");
-    let definition = from_crd::definitions(text).unwrap();
+    let definition = from_crd::crds(text).unwrap();
     let chosen = from_crd::choose(&definition, &from_crd::Wanted::default()).unwrap().remove(0);
     let request = add::imported(chosen);
     let elsewhere = with(&ProjectFile::new("shop.org", "shop"), &request);
@@ -420,7 +420,7 @@ fn an_imported_kind_keeps_its_group_and_can_get_versions() {
 
 #[test]
 fn a_new_version_of_an_imported_kind_has_its_names() {
-    let definitions = from_crd::definitions(include_str!("../../testdata/crds/odd.yaml")).unwrap();
+    let definitions = from_crd::crds(include_str!("../../testdata/crds/odd.yaml")).unwrap();
     let chosen = from_crd::choose(&definitions, &from_crd::Wanted::default()).unwrap();
     let requests: Vec<Request> = chosen.into_iter().map(add::imported).collect();
     let both = add::add_all(&project(), &requests).unwrap().after;
@@ -538,7 +538,7 @@ fn an_imported_project_keeps_its_types_and_storage_version() {
     // The conversion hub is the storage version; without one, the first version is.
     assert_eq!(stored(adopt(&versions("none"), &[])), "v1alpha1");
     assert_eq!(stored(adopt(&versions("v1"), &[])), "v1");
-    let crds = from_crd::definitions(include_str!("../../testdata/crds/odd.yaml")).unwrap();
+    let crds = from_crd::crds(include_str!("../../testdata/crds/odd.yaml")).unwrap();
     let (ours, left) = adopt(&versions("v1alpha1"), &crds);
     assert_eq!(ours.imported.len(), 2);
     assert!(!left.iter().any(|what| what.contains("types")), "{left:?}");

@@ -287,8 +287,6 @@ fn a_deployed_operator_enforces_its_webhooks_with_exactly_its_permissions() {
             "patch events.events.k8s.io",
             // Checked by the plugin OwnerReferencesPermissionEnforcement; not a request.
             "update markdownviews/finalizers.view.example.com",
-            // The reconciler patches the status.
-            "update markdownviews/status.view.example.com",
         ]
     );
 }

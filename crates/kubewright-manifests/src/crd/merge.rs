@@ -14,11 +14,11 @@ use crate::webhook;
 
 /// A CRD with all versions of a kind.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Definition {
+pub struct CrdFile {
     /// The file name `<group>_<plural>.yaml`, as in kubebuilder.
     pub file: String,
     /// The CustomResourceDefinition.
-    pub definition: Value,
+    pub crd: Value,
     /// The source locations of its versions.
     pub items: Vec<Item>,
 }
@@ -27,7 +27,7 @@ pub struct Definition {
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Merged {
     /// Sorted by file name.
-    pub definitions: Vec<Definition>,
+    pub crds: Vec<CrdFile>,
     /// Findings of the kinds, and conflicts between versions.
     pub findings: Vec<Finding>,
 }
@@ -49,9 +49,9 @@ pub fn merge(kinds: Vec<Kind>) -> Merged {
         let items = kinds.iter().map(|kind| kind.item.clone()).collect();
         // Common properties are taken from the storage version; the others have the same.
         let stored = kinds.iter().position(is_stored).unwrap_or(0);
-        let mut definition = kinds.swap_remove(stored).definition;
-        definition["spec"]["versions"] = versions;
-        merged.definitions.push(Definition { file, definition, items });
+        let mut crd = kinds.swap_remove(stored).definition;
+        crd["spec"]["versions"] = versions;
+        merged.crds.push(CrdFile { file, crd, items });
     }
     merged
 }
@@ -59,21 +59,21 @@ pub fn merge(kinds: Vec<Kind>) -> Merged {
 /// The CRDs of everything that an operator declares, with the conversions that it registered.
 pub fn merge_all(inventory: &Inventory) -> Merged {
     let mut merged = merge(inventory.kinds().cloned().collect());
-    for made in &mut merged.definitions {
-        let spec = &made.definition["spec"];
+    for made in &mut merged.crds {
+        let spec = &made.crd["spec"];
         let converts = |it: &ConversionDeclared| {
             spec["group"] == it.group.as_str() && spec["names"]["kind"] == it.kind.as_str()
         };
         if inventory.conversions.iter().any(converts) {
-            made.definition["spec"]["conversion"] = webhook::conversion(webhook::DEFAULT_ENDPOINT);
+            made.crd["spec"]["conversion"] = webhook::conversion(webhook::DEFAULT_ENDPOINT);
         }
     }
     merged
 }
 
 /// The file name of a CRD: `<group>_<plural>.yaml`.
-pub fn file_name(definition: &Value) -> String {
-    let text = |pointer| definition.pointer(pointer).and_then(Value::as_str).unwrap_or_default();
+pub fn file_name(crd: &Value) -> String {
+    let text = |pointer| crd.pointer(pointer).and_then(Value::as_str).unwrap_or_default();
     format!("{}_{}.yaml", text("/spec/group"), text("/spec/names/plural"))
 }
 

@@ -34,8 +34,8 @@ fn paths(files: &Files) -> Vec<&str> {
 
 #[test]
 fn a_plan_has_crds_roles_and_webhooks() {
-    let (inventory, definitions) = operator();
-    let plan = Plan::new(&inventory, &definitions, "");
+    let (inventory, crds) = operator();
+    let plan = Plan::new(&inventory, &crds, "");
     assert_eq!(
         paths(plan.files()),
         ["config/crd/bases/example.com_guestbooks.yaml", ROLE_NAMESPACES, ROLES, WEBHOOKS]
@@ -85,31 +85,31 @@ fn a_plan_has_crds_roles_and_webhooks() {
 
 #[test]
 fn the_kustomization_lists_the_transformers_as_long_as_there_are_any() {
-    let (mut inventory, definitions) = operator();
+    let (mut inventory, crds) = operator();
     let kustomization = "namePrefix: guestbook-\nresources: []\n".to_owned();
     let mut disk = Files::from([(KUSTOMIZATION.to_owned(), kustomization.clone())]);
-    let changes = Plan::new(&inventory, &definitions, "").against(&disk);
+    let changes = Plan::new(&inventory, &crds, "").against(&disk);
     assert!(changes.write[KUSTOMIZATION].contains("transformers:\n- role_namespaces.yaml\n"));
     disk.extend(changes.write);
-    assert!(Plan::new(&inventory, &definitions, "").against(&disk).is_empty());
+    assert!(Plan::new(&inventory, &crds, "").against(&disk).is_empty());
     inventory.declared.remove(1);
-    let changes = Plan::new(&inventory, &definitions, "").against(&disk);
+    let changes = Plan::new(&inventory, &crds, "").against(&disk);
     assert_eq!(changes.write[KUSTOMIZATION], kustomization);
     assert_eq!(changes.stale, [ROLE_NAMESPACES]);
 }
 
 #[test]
 fn without_webhooks_there_is_no_file_for_them() {
-    let (mut inventory, definitions) = operator();
+    let (mut inventory, crds) = operator();
     inventory.declared.pop();
-    let plan = Plan::new(&inventory, &definitions, "");
+    let plan = Plan::new(&inventory, &crds, "");
     assert!(!plan.files().contains_key(WEBHOOKS));
 }
 
 #[test]
 fn a_header_is_written_first_as_a_comment() {
-    let (inventory, definitions) = operator();
-    let plan = Plan::new(&inventory, &definitions, "# Copyright\n\nThe authors\n");
+    let (inventory, crds) = operator();
+    let plan = Plan::new(&inventory, &crds, "# Copyright\n\nThe authors\n");
     for text in plan.files().values() {
         assert!(text.starts_with("# Copyright\n\n# The authors\n---\n"), "{text}");
     }
@@ -117,8 +117,8 @@ fn a_header_is_written_first_as_a_comment() {
 
 #[test]
 fn a_second_run_changes_nothing() {
-    let (inventory, definitions) = operator();
-    let plan = Plan::new(&inventory, &definitions, "");
+    let (inventory, crds) = operator();
+    let plan = Plan::new(&inventory, &crds, "");
     let mut disk = plan.files().clone();
     disk.insert("config/crd/kustomization.yaml".into(), "resources: []".into());
     let changes = plan.against(&disk);
@@ -128,23 +128,23 @@ fn a_second_run_changes_nothing() {
 
 #[test]
 fn only_changed_files_are_written() {
-    let (mut inventory, definitions) = operator();
-    let disk = Plan::new(&inventory, &definitions, "").files().clone();
+    let (mut inventory, crds) = operator();
+    let disk = Plan::new(&inventory, &crds, "").files().clone();
     if let Declared::Rule(rule) = &mut inventory.declared[0] {
         rule.verbs.push("list".into());
     }
-    let changes = Plan::new(&inventory, &definitions, "").against(&disk);
+    let changes = Plan::new(&inventory, &crds, "").against(&disk);
     assert_eq!(paths(&changes.write), [ROLES]);
 }
 
 #[test]
 fn stale_files_are_reported_and_kept() {
-    let (mut inventory, definitions) = operator();
-    let mut disk = Plan::new(&inventory, &definitions, "").files().clone();
+    let (mut inventory, crds) = operator();
+    let mut disk = Plan::new(&inventory, &crds, "").files().clone();
     disk.insert("config/crd/bases/example.com_books.yaml".into(), String::new());
     disk.insert("config/crd/bases/README.md".into(), String::new());
     inventory.declared.clear();
-    let changes = Plan::new(&inventory, &definitions, "").against(&disk);
+    let changes = Plan::new(&inventory, &crds, "").against(&disk);
     assert_eq!(changes.stale, ["config/crd/bases/example.com_books.yaml", ROLE_NAMESPACES, ROLES, WEBHOOKS]);
     assert!(!changes.is_empty() && changes.write.is_empty());
     let findings: Vec<String> = changes.findings(&inventory).iter().map(ToString::to_string).collect();
@@ -162,10 +162,10 @@ fn stale_files_are_reported_and_kept() {
 
 #[test]
 fn leader_election_and_secure_metrics_have_separate_role_files() {
-    let (mut inventory, definitions) = operator();
+    let (mut inventory, crds) = operator();
     inventory.leader_election = true;
     inventory.secure_metrics = true;
-    let plan = Plan::new(&inventory, &definitions, "");
+    let plan = Plan::new(&inventory, &crds, "");
     for (path, right) in [
         (LEADER_ELECTION, "leases"),
         (METRICS_AUTH, "tokenreviews"),

@@ -1,8 +1,8 @@
 //! Findings about invalid declarations.
 
-mod definitions;
+mod crds;
 mod documented;
-mod rights;
+mod permissions;
 mod webhooks;
 
 use serde_json::{Value, json};
@@ -15,8 +15,8 @@ fn item(path: &str, line: u32) -> Item {
 }
 
 /// All findings as printed.
-fn rendered(inventory: &Inventory, definitions: &[(String, Value)]) -> String {
-    check(inventory, definitions).iter().map(ToString::to_string).collect::<Vec<_>>().join("\n")
+fn rendered(inventory: &Inventory, crds: &[(String, Value)]) -> String {
+    check(inventory, crds).iter().map(ToString::to_string).collect::<Vec<_>>().join("\n")
 }
 
 /// An operator with one kind that has these fields in its spec.
@@ -42,10 +42,10 @@ fn guestbook(spec: &Value) -> (Inventory, Vec<(String, Value)>) {
             }],
         },
     });
-    of_definition(definition)
+    of_crd(definition)
 }
 
-fn of_definition(definition: Value) -> (Inventory, Vec<(String, Value)>) {
+fn of_crd(definition: Value) -> (Inventory, Vec<(String, Value)>) {
     let mut inventory = Inventory::new("guestbook");
     inventory.declared.push(Declared::Kind(Kind {
         item: item("guestbook::v1::Guestbook", 12),
@@ -78,13 +78,11 @@ fn an_operator_that_declares_nothing_is_an_error() {
 
 #[test]
 fn findings_about_types_are_included_and_sorted() {
-    let (mut inventory, definitions) =
-        guestbook(&json!({ "size": { "type": "integer", "format": "uint32" } }));
+    let (mut inventory, crds) = guestbook(&json!({ "size": { "type": "integer", "format": "uint32" } }));
     if let Some(Declared::Kind(kind)) = inventory.declared.first_mut() {
         let found = Finding::warning("KW199", &kind.item, "dropped", "").at("spec");
         kind.findings = vec![found.clone(), found];
     }
-    let codes: Vec<String> =
-        check(&inventory, &definitions).into_iter().map(|finding| finding.code).collect();
+    let codes: Vec<String> = check(&inventory, &crds).into_iter().map(|finding| finding.code).collect();
     assert_eq!(codes, ["KW199", "KW213"]);
 }

@@ -48,7 +48,7 @@ pub(super) fn derived(inventory: &Inventory) -> Vec<Derived> {
             used: Used::ByAny,
         }),
     );
-    if inventory.events {
+    if inventory.records_events() {
         all.push(Derived {
             rule: rule("events.k8s.io", "events", &["create", "patch"]),
             used: Used::Sometimes,
@@ -111,7 +111,7 @@ fn of_controller(controller: &ControllerDeclared, inventory: &Inventory) -> Vec<
     }
     if !without_status && is_own_with_status(of, inventory) {
         let status = format!("{}/status", of.plural);
-        all.push(by_any(rule(&of.group, &status, &["update", "patch"])));
+        all.push(by_any(rule(&of.group, &status, &["patch"])));
     }
     if !owns.is_empty() {
         // Owned objects block the deletion of their owner. With OwnerReferencesPermissionEnforcement, this

@@ -161,7 +161,7 @@ fn a_controller_gets_implied_permissions() {
     apiGroups: ['events.k8s.io'], resources: ['events'], verbs: ['create', 'patch']
     apiGroups: ['example.com'], resources: ['guestbooks'], verbs: ['get', 'list', 'watch']
     apiGroups: ['example.com'], resources: ['guestbooks/finalizers'], verbs: ['update']
-    apiGroups: ['example.com'], resources: ['guestbooks/status'], verbs: ['patch', 'update']
+    apiGroups: ['example.com'], resources: ['guestbooks/status'], verbs: ['patch']
     Role infra reader
     apiGroups: [''], resources: ['secrets'], verbs: ['get']
     ");
@@ -185,7 +185,7 @@ fn an_operator_with_namespaces_has_a_role_in_each() {
     apiGroups: ['events.k8s.io'], resources: ['events'], verbs: ['create', 'patch']
     apiGroups: ['example.com'], resources: ['guestbooks'], verbs: ['get', 'list', 'watch']
     apiGroups: ['example.com'], resources: ['guestbooks/finalizers'], verbs: ['update']
-    apiGroups: ['example.com'], resources: ['guestbooks/status'], verbs: ['patch', 'update']
+    apiGroups: ['example.com'], resources: ['guestbooks/status'], verbs: ['patch']
     Role team-b manager-role
     apiGroups: [''], resources: ['secrets'], verbs: ['get']
     apiGroups: [''], resources: ['services'], verbs: ['get', 'list', 'watch']
@@ -193,7 +193,7 @@ fn an_operator_with_namespaces_has_a_role_in_each() {
     apiGroups: ['events.k8s.io'], resources: ['events'], verbs: ['create', 'patch']
     apiGroups: ['example.com'], resources: ['guestbooks'], verbs: ['get', 'list', 'watch']
     apiGroups: ['example.com'], resources: ['guestbooks/finalizers'], verbs: ['update']
-    apiGroups: ['example.com'], resources: ['guestbooks/status'], verbs: ['patch', 'update']
+    apiGroups: ['example.com'], resources: ['guestbooks/status'], verbs: ['patch']
     ");
 }
 
@@ -232,8 +232,7 @@ fn only_the_status_of_own_kinds_can_be_written() {
     inventory.controllers[0].owns.clear();
     inventory.controllers[0].watches.clear();
     inventory.events = false;
-    let read_and_status =
-        ["example.com/guestbooks: get,list,watch", "example.com/guestbooks/status: update,patch"];
+    let read_and_status = ["example.com/guestbooks: get,list,watch", "example.com/guestbooks/status: patch"];
     assert_eq!(derived(&inventory), read_and_status);
     inventory.controllers[0].without_status = true;
     assert_eq!(derived(&inventory), read_and_status[..1]);
@@ -252,6 +251,29 @@ fn owning_objects_grants_update_of_finalizers() {
         derived(&inventory),
         ["/pods: get,list,watch", "/configmaps: get,list,watch", "/pods/finalizers: update"]
     );
+}
+
+#[test]
+fn events_are_granted_unless_nothing_records_any() {
+    let mut inventory = pods();
+    inventory.events = true;
+    let read_and_events = ["/pods: get,list,watch", "events.k8s.io/events: create,patch"];
+    assert_eq!(derived(&inventory), read_and_events);
+    inventory.controllers[0].without_events = true;
+    assert_eq!(derived(&inventory), read_and_events[..1]);
+    // One of two controllers records events.
+    inventory
+        .controllers
+        .push(ControllerDeclared { without_events: false, ..inventory.controllers[0].clone() });
+    assert!(derived(&inventory).contains(&read_and_events[1].to_owned()));
+    inventory.controllers.pop();
+    // The manager records events for the certificates of its webhooks.
+    inventory.conversions = vec![crate::inventory::ConversionDeclared::default()];
+    assert_eq!(derived(&inventory), read_and_events);
+    // Tasks may record events.
+    inventory.conversions.clear();
+    inventory.controllers.clear();
+    assert_eq!(derived(&inventory), read_and_events[1..]);
 }
 
 #[test]

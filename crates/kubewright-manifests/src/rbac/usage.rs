@@ -5,6 +5,7 @@
 
 use std::collections::BTreeSet;
 use std::fmt;
+use std::path::Path;
 
 use kubewright_apimachinery::permission::Permission;
 
@@ -172,8 +173,23 @@ impl fmt::Display for Unused {
                 write!(f, "not used; declared by #[rbac] at {file}:{line}")
             }
             Some(_) => f.write_str("not used; declared by #[rbac]"),
-            None => f.write_str("not used; derived from the registration of a controller"),
+            None => {
+                f.write_str("not used; derived from the registration of a controller")?;
+                if self.is_status() { f.write_str("; omit it with .without_status()") } else { Ok(()) }
+            }
         }
+    }
+}
+
+impl Unused {
+    /// Whether an `#[rbac]` attribute in another source file declares it. `file` is the end of a path, such as
+    /// `controllers/order.rs`.
+    pub fn is_declared_outside(&self, file: &str) -> bool {
+        self.declared.as_ref().is_some_and(|item| !Path::new(&item.file).ends_with(file))
+    }
+
+    fn is_status(&self) -> bool {
+        self.permissions.iter().all(|permission| permission.resource.ends_with("/status"))
     }
 }
 
@@ -323,6 +339,33 @@ mod tests {
               the registration of a controller"
             ]
         );
+    }
+
+    #[test]
+    fn an_unused_status_names_the_registration_that_omits_it() {
+        let mut inventory = inventory();
+        let spec = serde_json::json!({
+            "group": "example.com",
+            "names": { "plural": "orders" },
+            "versions": [{ "name": "v1", "subresources": { "status": {} } }],
+        });
+        inventory.declared.push(Declared::Kind(crate::declare::Kind {
+            item: Item::default(),
+            definition: serde_json::json!({ "spec": spec }),
+            findings: Vec::new(),
+        }));
+        let usage = Usage::new(&inventory);
+        let text = "patch orders.example.com/status: not used; derived from the registration of a controller; omit it \
+                    with .without_status()";
+        let told = told(&usage);
+        assert!(told.iter().any(|line| line == text), "{told:#?}");
+    }
+
+    #[test]
+    fn an_unused_attribute_is_found_by_the_end_of_its_path() {
+        let unused = Usage::new(&inventory()).unused();
+        let outside = |file: &str| unused.iter().filter(|it| it.is_declared_outside(file)).count();
+        assert_eq!((outside("order.rs"), outside("src/order.rs"), outside("r.rs")), (0, 0, 3));
     }
 
     #[test]

@@ -71,6 +71,11 @@ impl Settings {
     pub(crate) fn is_all(&self) -> bool {
         self.scopes.iter().all(|scope| scope.selection.is_all())
     }
+
+    /// Whether objects in a namespace are watched. Ignores labels and fields.
+    pub(crate) fn covers(&self, namespace: Option<&str>) -> bool {
+        self.scopes.iter().any(|scope| scope.namespace.is_none() || scope.namespace.as_deref() == namespace)
+    }
 }
 
 /// The selection in one namespace, or in all.
@@ -415,7 +420,7 @@ impl Informer {
 
     /// Whether objects in a namespace are watched. Ignores labels and fields.
     pub(crate) fn covers(&self, namespace: Option<&str>) -> bool {
-        self.part(namespace).is_some()
+        self.settings.covers(namespace)
     }
 
     /// Whether the cache has seen everything up to a resourceVersion in a namespace.

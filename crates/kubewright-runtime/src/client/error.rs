@@ -188,12 +188,8 @@ impl Error {
         self.status().is_some_and(|status| status.reason == reason)
     }
 
-    /// Whether the server returned this reason, or an unknown reason with this code. Proxies and aggregated API servers
-    /// may use their own reasons.
     fn is(&self, reason: &str, code: u16) -> bool {
-        self.status().is_some_and(|status| {
-            status.reason == reason || (status.code == code && !REASONS.contains(&&*status.reason))
-        })
+        self.status().is_some_and(|status| is(status, reason, code))
     }
 
     /// The object does not exist.
@@ -208,7 +204,7 @@ impl Error {
 
     /// The object changed since it was read, or another field manager owns fields.
     pub fn is_conflict(&self) -> bool {
-        self.is("Conflict", 409)
+        self.status().is_some_and(is_conflict)
     }
 
     /// The object failed validation.
@@ -283,6 +279,17 @@ impl Error {
         let seconds = self.status()?.details.as_ref()?.retry_after_seconds;
         (seconds > 0).then(|| std::time::Duration::from_secs(u64::from(seconds)))
     }
+}
+
+/// Whether a status has this reason, or an unknown reason and this code. Proxies and aggregated API servers may use
+/// their own reasons.
+fn is(status: &Status, reason: &str, code: u16) -> bool {
+    status.reason == reason || (status.code == code && !REASONS.contains(&&*status.reason))
+}
+
+/// Whether a status is a conflict; see [`Error::is_conflict`].
+pub(crate) fn is_conflict(status: &Status) -> bool {
+    is(status, "Conflict", 409)
 }
 
 /// Turns a "not found" error into `Ok(None)`.

@@ -25,14 +25,14 @@ use super::requests::Requests;
 use super::source::{ChannelSource, KindSource, Role};
 use super::{AddedSource, ControllerError, ControllerOptions, Predicate};
 use crate::cache::{Cache, Informer};
+use crate::client::Client;
 use crate::client::write_tracker::{Pending, WriteTracker};
-use crate::client::{self, Client};
 use crate::events::Recorder;
 use crate::journal::{self, Ending, Journal, Reconciles};
 use crate::panics::{self, Panic};
 use crate::queue::{Causes, QueueMetrics, SharedQueue, Taken, jittered};
 use crate::reconcile::{
-    Context, ContextParts, Error, Next, Outcome, ReconcileId, client_error, is_terminal, policy_outcome,
+    Context, ContextParts, Error, Next, Outcome, ReconcileId, is_conflict, is_terminal, policy_outcome,
 };
 use crate::{Clock, Key, Kind, traces};
 
@@ -58,6 +58,7 @@ pub(crate) struct Controller {
     /// The finalizers that the reconciler adds.
     pub(crate) finalizers: Vec<String>,
     pub(crate) without_status: bool,
+    pub(crate) without_events: bool,
     pub(crate) options: ControllerOptions,
 }
 
@@ -527,7 +528,7 @@ impl Shared {
                 self.fail(key, priority)
             }
             // Another client changed the object first. The retry reads the change from the cache.
-            End::Failed(failure) if client_error(failure).is_some_and(client::Error::is_conflict) => {
+            End::Failed(failure) if is_conflict(failure) => {
                 let pause = self.retry(key, priority);
                 info!(error = format!("{failure:#}"), retry_in = ?pause, "Requeueing after a conflict");
                 Some(pause)
@@ -569,7 +570,12 @@ impl Shared {
                 time
             }
         };
-        error!(error = format!("{failure:#}"), retry_in = ?pause, "Reconciler error");
+        let error = format!("{failure:#}");
+        if is_conflict(failure) {
+            info!(error, retry_in = ?pause, "Requeueing after a conflict");
+        } else {
+            error!(error, retry_in = ?pause, "Reconciler error");
+        }
         Some(pause)
     }
 

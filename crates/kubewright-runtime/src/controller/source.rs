@@ -10,7 +10,7 @@ use super::cause::{Cause, RecordChanges};
 use super::event::Event;
 use super::predicate::Predicate;
 use super::requests::Requests;
-use crate::cache::{Cache, Change, Informer, Occasion};
+use crate::cache::{Cache, Change, Declaration, Informer, Occasion};
 use crate::client::Writable;
 use crate::queue::{DEFAULT_PRIORITY, LOW_PRIORITY};
 use crate::{Key, Kind, Object, Scope};
@@ -120,6 +120,8 @@ pub(crate) struct KindSource {
     labels: String,
     fields: String,
     priority: i32,
+    /// Set from the registration of the controller, if the manager has not started.
+    declaration: Option<Declaration>,
     /// Whether the controller starts without the first list.
     pub(crate) optional: bool,
     handle: Handle,
@@ -145,6 +147,7 @@ impl KindSource {
             role,
             metadata_only,
             cache: None,
+            declaration: None,
             labels: watch.labels,
             fields: watch.fields,
             priority: watch.priority,
@@ -222,6 +225,12 @@ impl KindSource {
     /// The cache of the other cluster, if the source is in one.
     pub(crate) fn other_cache(&self) -> Option<&Cache> {
         self.cache.as_ref()
+    }
+
+    /// Declares the kind in its cache: reads of it fail until the cache starts. `cache` is the manager's.
+    pub(crate) fn declare(&mut self, cache: &Cache) {
+        let cache = self.cache.as_ref().unwrap_or(cache);
+        self.declaration = Some(cache.declare(&self.kind, &self.labels, &self.fields, self.metadata_only));
     }
 
     /// The informer of the source, created if needed. `cache` is the manager's.

@@ -83,6 +83,8 @@ pub struct ControllerManifest {
     pub finalizers: Vec<String>,
     /// Whether it never writes the status of its kind.
     pub without_status: bool,
+    /// Whether it records no events.
+    pub without_events: bool,
 }
 
 impl From<&Controller> for ControllerManifest {
@@ -99,6 +101,7 @@ impl From<&Controller> for ControllerManifest {
             reads: of(Role::Read),
             finalizers: controller.finalizers.clone(),
             without_status: controller.without_status,
+            without_events: controller.without_events,
         }
     }
 }

@@ -143,3 +143,8 @@ impl std::error::Error for PolicyError {
 pub(crate) fn policy_outcome(error: &Error) -> Option<Outcome> {
     error.downcast_ref::<PolicyError>().map(|error| error.outcome)
 }
+
+/// The error of an adapted function.
+pub(super) fn failure(error: &Error) -> Option<&Error> {
+    error.downcast_ref::<PolicyError>().map(|error| &error.error)
+}

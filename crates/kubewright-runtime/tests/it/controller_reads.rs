@@ -5,6 +5,7 @@ use std::time::Duration;
 use anyhow::Result;
 use k8s_openapi::api::core::v1::{ConfigMap, Pod, Secret};
 use kube::api::PostParams;
+use kube::core::PartialObjectMeta;
 use kubewright_runtime::client::Error;
 use kubewright_runtime::controller::{ControllerError, Watch};
 use kubewright_runtime::{
@@ -14,7 +15,7 @@ use kubewright_runtime::{
 use serde_json::json;
 
 use crate::operator::{Acts, KeyActs, Notes, Running, manager, options};
-use crate::world::{Effect, RecordedRequest, Widget, World, object, pod, settle, soon, widget};
+use crate::world::{Effect, RecordedRequest, Widget, World, config_map, object, pod, settle, soon, widget};
 
 /// A key reconciler that notes each key.
 fn noting(notes: &Notes) -> KeyActs {
@@ -193,6 +194,38 @@ async fn a_read_before_the_start_is_an_error() -> Result<()> {
     soon("the list", manager.cache().synced()).await?;
     assert!(manager.cache().get::<ConfigMap>(&key)?.is_some());
     running.end().await
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_read_of_a_registered_kind_before_the_start_is_an_error() -> Result<()> {
+    let world = World::new();
+    world.config_maps(&["a"]).await?;
+    let cache = CacheOptions { namespaces: vec!["default".to_owned()], ..CacheOptions::default() };
+    let options = ManagerOptions { cache, ..options() };
+    let manager = kubewright_runtime::Manager::new(world.kube.clone(), options)?;
+    let builder = manager.controller(Acts::<ConfigMap>::noting(&Notes::new()));
+    let watch = kubewright_runtime::controller::Watch::<Pod>::new().labels("app");
+    let handle = builder.reads::<Secret>().owns_with::<Pod>(watch).build()?;
+    let (client, key, all) = (manager.client(), Key::namespaced("default", "a"), ListOptions::all());
+    let not_started = |error: Error| assert!(matches!(error, Error::CacheNotStarted(_)), "{error:?}");
+    let gvk = Kind::of::<ConfigMap>().gvk().clone();
+    not_started(soon("an answer", client.get::<ConfigMap>(&key)).await.unwrap_err());
+    not_started(soon("an answer", client.list::<ConfigMap>(&all)).await.unwrap_err());
+    not_started(soon("an answer", client.get_dynamic(&gvk, &key)).await.unwrap_err());
+    not_started(soon("an answer", client.list_dynamic(&gvk, &all)).await.unwrap_err());
+    not_started(soon("an answer", client.get::<PartialObjectMeta<ConfigMap>>(&key)).await.unwrap_err());
+    not_started(soon("an answer", client.list::<Secret>(&all)).await.unwrap_err());
+    // These reads are never served by the cache: without the cache, of another namespace, of a selection.
+    soon("an answer", client.uncached().get::<ConfigMap>(&key)).await?;
+    let elsewhere = Key::namespaced("kube-system", "none");
+    assert_eq!(soon("an answer", client.get_opt::<ConfigMap>(&elsewhere)).await?, None);
+    assert_eq!(soon("an answer", client.list::<Pod>(&all)).await?.len(), 0);
+    // Writes do not depend on the cache.
+    soon("an answer", client.apply(&config_map("b"))).await?;
+
+    handle.remove().await;
+    soon("an answer", client.get::<ConfigMap>(&key)).await?;
+    Ok(())
 }
 
 #[tokio::test(start_paused = true)]

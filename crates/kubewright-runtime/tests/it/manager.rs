@@ -550,7 +550,8 @@ async fn a_describing_manager_returns_its_manifest_and_sends_no_requests() -> Re
     let manager = Manager::describing(replica("me"), move |manifest| drop(sender.send(manifest)))?;
     let acts = Acts::<ConfigMap>::new(|_, _| Box::pin(async { Ok(Outcome::done()) }));
     manager.controller(acts).owns::<Secret>().watches::<Lease>(|_, _| Vec::new()).register()?;
-    let error = manager.client().get::<Secret>(&Key::namespaced("default", "a")).await.unwrap_err();
+    let key = Key::namespaced("default", "a");
+    let error = manager.client().uncached().get::<Secret>(&key).await.unwrap_err();
     assert!(error.is_service_unavailable(), "{error}");
 
     let before = manager.manifest();

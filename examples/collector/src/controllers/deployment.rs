@@ -37,6 +37,7 @@ pub fn register(manager: &Manager) -> Result<(), RegisterError> {
         .owns_with::<ConfigMap>(Watch::new().labels(format!("{label}={value}")))
         .watches::<Pod>(deployment_of)
         .without_status()
+        .without_events()
         .register()
 }
 

@@ -5,7 +5,6 @@ mod children;
 use k8s_openapi::api::apps::v1::Deployment;
 use k8s_openapi::api::core::v1::{ConfigMap, Service};
 use kubewright::condition::{ConditionUpdate, is_true, set_condition};
-use kubewright::metrics::Metrics;
 use kubewright::prelude::*;
 use kubewright::prometheus_client::metrics::{family::Family, gauge::Gauge};
 use kubewright::{Context, Key, RegisterError, Result};
@@ -18,32 +17,18 @@ const AVAILABLE: &str = "Available";
 const DEGRADED: &str = "Degraded";
 
 /// Reconciles MarkdownViews.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub struct MarkdownViewReconciler {
     /// Whether a view is available, by name and namespace.
     available: Family<[(&'static str, String); 2], Gauge>,
 }
 
-/// Registers the controller with the manager.
+/// Registers the controller and its gauge with the manager.
 pub fn register(manager: &Manager) -> Result<(), RegisterError> {
-    manager
-        .controller(MarkdownViewReconciler::new(manager.metrics()))
-        .owns::<ConfigMap>()
-        .owns::<Deployment>()
-        .owns::<Service>()
-        .register()
-}
-
-impl MarkdownViewReconciler {
-    /// Creates a reconciler and registers its gauge with `metrics`.
-    pub fn new(metrics: &Metrics) -> Self {
-        let available = Family::default();
-        metrics.with_registry(|registry| {
-            let help = "Whether the pages of a MarkdownView are served";
-            registry.register("markdownview_available", help, available.clone());
-        });
-        Self { available }
-    }
+    let reconciler = MarkdownViewReconciler::default();
+    let (help, gauge) = ("Whether the pages of a MarkdownView are served", reconciler.available.clone());
+    manager.metrics().with_registry(|registry| registry.register("markdownview_available", help, gauge));
+    manager.controller(reconciler).owns::<ConfigMap>().owns::<Deployment>().owns::<Service>().register()
 }
 
 #[rbac(groups = "", resources = "configmaps, services", verbs = "create, patch")]

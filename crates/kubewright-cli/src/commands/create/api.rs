@@ -150,7 +150,7 @@ fn import(args: &Args, file: &Path, (root, project): (&Path, &ProjectFile), ui: 
     }
     let shown = if file == Path::new("-") { "standard input".to_owned() } else { file.display().to_string() };
     let definitions = read(file)
-        .and_then(|text| from_crd::definitions(&text))
+        .and_then(|text| from_crd::crds(&text))
         .with_context(|| format!("cannot generate types from {shown}"))?;
     let wanted = Wanted {
         group: args.which.group.clone(),

@@ -58,11 +58,11 @@ impl Session {
         role::report_changes(&manifests, &self.report)?;
 
         let began = Instant::now();
-        let changed = self.declared.install(self.cluster.client(), &manifests.definitions).await?;
+        let changed = self.declared.install(self.cluster.client(), &manifests.crds).await?;
         let took = shown(began.elapsed());
         if steps.is_first {
             let what = match changed {
-                0 => format!("{} unchanged", count(manifests.definitions.len(), "CRD")),
+                0 => format!("{} unchanged", count(manifests.crds.len(), "CRD")),
                 changed => format!("{} installed", count(changed, "CRD")),
             };
             self.report.step("crds", &format!("{what} in {took}"))?;

@@ -57,7 +57,7 @@ impl WebhookServer {
     /// Points the conversion webhooks of the CRDs at this machine.
     pub(super) async fn convert(&mut self, cluster: &Cluster, manifests: &mut Manifests) -> Result<()> {
         match &mut self.webhooks {
-            Some(webhooks) => webhooks.convert_here(cluster.client(), &mut manifests.definitions).await,
+            Some(webhooks) => webhooks.convert_here(cluster.client(), &mut manifests.crds).await,
             // Without the conversion, objects of the other versions could be neither read nor written.
             None if !manifests.inventory.conversions.is_empty() => Err(anyhow!(
                 "the operator has a conversion webhook, and the address at which the cluster reaches this machine is unknown"

@@ -11,7 +11,7 @@ const MARKDOWN_VIEW: &str = include_str!("../../../testdata/crds/markdown_view.y
 
 fn chosen(text: &str, kind: &str) -> Chosen {
     let wanted = Wanted { kind: Some(kind.to_owned()), ..Wanted::default() };
-    choose(&definitions(text).unwrap(), &wanted).unwrap().remove(0)
+    choose(&crds(text).unwrap(), &wanted).unwrap().remove(0)
 }
 
 /// The relevant parts of a schema: fields, types, required fields and enums.
@@ -113,7 +113,7 @@ fn the_regenerated_crd_accepts_and_stores_the_same_objects() {
 fn the_storage_version_is_selected_by_default() {
     assert_eq!(chosen(ODD, "Oddity").version, "v1");
     let other = Wanted { version: Some("v1alpha1".into()), kind: Some("Oddity".into()), ..Wanted::default() };
-    let chosen = choose(&definitions(ODD).unwrap(), &other).unwrap().remove(0);
+    let chosen = choose(&crds(ODD).unwrap(), &other).unwrap().remove(0);
     assert_eq!(chosen.version, "v1alpha1");
     let made = generate(&chosen.definition, false);
     assert!(made.code.contains("deprecated = \"use v1\"") && made.code.contains("storage = false"));
@@ -124,9 +124,9 @@ fn the_storage_version_is_selected_by_default() {
 fn lists_and_files_with_other_objects_are_read() {
     let list = "{apiVersion: v1, kind: List, items: [{apiVersion: v1, kind: ConfigMap}, \
                 {apiVersion: apiextensions.k8s.io/v1, kind: CustomResourceDefinition}]}";
-    assert_eq!(definitions(list).unwrap().len(), 1);
-    assert_eq!(definitions(ODD).unwrap().len(), 2);
-    let all = choose(&definitions(ODD).unwrap(), &Wanted::default()).unwrap();
+    assert_eq!(crds(list).unwrap().len(), 1);
+    assert_eq!(crds(ODD).unwrap().len(), 2);
+    let all = choose(&crds(ODD).unwrap(), &Wanted::default()).unwrap();
     assert_eq!(all.iter().map(|chosen| chosen.kind.as_str()).collect::<Vec<_>>(), ["Oddity", "Root"]);
 }
 
@@ -176,7 +176,7 @@ spec:
 
 #[test]
 fn contradictory_flags_are_rejected() {
-    let refused = |wanted: &Wanted| choose(&definitions(ODD).unwrap(), wanted).unwrap_err().to_string();
+    let refused = |wanted: &Wanted| choose(&crds(ODD).unwrap(), wanted).unwrap_err().to_string();
     let oddity = || Wanted { kind: Some("Oddity".into()), ..Wanted::default() };
     let told = [
         refused(&Wanted { group: Some("other".into()), ..Wanted::default() }),
@@ -193,7 +193,7 @@ fn contradictory_flags_are_rejected() {
     lab.example.com, Oddity is cluster-scoped
     ");
     let group = Wanted { group: Some("lab".into()), ..oddity() };
-    assert_eq!(choose(&definitions(ODD).unwrap(), &group).unwrap().len(), 1);
+    assert_eq!(choose(&crds(ODD).unwrap(), &group).unwrap().len(), 1);
 }
 
 #[test]

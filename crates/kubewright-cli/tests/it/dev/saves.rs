@@ -121,15 +121,29 @@ fn a_forbidden_call_is_reported_with_the_attribute_to_add() {
         r#"list secrets; to grant it, add #[rbac(groups = "", resources = "secrets", verbs = "list")]"#;
     assert!(told.contains(attribute), "{told}");
 
-    // With the attribute, the same call is allowed.
+    // With the attribute, the same call is allowed. The other verb is not used.
     let implementation = "impl Reconciler for PageReconciler {";
     assert!(text.contains(implementation), "{text}");
-    let granted = "#[rbac(groups = \"\", resources = \"secrets\", verbs = \"list\")]\n";
+    let granted = "#[rbac(groups = \"\", resources = \"secrets\", verbs = \"list, delete\")]\n";
     folder.write(CONTROLLER, &text.replace(implementation, &format!("{granted}{implementation}")));
     dev.says("rebuilt in ");
     dev.kubectl("wait --timeout=60s pages/page-sample --for=condition=Ready");
     let ended = dev.end("INT");
     assert_eq!(ended.status, Some(0), "{}{}", ended.stdout, ended.stderr);
+    let unused = "delete secrets: not used; declared by #[rbac] at src/controllers/page.rs:";
+    assert!(ended.stdout.contains(unused), "{}", ended.stdout);
+    assert!(!ended.stdout.contains("list secrets: not used"), "{}", ended.stdout);
+
+    // With `--once`, a forbidden call is an error, also if the samples become ready.
+    let ignored =
+        read.replace("        secrets.list", "        let _ = secrets.list").replace(".await?", ".await");
+    folder.write(CONTROLLER, &text.replace(read, &ignored));
+    let mut dev = Dev::start(&folder.path(), "dev-forbidden", "--fresh --once --timeout 8m");
+    let ended = dev.wait();
+    assert_eq!(ended.status, Some(1), "{}{}", ended.stdout, ended.stderr);
+    assert!(ended.stdout.contains("sample Page default/page-sample: Ready"), "{}", ended.stdout);
+    let refused = "calls were forbidden by the generated RBAC rules; add\n#[rbac(groups = \"\", resources = \"secrets\", verbs = \"list\")]";
+    assert!(ended.stderr.contains(refused), "{}", ended.stderr);
 
     folder.write(CONTROLLER, &text);
     let mut dev = Dev::start(&folder.path(), "dev-forbidden", "--fresh --as-admin");

@@ -79,8 +79,8 @@ pub fn register(manager: &Manager) -> Result<(), kubewright::RegisterError> {
     manager.controller(Labeller).register()
 }
 ",
-        "type mismatch resolving `<DynamicObject as Resource>::DynamicType == ()`",
-        &["required for `DynamicObject` to implement `kubewright::Object`"],
+        "the kind of this type is known only at run time",
+        &["for a reconciler of `DynamicObject`, use `Manager::dynamic_controller`"],
     ),
 ];
 

@@ -64,6 +64,19 @@ fn a_new_project_is_golden() {
 }
 
 #[test]
+fn the_cookbook_lists_the_dependencies_of_a_new_project() {
+    let rendered: toml::Table = made(&[INIT])["Cargo.toml"].parse().expect("Cargo.toml is TOML");
+    let page = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/cookbook/index.md");
+    let page = fs::read_to_string(page).expect("the cookbook has an index");
+    let (_, block) = page.split_once("```toml\n").expect("the page has the dependencies");
+    let (block, _) = block.split_once("```").expect("the block ends");
+    let shown: toml::Table = block.parse().expect("the block is TOML");
+    for table in ["dependencies", "dev-dependencies"] {
+        assert_eq!(shown[table], rendered[table], "{table}");
+    }
+}
+
+#[test]
 fn a_project_with_a_kind_is_golden() {
     differs_as_golden("single", &[INIT, ORDER]);
 }

@@ -9,7 +9,7 @@ use serde_json::Value;
 
 use super::Folder;
 use crate::kubectl::cluster::Cluster;
-use crate::run::{lock, share_dependencies, target};
+use crate::run::{Run, lock, run, share_dependencies, target};
 
 /// Builds, lints and tests a project as its CI does.
 #[track_caller]
@@ -80,6 +80,32 @@ fn the_tutorial_operator_is_scaffolded_tested_run_and_deployed() {
     folder.shell("make", "undeploy uninstall", &variables);
     let help = folder.shell("make", "help", &variables);
     assert!(help.contains("  deploy              Deploy the operator with image IMG\n"), "{help}");
+}
+
+#[test]
+fn the_e2e_test_fails_if_the_operator_exits() {
+    let folder = Folder::new("exits");
+    folder.done("init --domain example.com");
+    let main = folder.read("src/main.rs");
+    let run = "    manager.run().await\n";
+    assert!(main.contains(run), "{main}");
+    // `make` also runs the operator to generate the manifests, which must succeed.
+    let fails = "    if std::env::var_os(\"KUBEWRIGHT_MANIFESTS\").is_none() {\n        \
+                 anyhow::bail!(\"injected by the test\");\n    }\n";
+    folder.write("src/main.rs", &main.replace(run, &format!("{fails}{run}")));
+    lock(&folder.path());
+    let tested = run_make(&folder, "test-e2e");
+    assert!(tested.status != 0 && tested.stdout.contains("the operator exited: "), "{tested}");
+    folder.write("src/main.rs", &main);
+    let tested = run_make(&folder, "test-e2e");
+    assert!(tested.status == 0 && tested.stdout.contains("the_samples_become_ready ... ok"), "{tested}");
+}
+
+fn run_make(folder: &Folder, target: &str) -> Run {
+    let mut make = Command::new("make");
+    make.arg(target).current_dir(folder.path());
+    make.env("CARGO_TARGET_DIR", self::target()).env("CARGO_NET_OFFLINE", "true");
+    run(make.env("KUBEWRIGHT", env!("CARGO_BIN_EXE_kubewright")))
 }
 
 #[test]

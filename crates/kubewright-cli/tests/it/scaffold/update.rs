@@ -72,10 +72,38 @@ fn a_project_without_a_record_gets_one() {
     folder.done("create api --group sales --version v1 --kind Customer");
     folder.done("delete api --group sales --version v1 --kind Customer");
     assert_eq!(folder.files(), before);
-    let run = folder.run("update");
-    assert_eq!(run.status, 0, "{run}");
-    assert!(run.stderr.contains(".kubewright/scaffold.yaml was missing"), "{run}");
+    assert_snapshot!(folder.run("update --dry-run"), @"
+    exit status 0
+    --- stderr
+    note: .kubewright/scaffold.yaml is missing; the update would record the scaffold of [VERSION], which later updates merge with
+    ");
+    assert_eq!(folder.files(), before);
+    assert_snapshot!(folder.run("update"), @"
+    exit status 0
+    --- stderr
+    note: .kubewright/scaffold.yaml was missing and now records the scaffold of [VERSION], which later updates merge with
+    ");
     assert!(folder.run("update").stderr.contains("already"));
     folder.remove(RECORD);
     assert_eq!(folder.files(), before);
+}
+
+#[test]
+fn the_dependency_of_a_project_without_a_record_changes() {
+    let folder = Folder::with_order();
+    folder.remove(RECORD);
+    let before = folder.files();
+    let line = "update --kubewright-git https://example.com/kubewright";
+    let diff = folder.done(&format!("{line} --dry-run"));
+    assert!(diff.contains("+kubewright = { git = \"https://example.com/kubewright\""), "{diff}");
+    assert_eq!(folder.files(), before);
+    let run = folder.run(line);
+    assert_eq!(run.status, 0, "{run}");
+    assert!(
+        run.stderr.contains("was missing and now records") && run.stdout == "updated Cargo.toml\n",
+        "{run}"
+    );
+    let git = "git = \"https://example.com/kubewright\"";
+    assert!(folder.read("Cargo.toml").contains(git) && folder.read(RECORD).contains(git));
+    assert!(folder.run(line).stderr.contains("already"));
 }

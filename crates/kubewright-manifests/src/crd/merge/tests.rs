@@ -33,10 +33,10 @@ fn messages(merged: &Merged) -> Vec<String> {
 fn versions_of_a_kind_are_merged_in_any_input_order() {
     let merged = merge(vec![version("v2", true), version("v1beta1", false), version("v1", false)]);
     assert_eq!(messages(&merged), [""; 0]);
-    let [only] = merged.definitions.as_slice() else { panic!("{merged:?}") };
+    let [only] = merged.crds.as_slice() else { panic!("{merged:?}") };
     assert_eq!(only.file, "example.com_books.yaml");
     assert_eq!(only.items.len(), 3);
-    let versions = only.definition["spec"]["versions"].as_array().unwrap();
+    let versions = only.crd["spec"]["versions"].as_array().unwrap();
     let rendered: Vec<_> = versions.iter().map(|v| (&v["name"], &v["storage"], &v["deprecated"])).collect();
     assert_eq!(
         rendered,

@@ -68,6 +68,6 @@ fn a_declared_kind_is_found_with_its_location() {
     assert_eq!(kind.definition, crd::of::<MarkdownView>().definition);
     let merged = crd::merge(vec![kind.clone()]);
     assert_eq!(merged.findings, []);
-    assert_eq!(merged.definitions[0].file, "view.zoetrope.github.io_markdownviews.yaml");
-    assert_eq!(merged.definitions[0].definition, kind.definition);
+    assert_eq!(merged.crds[0].file, "view.zoetrope.github.io_markdownviews.yaml");
+    assert_eq!(merged.crds[0].crd, kind.definition);
 }

@@ -14,17 +14,15 @@ use crate::api::v1::MarkdownView;
 
 /// The ConfigMap with the pages.
 pub(super) fn pages(view: &MarkdownView) -> ApplyObject<ConfigMap> {
-    object! { ConfigMap {
-        metadata: { name: format!("markdowns-{}", view.name_any()) },
-        data: &view.spec.markdowns,
-    } }
+    let name = format!("markdowns-{}", view.name_any());
+    object! { ConfigMap { metadata: { name: name }, data: &view.spec.markdowns } }
 }
 
 /// The Deployment of the viewers.
 pub(super) fn viewers(view: &MarkdownView) -> ApplyObject<Deployment> {
-    let labels = labels(view);
+    let (name, labels) = (view.name_any(), labels(view));
     object! { Deployment {
-        metadata: { name: format!("viewer-{}", view.name_any()), labels: &labels },
+        metadata: { name: format!("viewer-{name}"), labels: &labels },
         spec: {
             replicas: view.spec.replicas,
             selector: { matchLabels: &labels },
@@ -32,19 +30,14 @@ pub(super) fn viewers(view: &MarkdownView) -> ApplyObject<Deployment> {
                 metadata: { labels: &labels },
                 spec: {
                     containers: [{
-                        name: "mdbook",
-                        image: &view.spec.viewer_image,
-                        command: ["mdbook"],
-                        args: ["serve", "--hostname", "0.0.0.0"],
+                        name: "mdbook", image: &view.spec.viewer_image,
+                        command: ["mdbook"], args: ["serve", "--hostname", "0.0.0.0"],
                         ports: [{ name: "http", protocol: "TCP", containerPort: 3000 }],
                         livenessProbe: { httpGet: { port: "http", path: "/", scheme: "HTTP" } },
                         readinessProbe: { httpGet: { port: "http", path: "/", scheme: "HTTP" } },
                         volumeMounts: [{ name: "markdowns", mountPath: "/book/src" }],
                     }],
-                    volumes: [{
-                        name: "markdowns",
-                        configMap: { name: format!("markdowns-{}", view.name_any()) },
-                    }],
+                    volumes: [{ name: "markdowns", configMap: { name: format!("markdowns-{name}") } }],
                 },
             },
         },
@@ -56,11 +49,7 @@ pub(super) fn service(view: &MarkdownView) -> ApplyObject<Service> {
     let labels = labels(view);
     object! { Service {
         metadata: { name: format!("viewer-{}", view.name_any()), labels: &labels },
-        spec: {
-            type: "ClusterIP",
-            selector: &labels,
-            ports: [{ protocol: "TCP", port: 80, targetPort: "http" }],
-        },
+        spec: { selector: &labels, ports: [{ protocol: "TCP", port: 80, targetPort: "http" }] },
     } }
 }
 

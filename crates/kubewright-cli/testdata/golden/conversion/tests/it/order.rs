@@ -11,6 +11,7 @@ use shop::api::v1::Order;
 use shop::controllers;
 
 const LIMIT: Duration = Duration::from_secs(10);
+const FILE: &str = "controllers/order.rs";
 const READY: &str = "Ready";
 const NAME: &str = "order-sample";
 const SAMPLE: &str = include_str!("../../config/samples/sales_v1_order.yaml");
@@ -36,5 +37,7 @@ async fn the_sample_becomes_ready() -> Result<()> {
         Ok(())
     })
     .await?;
+    // Remove the #[rbac] verbs that are listed here, or test what needs them.
+    assert_eq!(env.unused_permissions_in(FILE), []);
     Ok(running.stop().await?)
 }

@@ -7,6 +7,7 @@ use kubewright_envtest::{Environment, eventually};
 
 use shop::controllers;
 
+const FILE: &str = "controllers/deployment.rs";
 const CONTROLLER: &str = "deployment";
 const LIMIT: Duration = Duration::from_secs(10);
 const OBJECT: &str = r#"
@@ -45,5 +46,7 @@ async fn an_object_is_reconciled() -> Result<()> {
         Ok(())
     })
     .await?;
+    // Remove the #[rbac] verbs that are listed here, or test what needs them.
+    assert_eq!(env.unused_permissions_in(FILE), []);
     Ok(running.stop().await?)
 }

@@ -11,6 +11,7 @@ use shop::api::stock::v1beta1::Warehouse;
 use shop::controllers;
 
 const LIMIT: Duration = Duration::from_secs(10);
+const FILE: &str = "controllers/stock/warehouse.rs";
 const READY: &str = "Ready";
 const NAME: &str = "warehouse-sample";
 const SAMPLE: &str = include_str!("../../config/samples/stock_v1beta1_warehouse.yaml");
@@ -32,5 +33,7 @@ async fn the_sample_becomes_ready() -> Result<()> {
         Ok(())
     })
     .await?;
+    // Remove the #[rbac] verbs that are listed here, or test what needs them.
+    assert_eq!(env.unused_permissions_in(FILE), []);
     Ok(running.stop().await?)
 }

@@ -27,7 +27,7 @@ pub(super) fn check<'a>(definition: &Value, item: impl Fn(&str) -> &'a Item) -> 
         .filter_map(|version| {
             let schema = "schema.openAPIV3Schema";
             let mut lost = Vec::new();
-            compare(version.at(schema), stored.at(schema), "", &mut lost);
+            compare(version.at(schema), stored.at(schema), false, "", &mut lost);
             let name = version.str_at("name");
             let shown = lost.iter().take(SHOWN).map(|path| format!("`{path}`")).collect::<Vec<_>>().join(", ");
             let more = if lost.len() > SHOWN {
@@ -54,39 +54,49 @@ pub(super) fn check<'a>(definition: &Value, item: impl Fn(&str) -> &'a Item) -> 
 }
 
 /// Collects the paths of `served` that `stored` lacks. Of a missing subtree, only its root.
-fn compare(served: &Value, stored: &Value, path: &str, lost: &mut Vec<String>) {
-    if keeps_unknown_fields(stored) {
-        return;
+///
+/// `in_open_list` is whether `stored` is the item of a list that preserves unknown fields: then the item does, too. In
+/// every other place, the fields that a preserving schema specifies are pruned like all others.
+fn compare(served: &Value, stored: &Value, in_open_list: bool, path: &str, lost: &mut Vec<String>) {
+    let keeps_unknown = in_open_list || preserves(stored);
+    if preserves(served) && !keeps_unknown {
+        lost.push(join(path, "*"));
     }
     for (name, property) in served.map_at("properties") {
         // apiVersion, kind and metadata are the same in all versions.
         if path.is_empty() && matches!(name.as_str(), "apiVersion" | "kind" | "metadata") {
             continue;
         }
-        let path = if path.is_empty() { name.clone() } else { format!("{path}.{name}") };
+        let path = join(path, name);
         match stored.map_at("properties").get(name) {
-            Some(stored) => compare(property, stored, &path, lost),
+            Some(stored) => compare(property, stored, false, &path, lost),
             // All names are kept; check the value schema.
             None if stored.has("additionalProperties") => {
-                compare(property, stored.at("additionalProperties"), &path, lost);
+                compare(property, stored.at("additionalProperties"), false, &path, lost);
             }
+            None if keeps_unknown => {}
             None => lost.push(path),
         }
     }
-    for (keyword, suffix) in [("items", "[]"), ("additionalProperties", "[*]")] {
-        if served.at(keyword).is_object() {
-            let path = format!("{path}{suffix}");
-            if stored.at(keyword).is_object() {
-                compare(served.at(keyword), stored.at(keyword), &path, lost);
-            } else if keyword == "additionalProperties" && !stored.has(keyword) {
-                lost.push(path);
-            }
+    let (items, of_stored) = (served.at("items"), stored.at("items"));
+    if items.is_object() && of_stored.is_object() {
+        compare(items, of_stored, keeps_unknown, &format!("{path}[]"), lost);
+    }
+    let values = served.at("additionalProperties");
+    if values.is_object() {
+        let path = format!("{path}[*]");
+        if stored.has("additionalProperties") {
+            compare(values, stored.at("additionalProperties"), false, &path, lost);
+        } else if !keeps_unknown {
+            lost.push(path);
         }
     }
 }
 
-fn keeps_unknown_fields(schema: &Value) -> bool {
+fn join(path: &str, name: &str) -> String {
+    if path.is_empty() { name.to_owned() } else { format!("{path}.{name}") }
+}
+
+fn preserves(schema: &Value) -> bool {
     schema.bool_at("x-kubernetes-preserve-unknown-fields")
-        // Values of any type are kept completely.
-        || *schema == Value::Bool(true)
 }

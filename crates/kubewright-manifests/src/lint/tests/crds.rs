@@ -2,20 +2,20 @@
 
 use serde_json::{Value, json};
 
-use super::{check, guestbook, of_definition, rendered};
+use super::{check, guestbook, of_crd, rendered};
 
 fn findings(spec: &Value) -> String {
-    let (inventory, definitions) = guestbook(spec);
-    rendered(&inventory, &definitions)
+    let (inventory, crds) = guestbook(spec);
+    rendered(&inventory, &crds)
 }
 
 /// Findings about a valid CRD with a change.
 fn changed(change: impl FnOnce(&mut Value)) -> String {
-    let (_, mut definitions) = guestbook(&json!({ "size": { "type": "integer" } }));
-    let mut definition = definitions.remove(0).1;
+    let (_, mut crds) = guestbook(&json!({ "size": { "type": "integer" } }));
+    let mut definition = crds.remove(0).1;
     change(&mut definition);
-    let (inventory, definitions) = of_definition(definition);
-    rendered(&inventory, &definitions)
+    let (inventory, crds) = of_crd(definition);
+    rendered(&inventory, &crds)
 }
 
 #[test]
@@ -232,31 +232,31 @@ fn other_errors_are_reported_with_a_general_code() {
 
 #[test]
 fn a_crd_too_large_for_kubectl_apply_is_reported() {
-    let (inventory, mut definitions) =
+    let (inventory, mut crds) =
         guestbook(&json!({ "size": { "type": "integer", "description": "x".repeat(262_144) } }));
-    let findings = check(&inventory, &definitions);
+    let findings = check(&inventory, &crds);
     assert_eq!(findings.len(), 1);
     assert!(findings[0].to_string().contains("262144"), "{}", findings[0]);
-    definitions[0].1["spec"]["versions"][0]["schema"]["openAPIV3Schema"]["properties"]["spec"] =
+    crds[0].1["spec"]["versions"][0]["schema"]["openAPIV3Schema"]["properties"]["spec"] =
         json!({ "type": "object", "description": "x".repeat(261_000) });
-    assert_eq!(check(&inventory, &definitions), []);
+    assert_eq!(check(&inventory, &crds), []);
 }
 
 #[test]
 fn an_error_in_a_version_is_reported_for_its_type() {
-    let (mut inventory, mut definitions) = guestbook(&json!({ "size": { "type": "integer" } }));
-    let mut old = definitions[0].1.clone();
+    let (mut inventory, mut crds) = guestbook(&json!({ "size": { "type": "integer" } }));
+    let mut old = crds[0].1.clone();
     old["spec"]["versions"][0]["name"] = "v1alpha1".into();
     old["spec"]["versions"][0]["storage"] = false.into();
     old["spec"]["versions"][0]["schema"]["openAPIV3Schema"]["properties"]["spec"] = json!({});
     let version = old["spec"]["versions"][0].clone();
-    definitions[0].1["spec"]["versions"].as_array_mut().unwrap().push(version);
+    crds[0].1["spec"]["versions"].as_array_mut().unwrap().push(version);
     inventory.declared.push(crate::declare::Declared::Kind(crate::declare::Kind {
         item: super::item("guestbook::v1alpha1::Guestbook", 99),
         definition: old,
         findings: Vec::new(),
     }));
-    insta::assert_snapshot!(rendered(&inventory, &definitions), @"
+    insta::assert_snapshot!(rendered(&inventory, &crds), @"
     error[KW201] src/lib.rs:99 guestbook::v1alpha1::Guestbook spec: type: Required value: must not be empty for specified object fields
       help: every field needs exactly one type outside of `anyOf`, `oneOf` and `allOf`; otherwise use an int-or-string, an untyped value that preserves unknown fields, or a struct with optional fields
     ");
@@ -309,4 +309,43 @@ fn a_storage_version_that_preserves_unknown_fields_loses_none() {
     assert_eq!(two_versions(&v1, &open, |_| {}), "");
     let map = json!({ "options": { "type": "object", "additionalProperties": { "type": "string" } } });
     assert_eq!(two_versions(&v1, &map, |_| {}), "");
+}
+
+#[test]
+fn fields_below_a_field_that_a_preserving_schema_specifies_are_lost() {
+    let open = "x-kubernetes-preserve-unknown-fields";
+    let object = |names: &[&str]| {
+        let properties = names.iter().map(|name| ((*name).to_owned(), json!({ "type": "string" })));
+        json!({ "type": "object", "properties": Value::Object(properties.collect()) })
+    };
+    let with = |mut schema: Value| {
+        schema[open] = true.into();
+        schema
+    };
+    let two = |served: Value, stored: Value| {
+        let found = two_versions(&json!({ "x": served }), &json!({ "x": stored }), |_| {});
+        let lost = found.split_once(" lacks ").and_then(|(_, rest)| rest.split_once(" of the served"));
+        assert_eq!(lost.is_none(), !found.contains("KW215"), "{found}");
+        lost.map(|(lost, _)| lost.to_owned()).unwrap_or_default()
+    };
+    let below = |name: &str, schema: Value| {
+        let mut outer = object(&[]);
+        outer["properties"][name] = schema;
+        outer
+    };
+    let list = |item: Value| json!({ "type": "array", "items": item });
+    // Unknown names are kept. The content of specified names is not.
+    assert_eq!(two(below("a", object(&["b", "c"])), with(below("a", object(&["b"])))), "`spec.x.a.c`");
+    assert_eq!(two(below("other", object(&["b"])), with(below("a", object(&["b"])))), "");
+    // The items of a preserving list preserve unknown fields, too, but not below the fields that they specify.
+    assert_eq!(two(list(object(&["b", "c"])), with(list(object(&["b"])))), "");
+    assert_eq!(two(list(list(object(&["b", "c"]))), with(list(list(object(&["b"]))))), "");
+    let nested = |names| list(below("a", object(names)));
+    assert_eq!(two(nested(&["b", "c"]), with(nested(&["b"]))), "`spec.x[].a.c`");
+    // A map of anything keeps all names, but its values have no schema and lose all fields.
+    let map = |values: Value| json!({ "type": "object", "additionalProperties": values });
+    assert_eq!(two(map(json!({ "type": "string" })), map(true.into())), "");
+    assert_eq!(two(map(object(&["b"])), map(true.into())), "`spec.x[*].b`");
+    // A storage version that specifies all fields drops the unknown fields of an open one.
+    assert_eq!(two(with(object(&["b"])), object(&["b"])), "`spec.x.*`");
 }

@@ -24,10 +24,10 @@ const ANNOTATIONS: usize = 262_144;
 const LAST_APPLIED: &str = "kubectl.kubernetes.io/last-applied-configuration";
 
 /// Checks all CRDs.
-pub(super) fn check(inventory: &Inventory, definitions: &[(String, Value)]) -> Vec<Finding> {
+pub(super) fn check(inventory: &Inventory, crds: &[(String, Value)]) -> Vec<Finding> {
     let whole = inventory.whole();
     let mut findings = Vec::new();
-    for (_, definition) in definitions {
+    for (_, definition) in crds {
         let of = Origin::of(inventory, definition, &whole);
         let refusals = server::refusals(definition);
         let own = refusals.iter().filter(|refusal| !follows(refusal, &refusals));
