@@ -82,12 +82,11 @@ impl Sequence {
 impl Group {
     fn node(&self) -> Node {
         let last = self.sequence.node();
-        let node = match self.alternatives {
-            0 => last,
-            _ => {
-                let all = self.done.max(last);
-                Node { height: all.height + 1, ..all }
-            }
+        let node = if self.alternatives == 0 {
+            last
+        } else {
+            let all = self.done.max(last);
+            Node { height: all.height + 1, ..all }
         };
         if self.captures { Node { height: node.height + 1, is_star: false, ..node } } else { node }
     }

@@ -179,7 +179,7 @@ mod tests {
             let writer = scope.spawn(|| {
                 for number in 0..100 {
                     let manifests = Manifests {
-                        definitions: Vec::new(),
+                        crds: Vec::new(),
                         changes: files(number),
                         previous_roles: String::new(),
                         inventory: Inventory::new("operator"),

@@ -45,6 +45,9 @@ impl Sink for File {
     }
 }
 
+/// Creates the log that continues from a revision.
+type Create = dyn Fn(&Folder, Revision) -> io::Result<File> + Send;
+
 /// Settings for snapshots and files.
 pub(super) struct Options {
     /// Minimum length of the log before a snapshot.
@@ -55,8 +58,7 @@ pub(super) struct Options {
     /// Pause before a write is tried again on a full disk.
     pub(super) retry: Duration,
     pub(super) sink: Box<dyn Fn(File) -> Box<dyn Sink> + Send>,
-    /// Creates a log.
-    pub(super) create: Box<dyn Fn(&Folder, Revision) -> io::Result<File> + Send>,
+    pub(super) create: Box<Create>,
 }
 
 impl Default for Options {

@@ -28,16 +28,12 @@ impl Connections {
                 sleep_until(resumes).await;
                 self.resumes = None;
             }
-            match self.listener.accept().await {
-                Ok((stream, _)) => {
-                    self.pause = MIN_PAUSE;
-                    return stream;
-                }
-                Err(_) => {
-                    self.resumes = Some(Instant::now() + self.pause);
-                    self.pause = (self.pause * 2).min(MAX_PAUSE);
-                }
+            if let Ok((stream, _)) = self.listener.accept().await {
+                self.pause = MIN_PAUSE;
+                return stream;
             }
+            self.resumes = Some(Instant::now() + self.pause);
+            self.pause = (self.pause * 2).min(MAX_PAUSE);
         }
     }
 }
