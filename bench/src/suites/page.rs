@@ -98,7 +98,7 @@ async fn measure(browser: &Browser, url: &str, client: &Client, round: u32, rows
 
     let create_or_delete = async |number: usize| {
         let map = config_map(5 * OBJECTS + number / 2)?;
-        if number % 2 == 0 {
+        if number.is_multiple_of(2) {
             client.create(&map).await?;
         } else {
             client.delete(&map).await?;

@@ -114,11 +114,11 @@ fn install(root: &Path, crates: &[&Crate], cargo: &dyn Fn() -> Command) -> Resul
         dependency == expected,
         "an installed `kubewright init` writes `{dependency}`, expected `{expected}`"
     );
-    let patches: String = crates
+    let patches: Vec<_> = crates
         .iter()
-        .map(|package| format!("{} = {{ path = \"../{}\" }}\n", package.name, unpacked(package)))
+        .map(|package| format!("{} = {{ path = \"../{}\" }}", package.name, unpacked(package)))
         .collect();
-    let manifest = format!("{manifest}\n[patch.crates-io]\n{patches}");
+    let manifest = format!("{manifest}\n[patch.crates-io]\n{}\n", patches.join("\n"));
     std::fs::write(project.join("Cargo.toml"), manifest).context("patch Cargo.toml")?;
     // The versions that are downloaded.
     std::fs::copy(root.join("Cargo.lock"), project.join("Cargo.lock")).context("copy Cargo.lock")?;

@@ -46,22 +46,21 @@ pub(crate) fn run(args: &Args, ui: &Ui) -> Result<()> {
     let version = env!("CARGO_PKG_VERSION");
     project.set_cli_version(version);
     let dependency = args.kubewright.dependency(&root)?;
-    let base = match base {
-        Some(base) => base,
-        None => {
-            let base = adopted(&root, &project)?;
-            let scaffold = format!("the scaffold of {version}, which later updates merge with");
-            if args.dry_run {
-                ui.note(&format!("{} is missing; the update would record {scaffold}", base::PATH));
-            } else {
-                write(&root, &[(base::PATH.to_owned(), Some(base.to_text()))])?;
-                ui.note(&format!("{} was missing and now records {scaffold}", base::PATH));
-            }
-            if dependency.is_none() {
-                return Ok(());
-            }
-            base
+    let base = if let Some(base) = base {
+        base
+    } else {
+        let base = adopted(&root, &project)?;
+        let scaffold = format!("the scaffold of {version}, which later updates merge with");
+        if args.dry_run {
+            ui.note(&format!("{} is missing; the update would record {scaffold}", base::PATH));
+        } else {
+            write(&root, &[(base::PATH.to_owned(), Some(base.to_text()))])?;
+            ui.note(&format!("{} was missing and now records {scaffold}", base::PATH));
         }
+        if dependency.is_none() {
+            return Ok(());
+        }
+        base
     };
     let mut options = base.options();
     if let Some(dependency) = dependency {

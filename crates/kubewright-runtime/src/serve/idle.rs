@@ -16,7 +16,7 @@ use tokio::time::{Instant, Sleep};
 /// The timeout of request headers, as in controller-runtime.
 const HEADERS: Duration = Duration::from_secs(32);
 /// The timeout between two requests. Go's HTTP clients close idle connections after 90 s.
-const IDLE: Duration = Duration::from_secs(120);
+const IDLE: Duration = Duration::from_mins(2);
 
 /// What a connection waits for. Clones share it.
 #[derive(Clone)]

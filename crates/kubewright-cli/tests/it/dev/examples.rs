@@ -48,7 +48,7 @@ fn workspace() -> TempDir {
             .replace(&format!("name = \"{name}\"\n"), &format!("name = \"dev-{name}\"\nautobins = false\n"));
         let mut targets = format!("\n[[bin]]\nname = \"dev-{name}\"\npath = \"src/main.rs\"\n");
         if place.join("src/lib.rs").exists() {
-            targets += &format!("\n[lib]\nname = \"{library}\"\n");
+            targets.extend(["\n[lib]\nname = \"", &library, "\"\n"]);
         }
         fs::write(path, text + &targets).expect("a file can be written");
         share_dependencies(&place);

@@ -149,10 +149,8 @@ fn deployed(webhooks: &[&str]) -> String {
         .to_owned();
     for name in webhooks {
         let service = format!("{{name: webhook-service, namespace: shop-system, path: /{name}}}");
-        text.push_str(&format!(
-            "- name: {name}.example.com\n  admissionReviewVersions: [v1]\n  sideEffects: None\n  \
-             clientConfig: {{service: {service}}}\n"
-        ));
+        text += "- admissionReviewVersions: [v1]\n  sideEffects: None\n";
+        text.extend(["  name: ", name, ".example.com\n  clientConfig: {service: ", &service, "}\n"]);
     }
     text
 }
