@@ -594,8 +594,6 @@ impl Environment {
 impl Drop for Environment {
     fn drop(&mut self) {
         // Managers that were not started with `Environment::run`.
-        for operator in self.operators.iter() {
-            operator.check();
-        }
+        self.operators.iter().for_each(Operator::check);
     }
 }

@@ -164,7 +164,7 @@ impl Manager {
             }
             None => None,
         };
-        let broadcaster = Broadcaster::new(&hostname(), options.clock.clone(), rng.fork());
+        let broadcaster = Broadcaster::new(&election::hostname(), options.clock.clone(), rng.fork());
         let recorder = broadcaster.recorder(&options.name);
         let fence = election.as_ref().map_or_else(Fence::open, Election::fence);
         let client = Client::on(kube.clone(), Some(cache.clone()), fence.clone()).field_owner(&options.name);
@@ -591,14 +591,4 @@ struct Started {
     groups: Groups,
     election: Option<Election>,
     parts: Parts,
-}
-
-fn hostname() -> String {
-    std::env::var("HOSTNAME")
-        .ok()
-        .or_else(|| {
-            std::fs::read_to_string("/proc/sys/kernel/hostname").ok().map(|name| name.trim().to_owned())
-        })
-        .filter(|name| !name.is_empty())
-        .unwrap_or_else(|| "localhost".to_owned())
 }

@@ -54,6 +54,14 @@ pub(crate) struct Counts {
     pub(crate) active: Gauge,
 }
 
+impl Counts {
+    /// Counts a failed reconcile.
+    pub(super) fn failed(&self) {
+        self.error.inc();
+        self.errors.inc();
+    }
+}
+
 impl ControllerMetrics {
     pub(crate) fn register(registry: &mut Registry) -> Self {
         let seconds: fn() -> Histogram = || Histogram::new(SECONDS.into_iter().chain(MORE_SECONDS));

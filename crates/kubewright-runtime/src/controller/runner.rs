@@ -564,8 +564,7 @@ impl Shared {
             }
             Next::Backoff => self.retry(key, priority),
             Next::After(time) => {
-                self.counts.error.inc();
-                self.counts.errors.inc();
+                self.counts.failed();
                 self.requests.retry_after(key, priority, self.again(key, Trigger::Retried), time);
                 time
             }
@@ -580,14 +579,12 @@ impl Shared {
     }
 
     fn retry(&self, key: &Key, priority: i32) -> Duration {
-        self.counts.error.inc();
-        self.counts.errors.inc();
+        self.counts.failed();
         self.requests.retry(key, priority, self.again(key, Trigger::Retried))
     }
 
     fn fail(&self, key: &Key, priority: i32) -> Option<Duration> {
-        self.counts.error.inc();
-        self.counts.errors.inc();
+        self.counts.failed();
         self.counts.terminal_errors.inc();
         self.requests.fail(key, priority, self.again(key, Trigger::Retried))
     }

@@ -198,7 +198,8 @@ fn unique_identity(rng: &mut fastrand::Rng) -> String {
     )
 }
 
-fn hostname() -> String {
+/// The name of this machine, or of the Pod.
+pub(crate) fn hostname() -> String {
     std::fs::read_to_string(HOSTNAME_FILE)
         .ok()
         .or_else(|| std::env::var("HOSTNAME").ok())
