@@ -4,6 +4,7 @@ mod apply_configurations;
 mod cache;
 mod client;
 mod condition;
+mod conflicts;
 mod connect;
 mod connect_dead_peer;
 mod connect_relay;

@@ -7,13 +7,12 @@ use anyhow::{Context as _, Result, bail};
 use k8s_openapi::api::core::v1::ConfigMap;
 use kube::api::{Api, DeleteParams, DynamicObject, PostParams};
 use kube::core::{ObjectMeta, TypeMeta};
-use kubewright_runtime::adapter::{Action, adapt};
 use kubewright_runtime::client::{self, Error as ClientError};
 use kubewright_runtime::controller::Watch;
 use kubewright_runtime::finalizer::{self, Event};
 use kubewright_runtime::owner::{controller_of, set_controller_reference};
 use kubewright_runtime::{
-    Context, Key, KeyReconciler, Kind, Outcome, Reconciler, Upsert, is_terminal, reconcile_fn, terminal,
+    Context, Key, KeyReconciler, Outcome, Reconciler, Upsert, is_terminal, reconcile_fn, terminal,
 };
 use serde_json::json;
 
@@ -236,107 +235,6 @@ fn a_terminal_error_keeps_its_type() {
     let error = terminal(NoColor("red".to_owned())).context("painting");
     assert!(is_terminal(&error) && error.is::<NoColor>());
     assert!(!is_terminal(&anyhow::Error::from(NoColor("red".to_owned()))));
-}
-
-#[tokio::test(start_paused = true)]
-async fn a_conflict_is_retried_with_backoff_and_is_not_an_error_in_the_log() -> Result<()> {
-    let world = one_widget().await?;
-    let log = Log::keep_from("info")?;
-    let (manager, notes) = (manager(&world)?, Notes::new());
-    let noted = notes.clone();
-    manager
-        .controller(Acts::<Widget>::new(move |widget, cx| {
-            noted.push("run");
-            Box::pin(async move {
-                let mut stale = (*widget.expect("the widget exists")).clone();
-                if cx.retries() < 3 {
-                    stale.metadata.resource_version = Some("1".to_owned());
-                }
-                cx.client().update(&stale).await.context("updating")?;
-                Ok(Outcome::done())
-            })
-        }))
-        .register()?;
-    let running = Running::start(&manager);
-    tokio::time::sleep(Duration::from_secs(1)).await;
-    assert_eq!(notes.pauses("run")[..3], [5, 10, 20]);
-    assert_eq!(log.saying("ERROR"), [""; 0]);
-    let lines = log.saying("Requeueing after a conflict");
-    assert!(lines.len() == 3 && lines[0].contains("INFO") && lines[0].contains("updating: "), "{lines:?}");
-    assert_eq!(
-        metric(&manager, "controller_runtime_reconcile_errors_total{controller=\"widget\"}"),
-        Some(3.0)
-    );
-    running.end().await
-}
-
-/// Writes an old version of the object with kube's `Api`.
-async fn write_an_old_version(widget: &Widget, cx: &Context) -> kubewright_runtime::Result<Outcome> {
-    let mut stale = widget.clone();
-    if cx.retries() < 3 {
-        stale.metadata.resource_version = Some("1".to_owned());
-    }
-    let api: Api<Widget> = Api::namespaced(cx.client().kube(), "default");
-    api.replace("a", &PostParams::default(), &stale).await?;
-    Ok(Outcome::done())
-}
-
-#[tokio::test(start_paused = true)]
-async fn a_conflict_of_kubes_api_is_not_an_error_in_the_log() -> Result<()> {
-    let world = one_widget().await?;
-    let log = Log::keep_from("info")?;
-    let manager = manager(&world)?;
-    manager.controller(reconcile_fn(write_an_old_version)).register()?;
-    let running = Running::start(&manager);
-    tokio::time::sleep(Duration::from_secs(1)).await;
-    assert_eq!(log.saying("ERROR"), [""; 0]);
-    let lines = log.saying("Requeueing after a conflict");
-    assert!(lines.len() == 3 && lines[0].contains("INFO") && lines[0].contains("ApiError: "), "{lines:?}");
-    running.end().await
-}
-
-/// The error of an adapted function, as kube-rs users write it.
-#[derive(Debug, thiserror::Error)]
-enum AdaptedError {
-    #[error("replace failed")]
-    Replace(#[source] kube::Error),
-    #[error(transparent)]
-    Kube(#[from] kube::Error),
-}
-
-#[tokio::test(start_paused = true)]
-async fn a_conflict_of_an_adapted_function_is_not_an_error_in_the_log() -> Result<()> {
-    let world = one_widget().await?;
-    let log = Log::keep_from("info")?;
-    let (manager, notes) = (manager(&world)?, Notes::new());
-    let noted = notes.clone();
-    let reconcile = move |map: Arc<Widget>, api: Arc<Api<Widget>>| {
-        noted.push("run");
-        let run = noted.times("run").len();
-        async move {
-            let mut stale = (*map).clone();
-            stale.metadata.resource_version = Some("1".to_owned());
-            let replaced =
-                |stale: Widget| async move { api.replace("a", &PostParams::default(), &stale).await };
-            match run {
-                1 => drop(replaced(stale).await.map_err(AdaptedError::Replace)?),
-                2 => drop(replaced(stale).await?),
-                _ => {}
-            }
-            Ok::<_, AdaptedError>(Action::await_change())
-        }
-    };
-    let error_policy =
-        |_: Arc<Widget>, _: &AdaptedError, _: Arc<Api<Widget>>| Action::requeue(Duration::from_millis(5));
-    let reconciler = adapt(reconcile, error_policy, Arc::new(world.api()));
-    manager.dynamic_controller(Kind::of::<Widget>(), reconciler).register()?;
-    let running = Running::start(&manager);
-    tokio::time::sleep(Duration::from_secs(1)).await;
-    assert_eq!(notes.len(), 3);
-    assert_eq!(log.saying("ERROR"), [""; 0]);
-    let lines = log.saying("Requeueing after a conflict");
-    assert!(lines.len() == 2 && lines[0].contains("replace failed: "), "{lines:?}");
-    running.end().await
 }
 
 #[tokio::test(start_paused = true)]

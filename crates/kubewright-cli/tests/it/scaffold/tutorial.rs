@@ -93,7 +93,7 @@ fn the_e2e_test_fails_if_the_operator_exits() {
     let fails = "    if std::env::var_os(\"KUBEWRIGHT_MANIFESTS\").is_none() {\n        \
                  anyhow::bail!(\"injected by the test\");\n    }\n";
     folder.write("src/main.rs", &main.replace(run, &format!("{fails}{run}")));
-    lock(&folder.path());
+    share_dependencies(&folder.path());
     let tested = run_make(&folder, "test-e2e");
     assert!(tested.status != 0 && tested.stdout.contains("the operator exited: "), "{tested}");
     folder.write("src/main.rs", &main);

@@ -99,10 +99,8 @@ fn the_dependency_of_a_project_without_a_record_changes() {
     assert_eq!(folder.files(), before);
     let run = folder.run(line);
     assert_eq!(run.status, 0, "{run}");
-    assert!(
-        run.stderr.contains("was missing and now records") && run.stdout == "updated Cargo.toml\n",
-        "{run}"
-    );
+    assert!(run.stderr.contains("was missing and now records"), "{run}");
+    assert!(run.stdout.contains("updated Cargo.toml\n"), "{run}");
     let git = "git = \"https://example.com/kubewright\"";
     assert!(folder.read("Cargo.toml").contains(git) && folder.read(RECORD).contains(git));
     assert!(folder.run(line).stderr.contains("already"));
