@@ -594,6 +594,6 @@ impl Environment {
 impl Drop for Environment {
     fn drop(&mut self) {
         // Managers that were not started with `Environment::run`.
-        self.operators.iter().for_each(Operator::check);
+        self.operators.iter().for_each(|operator| operator.check());
     }
 }

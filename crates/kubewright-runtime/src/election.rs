@@ -23,8 +23,8 @@ use tokio::time::{Instant, sleep_until, timeout_at};
 
 pub use self::metrics::ElectionMetrics;
 use self::metrics::LeaseMetrics;
-pub(crate) use self::options::{hostname, pod_namespace};
 pub use self::options::{LeaderElectionOptions, LeaderElectionOptionsError};
+pub(crate) use self::options::{hostname, pod_namespace};
 pub use self::state::ElectionEnd;
 use self::state::{Contender, Event, Moment, Request, Step};
 use crate::Clock;

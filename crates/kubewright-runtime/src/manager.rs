@@ -47,7 +47,7 @@ use crate::cache::{Cache, Caches, Informer};
 use crate::client::Client;
 use crate::controller::{Controller, ControllerDeps, ControllerMetrics, KindSource, Role};
 use crate::debug_page::DebugPage;
-use crate::election::{Election, ElectionMetrics};
+use crate::election::{Election, ElectionMetrics, hostname};
 use crate::events::{Broadcaster, Recorder};
 use crate::fence::Fence;
 use crate::health::Checks;
@@ -164,7 +164,7 @@ impl Manager {
             }
             None => None,
         };
-        let broadcaster = Broadcaster::new(&election::hostname(), options.clock.clone(), rng.fork());
+        let broadcaster = Broadcaster::new(&hostname(), options.clock.clone(), rng.fork());
         let recorder = broadcaster.recorder(&options.name);
         let fence = election.as_ref().map_or_else(Fence::open, Election::fence);
         let client = Client::on(kube.clone(), Some(cache.clone()), fence.clone()).field_owner(&options.name);
