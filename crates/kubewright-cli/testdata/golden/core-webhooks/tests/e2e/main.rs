@@ -76,17 +76,18 @@ struct Operator(Child);
 impl Operator {
     async fn start(env: &Environment, namespace: &str) -> Result<Self> {
         let kubeconfig = env.operator_kubeconfig("config/rbac", namespace).await?;
+        let webhooks = env.operator_webhooks()?;
         let probes = TcpListener::bind("127.0.0.1:0")?.local_addr()?;
         let child = Command::new(env!("CARGO_BIN_EXE_shop"))
             .arg("--kubeconfig")
             .arg(kubeconfig)
             .arg(format!("--health-probe-bind-address={probes}"))
             .arg("--metrics-bind-address=0")
-            // The test API server has no webhook configurations.
-            .arg("--webhook-bind-address=0")
+            .args(webhooks.args())
             .spawn()?;
         let mut operator = Self(child);
         operator.becomes_ready(probes).await?;
+        webhooks.install("config/webhook/manifests.yaml").await?;
         Ok(operator)
     }
 
