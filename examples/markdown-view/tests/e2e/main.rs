@@ -4,6 +4,8 @@
 //! With USE_EXISTING_CLUSTER=true they use the current kubeconfig context, where the operator must be deployed already
 //! (`make deploy IMG=...`).
 
+use std::io::{Read as _, Write as _};
+use std::net::{SocketAddr, TcpListener, TcpStream};
 use std::path::Path;
 use std::process::{Child, Command};
 use std::time::Duration;
@@ -27,7 +29,7 @@ async fn the_samples_become_ready() -> Result<()> {
     }
     let env = builder.start().await?;
     let namespace = env.namespace().await?;
-    let _operator = match Mode::from_env()? {
+    let operator = match Mode::from_env()? {
         Mode::Existing => None,
         _ => Some(Operator::start(&env, &namespace).await?),
     };
@@ -37,6 +39,10 @@ async fn the_samples_become_ready() -> Result<()> {
         for object in env.apply_yaml(&namespace, &sample).await? {
             becomes_ready(&env, &object, condition).await?;
         }
+    }
+    if let Some(mut operator) = operator {
+        let exited = operator.0.try_wait()?;
+        ensure!(exited.is_none(), "the operator exited: {exited:?}");
     }
     Ok(())
 }
@@ -70,15 +76,37 @@ impl Operator {
     async fn start(env: &Environment, namespace: &str) -> Result<Self> {
         let kubeconfig = env.operator_kubeconfig("config/rbac", namespace).await?;
         let webhooks = env.operator_webhooks()?;
+        let probes = TcpListener::bind("127.0.0.1:0")?.local_addr()?;
         let child = Command::new(env!("CARGO_BIN_EXE_markdown-view"))
             .arg("--kubeconfig")
             .arg(kubeconfig)
-            .args(["--health-probe-bind-address=0", "--metrics-bind-address=0"])
+            .arg(format!("--health-probe-bind-address={probes}"))
+            .arg("--metrics-bind-address=0")
             .args(webhooks.args())
             .spawn()?;
-        let operator = Self(child);
+        let mut operator = Self(child);
+        operator.becomes_ready(probes).await?;
         webhooks.install("config/webhook/manifests.yaml").await?;
         Ok(operator)
+    }
+
+    /// Waits until `/readyz` succeeds. Fails at once if the operator exits.
+    async fn becomes_ready(&mut self, probes: SocketAddr) -> Result<()> {
+        let exited = eventually(LIMIT, async || {
+            let exited = self.0.try_wait()?;
+            if exited.is_none() {
+                let mut connection = TcpStream::connect(probes)?;
+                connection.set_read_timeout(Some(Duration::from_secs(5)))?;
+                connection.write_all(b"GET /readyz HTTP/1.0\r\n\r\n")?;
+                let mut response = String::new();
+                connection.read_to_string(&mut response)?;
+                ensure!(response.contains(" 200 "), "{response}");
+            }
+            anyhow::Ok(exited)
+        })
+        .await?;
+        ensure!(exited.is_none(), "the operator exited: {exited:?}");
+        Ok(())
     }
 }
 
