@@ -166,7 +166,7 @@ mod tests {
         fs::write(folder.path().join("index.json"), r#"{"manifests": [{"digest": "sha256:ab"}]}"#).unwrap();
         let layers_of_it = r#"{"layers": [{"digest": "sha256:01"}, {"digest": "sha256:02"}]}"#;
         fs::write(blobs.join("ab"), layers_of_it).unwrap();
-        fs::write(blobs.join("01"), [0, 0, 1, 0, 0]).unwrap();
+        fs::write(blobs.join("01"), [0, 1, 0, 0, 0]).unwrap();
         fs::write(blobs.join("02"), [0, 1, 0, 0]).unwrap();
         assert!((layers(folder.path(), compressed).unwrap() - 9.0).abs() < 0.1);
         assert!((layers(folder.path(), unpacked).unwrap() - 257.0).abs() < 0.1);

@@ -33,7 +33,11 @@ where
     for object in objects(sample)? {
         all.push(serde_json::from_value(serde_json::to_value(object)?)?);
     }
-    ensure!(!all.is_empty(), "no example of {} was generated", K::crd_name());
+    ensure!(
+        !all.is_empty(),
+        "no example of {} was generated",
+        K::crd_name()
+    );
     for object in all {
         let object = serde_json::to_value(object)?;
         let version = object["apiVersion"].as_str().unwrap_or_default();
