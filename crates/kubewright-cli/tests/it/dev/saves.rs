@@ -142,8 +142,13 @@ fn a_forbidden_call_is_reported_with_the_attribute_to_add() {
     let ended = dev.wait();
     assert_eq!(ended.status, Some(1), "{}{}", ended.stdout, ended.stderr);
     assert!(ended.stdout.contains("sample Page default/page-sample: Ready"), "{}", ended.stdout);
-    let refused = "calls were forbidden by the generated RBAC rules; add\n#[rbac(groups = \"\", resources = \"secrets\", verbs = \"list\")]";
-    assert!(ended.stderr.contains(refused), "{}", ended.stderr);
+    assert!(
+        ended.stderr.contains("calls were forbidden by the generated RBAC rules; add\n"),
+        "{}",
+        ended.stderr
+    );
+    let attribute = "#[rbac(groups = \"\", resources = \"secrets\", verbs = \"list\")]";
+    assert!(ended.stderr.contains(attribute), "{}", ended.stderr);
 
     folder.write(CONTROLLER, &text);
     let mut dev = Dev::start(&folder.path(), "dev-forbidden", "--fresh --as-admin");

@@ -86,6 +86,7 @@ fn the_tutorial_operator_is_scaffolded_tested_run_and_deployed() {
 fn the_e2e_test_fails_if_the_operator_exits() {
     let folder = Folder::new("exits");
     folder.done("init --domain example.com");
+    folder.done("create api --group sales --version v1 --kind Order");
     let main = folder.read("src/main.rs");
     let run = "    manager.run().await\n";
     assert!(main.contains(run), "{main}");
