@@ -107,6 +107,9 @@ impl fmt::Display for Finding {
     }
 }
 
+/// The code of the finding about an operator that declares nothing.
+pub const NOTHING_DECLARED: &str = "KW502";
+
 /// Checks all declarations of an operator and its merged CRDs with file names. Findings are sorted by
 /// location and unique.
 pub fn check(inventory: &Inventory, crds: &[(String, Value)]) -> Vec<Finding> {
@@ -139,7 +142,7 @@ pub fn worst(findings: &[Finding]) -> Option<Level> {
 
 fn nothing_declared(inventory: &Inventory) -> Finding {
     Finding::error(
-        "KW502",
+        NOTHING_DECLARED,
         &inventory.whole(),
         "the operator declares nothing: no kind, RBAC rule, webhook or controller. The linker drops a library \
          that is never referenced, including its attributes",

@@ -31,7 +31,8 @@ fn an_unknown_step_is_rejected_with_the_valid_ones() {
     assert_eq!(output.status.code(), Some(2));
     assert!(
         error.contains(
-            "[possible values: tools, fetch, fmt, clippy, tidy, doc, package, book, unit, doctest, test, features]"
+            "[possible values: tools, fetch, fmt, clippy, tidy, doc, package, book, unit, doctest, debug-page, test, \
+             features, kills]"
         ),
         "{error}"
     );

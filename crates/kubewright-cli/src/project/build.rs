@@ -169,6 +169,11 @@ impl Project {
         scaffold::watched(&file)
     }
 
+    /// Whether PROJECT has no kinds, as after `init`.
+    pub(crate) fn is_empty(&self) -> bool {
+        ProjectFile::load(self.root()).is_ok_and(|file| file.resources.is_empty())
+    }
+
     /// Whether the operator issues the certificates of its webhooks, according to PROJECT.
     fn issues_certificates(&self) -> bool {
         let file = ProjectFile::load(self.root());

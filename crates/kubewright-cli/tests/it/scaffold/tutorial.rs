@@ -86,7 +86,6 @@ fn the_tutorial_operator_is_scaffolded_tested_run_and_deployed() {
 fn the_e2e_test_fails_if_the_operator_exits() {
     let folder = Folder::new("exits");
     folder.done("init --domain example.com");
-    folder.done("create api --group sales --version v1 --kind Order");
     let main = folder.read("src/main.rs");
     let run = "    manager.run().await\n";
     assert!(main.contains(run), "{main}");
@@ -100,6 +99,7 @@ fn the_e2e_test_fails_if_the_operator_exits() {
     folder.write("src/main.rs", &main);
     let tested = run_make(&folder, "test-e2e");
     assert!(tested.status == 0 && tested.stdout.contains("the_samples_become_ready ... ok"), "{tested}");
+    assert!(run_make(&folder, "test").status == 0, "a new project passes its tests");
 }
 
 fn run_make(folder: &Folder, target: &str) -> Run {
