@@ -143,8 +143,8 @@ async fn with_containers(containers: usize) -> Result<Vec<(u32, u32)>> {
 async fn the_number_of_containers_hardly_changes_the_counts() -> Result<()> {
     let counts = [with_containers(2).await?, with_containers(4).await?];
     for ((two, four), (change, ..)) in counts[0].iter().zip(&counts[1]).zip(NOTES) {
-        // Larger objects arrive a little later, so that one event more or less is merged. The notes differ by one, too.
-        let is_close = two.0.abs_diff(four.0) <= 1 && two.1.abs_diff(four.1) <= 1;
+        // Larger objects arrive a little later, so other events are merged. The notes differ by one event, too.
+        let is_close = two.0.abs_diff(four.0) <= 1 && two.1.abs_diff(four.1) <= 2;
         assert!(is_close, "{change}: {two:?} and {four:?}");
     }
     let mut table = "| change | Deployment modified | reconciles | notes, 2 containers | notes, 4 containers |\n|---|---:|---:|---:|---:|"
