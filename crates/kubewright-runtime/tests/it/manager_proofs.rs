@@ -268,7 +268,13 @@ fn paint(manager: &Manager, notes: &Notes) -> Result<()> {
         })
     });
     // A write without a response must not block its key forever.
-    manager.controller(acts).owns::<ConfigMap>().concurrency(3).timeout(Duration::from_secs(5)).register()?;
+    manager
+        .controller(acts)
+        .owns::<ConfigMap>()
+        .concurrency(3)
+        .timeout(Duration::from_secs(5))
+        .sync_timeout(SYNC)
+        .register()?;
     Ok(())
 }
 
@@ -330,6 +336,8 @@ async fn strike(world: &World, rng: &mut fastrand::Rng) -> Result<()> {
     Ok(())
 }
 
+/// Longer than the faults of a run, which can interrupt every list until they end.
+const SYNC: Duration = Duration::from_mins(10);
 /// The number of changes and faults per run. Small, so that many seeds fit into a test run.
 const STRIKES: usize = 30;
 /// The most requests that the operator sends in such a run, until it has converged. More than twice as many as in the
@@ -508,7 +516,7 @@ fn trace(seed: u64) -> Result<String> {
                 }
             })
         });
-        manager.controller(counting).concurrency(2).register()?;
+        manager.controller(counting).concurrency(2).sync_timeout(SYNC).register()?;
         let running = Running::start(&manager);
         let mut rng = fastrand::Rng::with_seed(seed);
         for _ in 0..60 {
