@@ -96,7 +96,7 @@ fn a_long_list_as_metadata_does_not_block_others() -> Result<()> {
 
 #[test]
 fn a_long_list_as_yaml_does_not_block_others() -> Result<()> {
-    others_are_served(with_maps(LISTED), list("application/yaml")?)
+    others_are_served(with_maps(3 * LISTED), list("application/yaml")?)
 }
 
 #[test]
