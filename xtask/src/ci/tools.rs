@@ -224,7 +224,7 @@ pub fn ensure_installed(root: &Path) -> Result<()> {
     Ok(())
 }
 
-/// Whether tests run without a tool, with a warning: its server is no package registry, or its download is large.
+/// Whether tests run without a tool that could not be installed. CI prints a warning then.
 fn is_optional(source: &Source) -> bool {
     matches!(source, Source::Target(_) | Source::Zig)
 }

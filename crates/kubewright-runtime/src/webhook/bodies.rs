@@ -182,7 +182,7 @@ impl Lease<'_> {
         }
     }
 
-    /// The body is complete: it keeps its memory and is no longer rejected.
+    /// Ends the reading of the body. Its memory stays reserved, and the body is no longer rejected.
     fn complete(self) -> Held {
         let shared = Arc::clone(&self.bodies.shared);
         let reading = shared.state().reading.remove(&self.id);
