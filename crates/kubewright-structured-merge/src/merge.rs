@@ -5,7 +5,7 @@
 
 use serde_json::Value;
 
-use super::path::Element;
+use super::path::{Element, equal};
 use super::schema::{List, Map, Schema, Shape, Ty};
 use super::typed::element;
 
@@ -13,6 +13,40 @@ use super::typed::element;
 pub fn merge(schema: Schema<'_>, mut live: Value, wanted: &Value) -> Value {
     both(schema.ty(), &mut live, wanted);
     live
+}
+
+/// Whether merging `wanted` into `live` gives `live`. May return false for lists with duplicate items.
+pub(crate) fn is_merged(ty: Ty<'_>, live: &Value, wanted: &Value) -> bool {
+    match (ty.shape_of(wanted), live, wanted) {
+        (Shape::List(list), Value::Array(live), Value::Array(wanted))
+            if !list.is_atomic() && !live.is_empty() =>
+        {
+            is_list_merged(&list, live, wanted)
+        }
+        (Shape::Map(map), Value::Object(live), Value::Object(wanted)) if !map.atomic && !live.is_empty() => {
+            wanted.iter().all(|(name, wanted)| {
+                live.get(name)
+                    .is_some_and(|live| is_merged(map.at(name).unwrap_or(Ty::Untyped), live, wanted))
+            })
+        }
+        _ => equal(live, wanted),
+    }
+}
+
+/// Whether all wanted items are merged, and in the order of `wanted`.
+fn is_list_merged(list: &List<'_>, live: &[Value], wanted: &[Value]) -> bool {
+    let names = Names::new(list, live);
+    let mut next = 0;
+    wanted.iter().all(|wanted| {
+        let Ok(name) = element(list, wanted) else { return false };
+        match names.find(&name) {
+            Some((at, false)) if at >= next => {
+                next = at + 1;
+                is_merged(list.element, &live[at], wanted)
+            }
+            _ => false,
+        }
+    })
 }
 
 fn both(ty: Ty<'_>, live: &mut Value, wanted: &Value) {

@@ -168,9 +168,13 @@ impl Set {
 
     /// Whether `other` contains all fields of this set.
     pub fn is_subset(&self, other: &Set) -> bool {
+        let mut rest = other.nodes.iter();
         self.nodes.iter().all(|node| {
-            other.node(&node.element).is_some_and(|other| {
-                (!node.member || other.member) && node.children.is_subset(&other.children)
+            let same = rest.by_ref().find(|other| other.element >= node.element);
+            same.is_some_and(|other| {
+                other.element == node.element
+                    && (!node.member || other.member)
+                    && node.children.is_subset(&other.children)
             })
         })
     }

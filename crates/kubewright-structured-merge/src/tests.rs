@@ -533,6 +533,27 @@ proptest! {
     }
 
     #[test]
+    fn a_configuration_is_merged_if_merging_it_changes_nothing(
+        first in config(),
+        second in config(),
+        reversed in any::<bool>(),
+    ) {
+        let ty = everything();
+        let schema = Schema::custom(&ty);
+        let whole = merge(schema, first.clone(), &second);
+        for live in [&first, &whole] {
+            let mut wanted = second.clone();
+            for list in ["s", "k"] {
+                if let Some(Value::Array(items)) = wanted["spec"].get_mut(list).filter(|_| reversed) {
+                    items.reverse();
+                }
+            }
+            let merged = merge(schema, live.clone(), &wanted);
+            prop_assert_eq!(merge::is_merged(schema.ty(), live, &wanted), merged == *live, "{} {}", live, wanted);
+        }
+    }
+
+    #[test]
     fn applied_fields_stay_while_they_are_applied(first in config(), second in config(), third in config()) {
         let ty = everything();
         let kind = Kind::custom(&ty);

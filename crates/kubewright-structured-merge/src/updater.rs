@@ -7,7 +7,7 @@ use serde_json::Value;
 
 use super::compare::{Comparison, compare, compare_structured};
 use super::managed::{Entry, ManagedFields, Manager, Operation};
-use super::merge::merge;
+use super::merge::{is_merged, merge};
 use super::path::{Element, equal};
 use super::reconcile::reconcile;
 use super::remove::remove;
@@ -124,19 +124,30 @@ impl Updater<'_> {
         force: bool,
     ) -> Result<Option<Value>, MergeError> {
         self.reconcile(managed)?;
-        let merged = merge(self.schema, live.clone(), wanted);
         let mut set = field_set(self.schema.ty(), wanted);
         self.reset.filter(self.api_version, &mut set);
         let position = managed.position(manager, self.api_version);
         let last = position.map(|at| managed.entries.swap_remove(at));
+        // Fast paths: most applies give up no field, and most applies of controllers change nothing.
+        let superseded = last.as_ref().filter(|last| self.gives_up(last, &set));
+        let one_version = managed.entries.iter().all(|entry| entry.api_version == self.api_version);
+        let same = superseded.is_none() && one_version && is_merged(self.schema.ty(), live, wanted);
         managed.entries.push(Entry {
             manager: manager.clone(),
             api_version: self.api_version.to_owned(),
             time: last.as_ref().and_then(|last| last.time.clone()),
             fields: set,
         });
+        if same {
+            managed.drop_empty();
+            return Ok(None);
+        }
         let own = managed.entries.len() - 1;
-        let new = self.prune(merged, managed, own, last.as_ref())?;
+        let merged = merge(self.schema, live.clone(), wanted);
+        let new = match superseded {
+            Some(last) => self.prune(merged, managed, last)?,
+            None => merged,
+        };
         self.settle(live, &new, managed, Some(own), force)?;
         Ok(if *live == new || equal(live, &new) { None } else { Some(new) })
     }
@@ -238,23 +249,13 @@ impl Updater<'_> {
         Ok(Some(changes))
     }
 
+    /// Whether the manager may have applied fields before that `now` does not contain.
+    fn gives_up(&self, last: &Entry, now: &Set) -> bool {
+        !last.fields.is_empty() && (last.api_version != self.api_version || !last.fields.is_subset(now))
+    }
+
     /// Removes the fields that the manager applied before, does not apply now, and no other manager owns.
-    fn prune(
-        &self,
-        merged: Value,
-        managed: &ManagedFields,
-        own: usize,
-        last: Option<&Entry>,
-    ) -> Result<Value, MergeError> {
-        let Some(last) = last.filter(|last| !last.fields.is_empty()) else {
-            return Ok(merged);
-        };
-        if last.api_version == self.api_version {
-            // Fast path: most applies give up no field.
-            if last.fields.is_subset(&managed.entries[own].fields) {
-                return Ok(merged);
-            }
-        }
+    fn prune(&self, merged: Value, managed: &ManagedFields, last: &Entry) -> Result<Value, MergeError> {
         let version = last.api_version.as_str();
         let Some(merged_then) = self.convert(&merged, self.api_version, version)? else {
             return Ok(merged);
