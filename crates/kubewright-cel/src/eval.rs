@@ -8,7 +8,7 @@ use std::borrow::Cow;
 use super::ast::{Call, Comprehension, Element, Entry, Expr, Kind, Literal, Select, Struct};
 use super::cost::runtime;
 use super::error::EvalError;
-use super::library;
+use super::library::{self, regex::Patterns};
 use super::program::{Bindings, Operation, Prepared, Program, VARIABLES};
 use super::value::{Evaluated, List, Map, Value};
 
@@ -22,11 +22,11 @@ pub struct Evaluation<'a> {
 }
 
 pub(super) fn run<'a>(program: &'a Program, bindings: &Bindings<'a>, budget: u64) -> Evaluation<'a> {
-    Run { program, bindings, scopes: Vec::new(), cost: 0, budget, is_cheap: false }.finish()
+    Run::new(program, bindings, budget, false).finish()
 }
 
 pub(super) fn run_cheaply<'a>(program: &'a Program, bindings: &Bindings<'a>, budget: u64) -> Evaluation<'a> {
-    Run { program, bindings, scopes: Vec::new(), cost: 0, budget, is_cheap: true }.finish()
+    Run::new(program, bindings, budget, true).finish()
 }
 
 pub(super) fn literal(literal: &Literal) -> Value<'_> {
@@ -51,9 +51,15 @@ struct Run<'a, 'b> {
     budget: u64,
     /// Patterns that may need much CPU time exceed the budget.
     is_cheap: bool,
+    patterns: Patterns,
 }
 
-impl<'a> Run<'a, '_> {
+impl<'a, 'b> Run<'a, 'b> {
+    fn new(program: &'a Program, bindings: &'b Bindings<'a>, budget: u64, is_cheap: bool) -> Self {
+        let patterns = Patterns::default();
+        Self { program, bindings, scopes: Vec::new(), cost: 0, budget, is_cheap, patterns }
+    }
+
     fn finish(mut self) -> Evaluation<'a> {
         let value = self.eval(&self.program.root);
         Evaluation { value, cost: self.cost }
@@ -194,7 +200,7 @@ impl<'a> Run<'a, '_> {
         }
         let name = call.function.as_str();
         // The cost of a match does not depend on its result, and the match may be expensive.
-        let is_charged = is_constant(expr) || matches!(name, "matches" | "find" | "findAll");
+        let is_charged = is_constant(expr) || is_pattern_function(name);
         if is_charged && !is_constant(expr) {
             self.charge(runtime::call(name, prepared.overload, &args, None))?;
             self.check_pattern(prepared)?;
@@ -205,13 +211,26 @@ impl<'a> Run<'a, '_> {
                 library::regex::call(name, regex, &args).unwrap_or(Err(EvalError::no_overload()))
             }
             Operation::Format => library::formats::constant(name).unwrap_or(Err(EvalError::no_overload())),
-            Operation::Function(function) => library::call(name, *function, &args),
+            Operation::Function(function) => match args.as_slice() {
+                [Value::String(_), Value::String(pattern), ..] if is_pattern_function(name) => {
+                    self.search(name, pattern, &args)
+                }
+                _ => library::call(name, *function, &args),
+            },
             _ => Err(EvalError::no_overload()),
         };
         if !is_charged {
             self.charge(runtime::call(name, prepared.overload, &args, result.as_ref().ok()))?;
         }
         result
+    }
+
+    /// Calls a function with a pattern that is not constant.
+    fn search(&mut self, name: &str, pattern: &str, args: &[Value<'a>]) -> Evaluated<'a> {
+        let cost = self.patterns.compile(pattern).map_err(|error| library::regex::invalid(name, &error))?;
+        self.charge(cost)?;
+        let found = self.patterns.get(pattern).and_then(|regex| library::regex::call(name, regex, args));
+        found.unwrap_or(Err(EvalError::no_overload()))
     }
 
     /// A pattern that is not constant has to be compiled first, which may need much CPU time as well.
@@ -464,6 +483,11 @@ impl<'a> Run<'a, '_> {
 
 fn target(call: &Call) -> Result<&Expr, EvalError> {
     call.target.as_ref().ok_or_else(EvalError::no_overload)
+}
+
+/// Whether the second argument of the function is a pattern.
+fn is_pattern_function(name: &str) -> bool {
+    matches!(name, "matches" | "find" | "findAll")
 }
 
 /// Whether upstream folds the expression to a constant at compile time.

@@ -264,3 +264,22 @@ fn a_match_that_needs_too_much_cpu_time_is_an_error() {
         assert!(error.starts_with("the pattern is too complex for a value of "), "{call}: {error}");
     }
 }
+
+#[test]
+fn patterns_of_a_list_are_compiled_once_and_within_the_budget() {
+    let program = Program::compile(&environment(), "x.all(p, 'a'.matches(p) || true)", None).unwrap();
+    let evaluate = |patterns: &[String]| {
+        let x = json!(patterns);
+        let evaluation = program.eval(&Bindings::new().with("x", Value::from(&x)), PER_CALL_LIMIT);
+        (evaluation.value.map(|value| matches!(value, Value::Bool(true))), evaluation.cost)
+    };
+    let of = |pattern: &dyn Fn(usize) -> String| (0..100).map(pattern).collect::<Vec<_>>();
+    let small = |at| format!("^[a-z0-9]{{1,{}}}$", at % 60 + 1);
+    // Upstream's cost: the size of each pattern counts, and its compilation does not.
+    let (value, cost) = evaluate(&of(&small));
+    assert_eq!(value, Ok(true));
+    assert_eq!(evaluate(&of(&|at| small(at).replace("a-z", "x-z"))).1, cost);
+    let large = |at: usize| format!("\\p{{L}}{{1,{}}}", 100 + at);
+    assert_eq!(evaluate(&of(&large)).0, Err(EvalError::CostLimitExceeded));
+    assert_eq!(evaluate(&of(&|_| large(0))).0, Ok(true));
+}

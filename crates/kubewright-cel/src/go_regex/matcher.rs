@@ -107,6 +107,12 @@ impl Matcher {
         self.max_states() > COSTLY
     }
 
+    /// The cost of compiling the expression in CEL's units: one for each state beyond those of usual
+    /// expressions. The budget of a call, a million, is less than a second of CPU time.
+    pub fn cost(&self) -> u64 {
+        self.max_states().saturating_sub(COSTLY) as u64
+    }
+
     /// An upper bound of the number of states.
     fn max_states(&self) -> usize {
         self.regex.memory_usage() / STATE

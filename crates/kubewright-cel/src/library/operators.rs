@@ -4,10 +4,8 @@ use std::borrow::Cow;
 use std::cmp::Ordering;
 
 use super::Function;
-use super::regex;
 use super::time::Timestamp;
 use crate::error::EvalError;
-use crate::go_regex;
 use crate::value::{Evaluated, Value};
 
 pub(super) fn lookup(name: &str) -> Option<Function> {
@@ -26,7 +24,6 @@ pub(super) fn lookup(name: &str) -> Option<Function> {
         "contains" => |args| text_test(args, |text, other| text.contains(other)),
         "startsWith" => |args| text_test(args, |text, other| text.starts_with(other)),
         "endsWith" => |args| text_test(args, |text, other| text.ends_with(other)),
-        "matches" => matches,
         _ => return None,
     })
 }
@@ -68,7 +65,7 @@ fn is_number(value: &Value<'_>) -> bool {
 
 /// The error of an operator without a matching overload. It names the operator only if the left operand has
 /// an unsupported type.
-fn unsupported(name: &str, left_fits: bool) -> EvalError {
+pub(super) fn unsupported(name: &str, left_fits: bool) -> EvalError {
     if left_fits { EvalError::no_overload() } else { EvalError::new(format!("no such overload: {name}")) }
 }
 
@@ -175,17 +172,5 @@ fn text_test<'a>(args: &[Value<'a>], test: fn(&str, &str) -> bool) -> Option<Eva
     Some(match args {
         [Value::String(text), Value::String(other)] => Ok(Value::Bool(test(text, other))),
         _ => Err(EvalError::no_overload()),
-    })
-}
-
-#[expect(clippy::unnecessary_wraps, reason = "must match the type of `Function`")]
-fn matches<'a>(args: &[Value<'a>]) -> Option<Evaluated<'a>> {
-    Some(match args {
-        [Value::String(text), Value::String(pattern)] => match go_regex::compile(pattern) {
-            Ok(regex) => regex::matches(&regex, text),
-            Err(error) => Err(EvalError::new(error.to_string())),
-        },
-        [Value::String(_), _] => Err(EvalError::no_overload()),
-        _ => Err(unsupported("matches", false)),
     })
 }
