@@ -45,9 +45,9 @@ pub struct Limits {
 }
 
 impl Default for Limits {
-    /// The maximum size of kube-apiserver's watch cache, but at most 64 MiB.
+    /// The maximum size of kube-apiserver's watch cache, but at most 32 MiB.
     fn default() -> Self {
-        Self { events: 102_400, bytes: 64 << 20 }
+        Self { events: 102_400, bytes: 32 << 20 }
     }
 }
 

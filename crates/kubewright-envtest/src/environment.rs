@@ -245,9 +245,8 @@ impl Builder {
                 if let Some(authority) = plane.authority().filter(|_| options.root_ca.is_empty()) {
                     authority.clone_into(&mut options.root_ca);
                 }
-                let direct = kube::Client::new(Faults::default().connection(target.clone()), "default");
-                let cluster =
-                    kubewright_cluster::Cluster::on_clock(direct, &options, plane.clock(), self.seed)?;
+                let (client, clock) = (target.client(), plane.clock());
+                let cluster = kubewright_cluster::Cluster::on_clock(client, &options, clock, self.seed)?;
                 Some(Running::start(cluster.manager().clone(), None))
             }
             None => None,
@@ -503,7 +502,7 @@ impl Environment {
             self.caches.lock().unwrap_or_else(PoisonError::into_inner).push(manager.cache().clone());
         }
         // Faults of the test do not affect this setup.
-        let direct = kube::Client::new(Faults::default().connection(self.target.clone()), "default");
+        let direct = self.target.client();
         let (as_admin, route, webhooks) = (self.as_admin, self.webhook_route(), manager.webhooks().clone());
         manager.before_run(async move |manifest| {
             if !as_admin {

@@ -292,6 +292,14 @@ pub(crate) enum Target {
 }
 
 impl Target {
+    /// A client without faults, whose requests are not recorded.
+    pub(crate) fn client(&self) -> kube::Client {
+        match self {
+            Self::Embedded(server) => kube::Client::new(server.clone(), "default"),
+            Self::Remote(client) => client.clone(),
+        }
+    }
+
     async fn ask(self, request: Request<Body>) -> io::Result<Response<Source>> {
         match self {
             Self::Embedded(server) => Ok(server.handle(request).await.map(Source::Embedded)),

@@ -22,17 +22,11 @@ use crate::storage::StoredObject;
 /// Forms of a version. The cache key of an encoding is the resource's tag combined with one of these.
 const FULL: u64 = 0;
 const ITEM: u64 = 1;
-const ADDED: u64 = 2;
-const MODIFIED: u64 = 3;
-const DELETED: u64 = 4;
 /// The object as converted by a conversion webhook.
-const CONVERTED: u64 = 5;
+const CONVERTED: u64 = 2;
 /// The object as field 2 of a protobuf message, as in objects and lists.
-const PROTOBUF: u64 = 6;
-const PROTOBUF_ADDED: u64 = 7;
-const PROTOBUF_MODIFIED: u64 = 8;
-const PROTOBUF_DELETED: u64 = 9;
-const FORMS: u64 = 16;
+const PROTOBUF: u64 = 3;
+const FORMS: u64 = 4;
 
 /// The form in which a client requests objects.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -128,7 +122,19 @@ pub(crate) fn whole(resource: &Resource, version: &StoredObject) -> Bytes {
         // Not cached: that would double the memory of every object.
         return join([kind_prefix(resource).as_bytes(), &version.json[1..]]);
     }
-    version.encoded(resource.tag * FORMS + FULL, || Bytes::from(json::to_vec(&object(resource, version))))
+    version.known(resource.tag * FORMS + FULL).unwrap_or_else(|| rendered(resource, version))
+}
+
+/// As [`whole`], cached for the other watches and lists.
+fn shared_whole(resource: &Resource, version: &StoredObject) -> Bytes {
+    if resource.is_storage_form() {
+        return whole(resource, version);
+    }
+    version.encoded(resource.tag * FORMS + FULL, || rendered(resource, version))
+}
+
+fn rendered(resource: &Resource, version: &StoredObject) -> Bytes {
+    Bytes::from(json::to_vec(&object(resource, version)))
 }
 
 /// The start of an object that is returned as stored.
@@ -176,7 +182,7 @@ pub(crate) fn item(resource: &Resource, version: &StoredObject) -> Bytes {
         return version.json.clone();
     }
     if resource.crd().is_some() {
-        return whole(resource, version);
+        return shared_whole(resource, version);
     }
     version.encoded(resource.tag * FORMS + ITEM, || {
         let mut object = object(resource, version);
@@ -213,29 +219,16 @@ pub(crate) fn watch_event(
     change: Change,
     encoding: Encoding,
 ) -> Bytes {
+    // Not cached: that would double the memory of every version in the event ring.
     if encoding == Encoding::Protobuf {
-        let form = match change {
-            Change::Added => PROTOBUF_ADDED,
-            Change::Modified => PROTOBUF_MODIFIED,
-            Change::Deleted => PROTOBUF_DELETED,
-        };
-        return version.encoded(resource.tag * FORMS + form, || {
-            Bytes::from(protobuf::watch_frame(change.word(), &whole_protobuf(resource, version)))
-        });
+        return Bytes::from(protobuf::watch_frame(change.word(), &whole_protobuf(resource, version)));
     }
-    let form = match change {
-        Change::Added => ADDED,
-        Change::Modified => MODIFIED,
-        Change::Deleted => DELETED,
-    };
-    version.encoded(resource.tag * FORMS + form, || {
-        let (start, word, object) = (br#"{"type":""#, change.word().as_bytes(), br#"","object":"#);
-        if resource.is_storage_form() {
-            let prefix = kind_prefix(resource);
-            return join([start, word, object, prefix.as_bytes(), &version.json[1..], b"}\n"]);
-        }
-        join([start, word, object, &whole(resource, version), b"}\n"])
-    })
+    let (start, word, object) = (br#"{"type":""#, change.word().as_bytes(), br#"","object":"#);
+    if resource.is_storage_form() {
+        let prefix = kind_prefix(resource);
+        return join([start, word, object, prefix.as_bytes(), &version.json[1..], b"}\n"]);
+    }
+    join([start, word, object, &shared_whole(resource, version), b"}\n"])
 }
 
 /// A watch event with an object in another form.
