@@ -6,12 +6,26 @@ use k8s_openapi::api::authentication::v1::TokenRequest;
 use k8s_openapi::api::autoscaling::v1::Scale;
 use k8s_openapi::api::core::v1::{Binding, Pod, ServiceAccount};
 use k8s_openapi::api::policy::v1::Eviction;
+use kube::api::DynamicObject;
 use kube::core::Status;
-use kubewright_runtime::Patch;
+use kubewright_runtime::{Gvk, Patch};
 use serde_json::json;
 
 use super::{dynamic_widget, key};
 use crate::world::{Widget, WidgetStatus, World, object, pod, widget};
+
+fn deployment(name: &str) -> Deployment {
+    object(json!({
+        "metadata": {"name": name, "namespace": "default"},
+        "spec": {
+            "selector": {"matchLabels": {"app": "web"}},
+            "template": {
+                "metadata": {"labels": {"app": "web"}},
+                "spec": {"containers": [{"name": "main", "image": "one"}]},
+            },
+        },
+    }))
+}
 
 fn phase(widget: &Widget) -> Option<&str> {
     widget.status.as_ref()?.phase.as_deref()
@@ -80,21 +94,78 @@ async fn scale_is_read_and_written() -> Result<()> {
     let stale = client.subresource("scale").replace::<Widget, _>(&key("a"), &scale).await;
     assert!(stale.unwrap_err().is_conflict());
 
-    let deployment: Deployment = object(json!({
-        "metadata": {"name": "web", "namespace": "default"},
-        "spec": {
-            "selector": {"matchLabels": {"app": "web"}},
-            "template": {
-                "metadata": {"labels": {"app": "web"}},
-                "spec": {"containers": [{"name": "main", "image": "one"}]},
-            },
-        },
-    }));
-    client.create(&deployment).await?;
+    client.create(&deployment("web")).await?;
     let scale: Scale = client.subresource("scale").get::<Deployment, _>(&key("web")).await?;
     assert_eq!(scale.spec.unwrap().replicas, Some(1));
     let missing = client.subresource("scale").get::<Deployment, Scale>(&key("none")).await;
     assert!(missing.unwrap_err().is_not_found());
+    Ok(())
+}
+
+#[tokio::test(start_paused = true)]
+async fn scale_is_patched_and_applied() -> Result<()> {
+    let world = World::new();
+    world.widgets().await?;
+    let client = world.client();
+    let deployment: Deployment = client.create(&deployment("web")).await?;
+    let scale = |name: &str, replicas: i32| -> Scale {
+        object(json!({"metadata": {"name": name, "namespace": "default"}, "spec": {"replicas": replicas}}))
+    };
+    let patch = |replicas: i32| Patch::merge(json!({"spec": {"replicas": replicas}}));
+
+    let patched: Scale = client.subresource("scale").patch_as(&deployment, &patch(3)).await?;
+    assert_eq!(patched.spec.unwrap().replicas, Some(3));
+    let applied = client.subresource("scale").apply_as(&deployment, &scale("web", 5)).await?;
+    assert_eq!(applied.spec.unwrap().replicas, Some(5));
+    let untyped = client.subresource("scale").patch(&deployment, &patch(5)).await.unwrap_err();
+    assert_eq!(
+        untyped.to_string(),
+        "failed to decode an object of apps/v1, Kind=Deployment from scale; use patch_as or apply_as if scale has its own type"
+    );
+    let stored = client.get::<Deployment>(&key("web")).await?;
+    assert_eq!(stored.spec.as_ref().unwrap().replicas, Some(5));
+    // A merge patch with an outdated version is a conflict here as well.
+    let stale = patch(1).optimistic(deployment.metadata.resource_version.as_deref().unwrap());
+    let stale = client.subresource("scale").patch_as::<_, Scale>(&deployment, &stale).await;
+    assert!(stale.unwrap_err().is_conflict());
+
+    let dynamic = client.create(&dynamic_widget("a", "red")).await?;
+    let patched: Scale = client.subresource("scale").patch_as(&dynamic, &patch(2)).await?;
+    assert_eq!(patched.spec.unwrap().replicas, Some(2));
+    let applied = client.subresource("scale").apply_as(&dynamic, &scale("a", 4)).await?;
+    assert_eq!(applied.spec.unwrap().replicas, Some(4));
+    assert_eq!(client.get::<Widget>(&key("a")).await?.spec.replicas, 4);
+
+    let revision = world.server.revision();
+    let dry: Scale = client.dry_run().subresource("scale").patch_as(&dynamic, &patch(9)).await?;
+    assert_eq!((dry.spec.unwrap().replicas, world.server.revision()), (Some(9), revision));
+    Ok(())
+}
+
+#[tokio::test(start_paused = true)]
+async fn subresources_of_dynamic_objects_are_read_and_written() -> Result<()> {
+    let world = World::new();
+    world.widgets().await?;
+    let client = world.client();
+    client.create(&dynamic_widget("a", "red")).await?;
+    let (gvk, subresource) = (super::widgets(), client.subresource("scale"));
+    let mut scale: DynamicObject = subresource.get_dynamic(&gvk, &key("a")).await?;
+    assert_eq!(scale.types.as_ref().unwrap().kind, "Scale");
+    scale.data["spec"]["replicas"] = 3.into();
+    let scaled = subresource.replace_dynamic(&gvk, &key("a"), &scale).await?;
+    assert_eq!(scaled.data["spec"]["replicas"], 3);
+    let scale: Scale = subresource.get_dynamic(&gvk, &key("a")).await?;
+    assert_eq!(scale.spec.unwrap().replicas, Some(3));
+    let missing = subresource.get_dynamic::<Scale>(&gvk, &key("none")).await;
+    assert!(missing.unwrap_err().is_not_found());
+
+    client.create(&pod("a")).await?;
+    let binding = json!({"metadata": {"name": "a"}, "target": {"kind": "Node", "name": "n"}});
+    let pods = Gvk::new("", "v1", "Pod");
+    let status: Status = client.subresource("binding").create_dynamic(&pods, &key("a"), &binding).await?;
+    assert!(status.is_success());
+    let bound = client.get::<Pod>(&key("a")).await?;
+    assert_eq!(bound.spec.as_ref().unwrap().node_name.as_deref(), Some("n"));
     Ok(())
 }
 
