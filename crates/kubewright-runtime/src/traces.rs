@@ -3,6 +3,7 @@
 //! With the cargo feature `otlp`, each reconcile is a span with the attributes `controller`, `controller_kind`,
 //! `k8s.namespace.name`, `k8s.object.name`, `reconcile_id` and `result`. Requests that it sends through its client are
 //! child spans, and carry the header `traceparent`. Spans and log lines of the operator's own code are in the same trace.
+//! Each admission review is a span with the fields of its log lines.
 //!
 //! `init` sets up logs and the exporter. Traces are exported by OTLP over HTTP, if `OTEL_EXPORTER_OTLP_ENDPOINT` or
 //! `OTEL_EXPORTER_OTLP_TRACES_ENDPOINT` is set, or `OTEL_TRACES_EXPORTER` is `otlp`. The other variables of

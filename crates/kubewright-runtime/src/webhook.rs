@@ -20,6 +20,7 @@ mod diff;
 mod merge;
 mod metrics;
 mod options;
+mod span;
 mod started;
 mod typed;
 
@@ -39,6 +40,7 @@ use http_body_util::Full;
 use kubewright_apimachinery::duration::parse_go_duration;
 use kubewright_apimachinery::webhook as declared;
 use prometheus_client::registry::Registry;
+use tracing::Instrument as _;
 
 use crate::journal::Reviews;
 use crate::kind::{Gvk, Kind, Object, Scope};
@@ -382,20 +384,21 @@ impl Webhooks {
                 return encode_error(&error);
             }
         };
+        let span = span::review(path, &review.request);
+        self.answer(path, handler, &review).instrument(span).await
+    }
+
+    /// Answers a review with its handler, in the span of the review.
+    async fn answer(&self, path: &str, handler: &dyn DynHandler, review: &Review) -> Bytes {
         let request = &review.request;
         let recording = self.0.journal.get().and_then(|reviews| reviews.admission(path, request));
         let answering = contain_future(async { handler.handle(request).await });
         let response = answering.await.unwrap_or_else(|Panic { message, at, times }| {
             self.0.metrics.panicked();
-            tracing::error!(webhook = path, panic = message, at, times, "Webhook panicked");
+            tracing::error!(panic = message, at, times, "Webhook panicked");
             AdmissionResponse::errored(500, format!("panic: {message} [recovered]"))
         });
         tracing::debug!(
-            webhook = path,
-            operation = ?request.operation,
-            kind = request.kind.kind,
-            namespace = request.namespace,
-            name = request.name,
             allowed = response.is_allowed(),
             message = response.message(),
             "Handled admission request"

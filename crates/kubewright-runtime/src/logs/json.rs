@@ -37,6 +37,10 @@ fn spelled(name: &'static str) -> &'static str {
         "controller_group" => "controllerGroup",
         "controller_kind" => "controllerKind",
         "reconcile_id" => "reconcileID",
+        "request_id" => "requestID",
+        "webhook_group" => "webhookGroup",
+        "webhook_kind" => "webhookKind",
+        "webhook_version" => "webhookVersion",
         _ => name,
     }
 }

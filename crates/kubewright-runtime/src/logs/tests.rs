@@ -100,6 +100,24 @@ fn a_line_of_json_is_flat_and_has_the_keys_of_zap() {
 }
 
 #[test]
+fn the_fields_of_a_review_have_the_names_of_controller_runtime() {
+    let lines = logged(&json(), || {
+        let _span = info_span!(
+            "admission",
+            webhook = "/validate",
+            webhook_group = "apps",
+            webhook_version = "v1",
+            webhook_kind = "Deployment",
+            request_id = "705a",
+            object = "default/web"
+        )
+        .entered();
+        info!(target: "pages", "Checked");
+    });
+    insta::assert_snapshot!(lines, @r#"{"level":"info","ts":"2026-01-01T12:00:00.123Z","logger":"pages","msg":"Checked","webhook":"/validate","webhookGroup":"apps","webhookVersion":"v1","webhookKind":"Deployment","requestID":"705a","namespace":"default","name":"web"}"#);
+}
+
+#[test]
 fn json_keys_are_unique_and_the_innermost_value_wins() {
     let lines = logged(&json(), || {
         let _outer = info_span!("outer", step = 1, depth = "outer", object = "node-1").entered();

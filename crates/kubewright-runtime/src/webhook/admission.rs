@@ -32,6 +32,18 @@ pub enum Operation {
     Connect,
 }
 
+impl Operation {
+    /// The name in an AdmissionReview, such as `CREATE`.
+    pub(super) fn as_str(self) -> &'static str {
+        match self {
+            Self::Create => "CREATE",
+            Self::Update => "UPDATE",
+            Self::Delete => "DELETE",
+            Self::Connect => "CONNECT",
+        }
+    }
+}
+
 /// Group, version and kind of the object in a request.
 #[derive(Debug, Clone, PartialEq, Eq, Deserialize, Serialize, Default)]
 #[serde(default)]

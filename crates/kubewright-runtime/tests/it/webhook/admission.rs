@@ -14,6 +14,7 @@ use kubewright_runtime::webhook::{
 use serde_json::{Value, json};
 
 use super::post;
+use crate::operator::Log;
 
 /// The rules of the tests: one to five replicas, a label, and no shrinking.
 struct Rules;
@@ -280,6 +281,41 @@ async fn a_handler_that_panics_or_hangs_fails_its_own_request() {
     ] {
         assert!(page.contains(line), "missing {line} in\n{page}");
     }
+}
+
+struct Logging;
+
+impl AdmissionHandler for Logging {
+    async fn handle(&self, _: &AdmissionRequest) -> AdmissionResponse {
+        tracing::info!(replicas = 3, "Checked");
+        AdmissionResponse::allowed()
+    }
+}
+
+#[tokio::test]
+async fn the_log_lines_of_a_handler_have_the_fields_of_its_review() -> anyhow::Result<()> {
+    let log = Log::keep()?;
+    let webhooks = Webhooks::new();
+    webhooks.admission("/logging", Logging)?;
+    webhooks.admission("/moody", Moody)?;
+    post(&webhooks, "/logging", &review("UPDATE", &json!({}))).await;
+    post(&webhooks, "/logging", &review("CREATE", &json!({ "namespace": "" }))).await;
+    post(&webhooks, "/moody", &review("DELETE", &json!({ "name": "panics" }))).await;
+    tracing::info!("Checked nothing");
+
+    let lines: Vec<String> = log.saying("Checked").iter().map(|line| line[19..].to_owned()).collect();
+    insta::assert_snapshot!(lines.join("\n"), @r"
+    Checked replicas=3 webhook=/logging webhook_group=apps webhook_version=v1 webhook_kind=Deployment operation=UPDATE user=eve request_id=705ab4f5-6393-11e8-b7cc-42010a800002 object=default/web
+    Checked replicas=3 webhook=/logging webhook_group=apps webhook_version=v1 webhook_kind=Deployment operation=CREATE user=eve request_id=705ab4f5-6393-11e8-b7cc-42010a800002 object=web
+    Checked nothing
+    ");
+    let of_the_server = ["Handled admission request", "Webhook panicked"];
+    for line in of_the_server.iter().flat_map(|message| log.saying(message)) {
+        assert!(line.contains(" webhook_kind=Deployment "), "{line}");
+        assert_eq!(line.matches(" webhook=").count(), 1, "{line}");
+    }
+    assert_eq!(log.saying("Webhook panicked").len(), 1);
+    Ok(())
 }
 
 #[tokio::test]
