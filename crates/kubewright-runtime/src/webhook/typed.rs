@@ -4,6 +4,7 @@
 
 use kubewright_apimachinery::field::{ErrorList, FieldError, Path};
 use kubewright_apimachinery::webhook::Declaration;
+use serde::Serialize;
 use serde_json::Value;
 
 use super::admission::{
@@ -239,6 +240,42 @@ impl<D: Defaulter> AdmissionHandler for Defaulting<D> {
         match serde_json::to_value(&object) {
             Ok(after) => AdmissionResponse::patched(diff::patch(&raw, &before, after)),
             Err(error) => unencodable(&error),
+        }
+    }
+}
+
+impl AdmissionResponse {
+    /// Allows the request and changes its object with the JSON patch from `before` to `after`.
+    ///
+    /// Both have one type: the Rust type of the object, or `serde_json::Value`. Fields of the object that the type does
+    /// not have are kept. The response is an error if the request has no object or a value cannot be encoded.
+    ///
+    /// ```
+    /// use kubewright_runtime::webhook::{AdmissionHandler, AdmissionRequest, AdmissionResponse};
+    /// use serde_json::Value;
+    ///
+    /// struct Labeller;
+    ///
+    /// impl AdmissionHandler for Labeller {
+    ///     async fn handle(&self, request: &AdmissionRequest) -> AdmissionResponse {
+    ///         let before: Value = match request.object() {
+    ///             Ok(object) => object,
+    ///             Err(error) => return AdmissionResponse::errored(400, error.to_string()),
+    ///         };
+    ///         let mut after = before.clone();
+    ///         after["metadata"]["labels"]["team"] = "pages".into();
+    ///         AdmissionResponse::patched_between(request, &before, &after)
+    ///     }
+    /// }
+    /// ```
+    pub fn patched_between<T: Serialize>(request: &AdmissionRequest, before: &T, after: &T) -> Self {
+        let raw = match request.object::<Value>() {
+            Ok(raw) => raw,
+            Err(error) => return undecodable(&error),
+        };
+        match (serde_json::to_value(before), serde_json::to_value(after)) {
+            (Ok(before), Ok(after)) => Self::patched(diff::patch(&raw, &before, after)),
+            (Err(error), _) | (_, Err(error)) => unencodable(&error),
         }
     }
 }

@@ -283,6 +283,46 @@ async fn a_handler_that_panics_or_hangs_fails_its_own_request() {
     }
 }
 
+/// Doubles the replicas, with the Rust type or with JSON.
+struct Doubling {
+    typed: bool,
+}
+
+impl AdmissionHandler for Doubling {
+    async fn handle(&self, request: &AdmissionRequest) -> AdmissionResponse {
+        if self.typed {
+            let before: Deployment = request.object().unwrap_or_default();
+            let mut after = before.clone();
+            after.spec.get_or_insert_default().replicas = Some(2 * replicas(&before));
+            return AdmissionResponse::patched_between(request, &before, &after);
+        }
+        let before: Value = request.object().unwrap_or_default();
+        let mut after = before.clone();
+        after["spec"]["replicas"] = json!(2 * before["spec"]["replicas"].as_i64().unwrap_or(1));
+        AdmissionResponse::patched_between(request, &before, &after)
+    }
+}
+
+#[tokio::test]
+async fn a_handler_returns_the_patch_between_two_states_of_the_object() {
+    let webhooks = Webhooks::new();
+    webhooks.admission("/typed", Doubling { typed: true }).expect("the path is free");
+    webhooks.admission("/json", Doubling { typed: false }).expect("the path is free");
+    let request = review("CREATE", &json!({ "object": deployment(&json!(2)) }));
+    for path in ["/typed", "/json"] {
+        let (_, answer) = post(&webhooks, path, &request).await;
+        let response = &answer["response"];
+        assert_eq!((&response["allowed"], &response["patchType"]), (&json!(true), &json!("JSONPatch")));
+        let patch = response["patch"].as_str().expect("a patch");
+        let patch = base64::engine::general_purpose::STANDARD.decode(patch).expect("base64");
+        let patch: Value = serde_json::from_slice(&patch).expect("JSON");
+        // `fieldOfTheFuture` is kept, and nothing that the type adds is in the patch.
+        assert_eq!(patch, json!([{ "op": "replace", "path": "/spec/replicas", "value": 4 }]), "{path}");
+    }
+    let (_, answer) = post(&webhooks, "/typed", &review("DELETE", &json!({}))).await;
+    assert_eq!(answer["response"]["status"]["code"], 400);
+}
+
 struct Logging;
 
 impl AdmissionHandler for Logging {
