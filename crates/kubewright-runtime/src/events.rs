@@ -4,9 +4,9 @@
 //! [`Broadcaster`] writes events.k8s.io/v1 Events in the background:
 //!
 //! * *Aggregated.* Repetitions of an event become one Event with a count. Two events are equal if regarding object,
-//!   related object, type, reason, action, note and reporting controller are equal. A recorder can [ignore the
-//!   note](Recorder::ignoring_notes); then the Event keeps the first note. The first repetition is written immediately,
-//!   later ones after 6 minutes without a repetition, or every 30 minutes.
+//!   related object, type, reason, action, note, annotations and reporting controller are equal. A recorder can [ignore
+//!   the note](Recorder::ignoring_notes); then the Event keeps the first note. The first repetition is written
+//!   immediately, later ones after 6 minutes without a repetition, or every 30 minutes.
 //! * *Rate limited.* A controller may create 25 Events per object, and one more every 5 minutes. Repetitions do not
 //!   count.
 //! * *Best effort.* When the queue is full, the oldest event is dropped and the number of dropped events is logged.
@@ -38,6 +38,7 @@ mod queue;
 mod sink;
 mod spam;
 
+use std::collections::BTreeMap;
 use std::fmt;
 use std::pin::pin;
 use std::sync::Arc;
@@ -62,12 +63,12 @@ const FLUSH: Duration = Duration::from_secs(1);
 
 /// Writes events in the background, for all recorders of a process.
 pub struct Broadcaster {
-    host: Arc<str>,
     shared: Arc<Shared>,
     rng: fastrand::Rng,
 }
 
 struct Shared {
+    host: Box<str>,
     queue: Queue,
     clock: Arc<dyn Clock>,
 }
@@ -75,7 +76,7 @@ struct Shared {
 impl Broadcaster {
     /// Creates a broadcaster for a process on `host`. Nothing is written before [`run`](Self::run).
     pub fn new(host: &str, clock: Arc<dyn Clock>, rng: fastrand::Rng) -> Self {
-        Self { host: host.into(), shared: Arc::new(Shared { queue: Queue::default(), clock }), rng }
+        Self { shared: Arc::new(Shared { host: host.into(), queue: Queue::default(), clock }), rng }
     }
 
     /// Creates a recorder that reports events as `controller`.
@@ -83,7 +84,7 @@ impl Broadcaster {
     /// The name must be a qualified name, such as `markdownview-controller` or `example.com/markdownview`; the API
     /// server rejects events with any other reporting controller.
     pub fn recorder(&self, controller: &str) -> Recorder {
-        let source = Arc::new(Source::new(controller, &self.host));
+        let source = Arc::new(Source::new(controller, &self.shared.host));
         Recorder { source, shared: self.shared.clone(), ignores_notes: false }
     }
 
@@ -142,7 +143,7 @@ impl Broadcaster {
 
 impl fmt::Debug for Broadcaster {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Broadcaster").field("host", &self.host).finish_non_exhaustive()
+        f.debug_struct("Broadcaster").field("host", &self.shared.host).finish_non_exhaustive()
     }
 }
 
@@ -168,7 +169,7 @@ fn finish(correlator: &mut Correlator, rng: &mut fastrand::Rng, answer: Answer) 
 
 /// Records Kubernetes Events about objects. Cheap to clone; never blocks, never fails.
 ///
-/// Created by [`Broadcaster::recorder`]. An event has a *reason* (one CamelCase word such as `FailedCreate`), an
+/// Created by [`Broadcaster::recorder`] or [`Recorder::named`]. An event has a *reason* (one CamelCase word such as `FailedCreate`), an
 /// *action* (what the controller did, such as `Create`) and a *note* (a human-readable sentence). Reason and action are
 /// truncated to 128 bytes and the note to 1024 bytes, the limits of the API server.
 #[derive(Clone)]
@@ -179,6 +180,21 @@ pub struct Recorder {
 }
 
 impl Recorder {
+    /// A recorder that reports events as `controller`, with the limits of [`Broadcaster::recorder`]. Create it once.
+    ///
+    /// ```no_run
+    /// # use k8s_openapi::api::core::v1::ConfigMap;
+    /// # use kubewright_runtime::Manager;
+    /// # fn example(manager: &Manager, object: &ConfigMap) {
+    /// let recorder = manager.events().named("page-backup");
+    /// recorder.normal(object, "BackedUp").note("Copied 3 pages");
+    /// # }
+    /// ```
+    #[must_use]
+    pub fn named(&self, controller: &str) -> Self {
+        Self { source: Arc::new(Source::new(controller, &self.shared.host)), ..self.clone() }
+    }
+
     /// A recorder that aggregates events that differ only in their notes into one Event with the first note. For notes
     /// that vary each time, such as durations.
     #[must_use]
@@ -231,12 +247,12 @@ impl<'a> About<'a> {
 
     /// An event of type Normal. [`EventBuilder::note`] records it.
     pub fn normal(self, reason: &'a str) -> EventBuilder<'a> {
-        EventBuilder { about: self, type_: EventType::Normal, reason, action: None }
+        EventBuilder::new(self, EventType::Normal, reason)
     }
 
     /// An event of type Warning. [`EventBuilder::note`] records it.
     pub fn warning(self, reason: &'a str) -> EventBuilder<'a> {
-        EventBuilder { about: self, type_: EventType::Warning, reason, action: None }
+        EventBuilder::new(self, EventType::Warning, reason)
     }
 }
 
@@ -248,12 +264,24 @@ pub struct EventBuilder<'a> {
     type_: EventType,
     reason: &'a str,
     action: Option<&'a str>,
+    annotations: BTreeMap<String, String>,
 }
 
 impl<'a> EventBuilder<'a> {
+    fn new(about: About<'a>, type_: EventType, reason: &'a str) -> Self {
+        Self { about, type_, reason, action: None, annotations: BTreeMap::new() }
+    }
+
     /// What the controller did, as one CamelCase word such as `Create`. Defaults to the reason.
     pub fn action(mut self, action: &'a str) -> Self {
         self.action = Some(action);
+        self
+    }
+
+    /// Adds an annotation to the Event, for a program that reads it. Events with different annotations are different
+    /// Events, so a value that varies each time prevents aggregation.
+    pub fn annotation(mut self, key: impl Into<String>, value: impl Into<String>) -> Self {
+        self.annotations.insert(key.into(), value.into());
         self
     }
 
@@ -263,7 +291,7 @@ impl<'a> EventBuilder<'a> {
     }
 
     fn record(self, note: &dyn fmt::Display) {
-        let Self { about: About { recorder, regarding, related }, type_, reason, action } = self;
+        let Self { about: About { recorder, regarding, related }, type_, reason, action, annotations } = self;
         let Some(regarding) = regarding else {
             tracing::warn!(reason, %note, "Event not recorded: object has no apiVersion and kind");
             return;
@@ -275,6 +303,7 @@ impl<'a> EventBuilder<'a> {
         let mut key = SeriesKey::new(recorder.source.clone(), regarding, related, type_, reason, action);
         let note = limited(note);
         key.note = (!recorder.ignores_notes).then(|| note.clone());
+        key.annotations = annotations;
         let at = recorder.shared.clock.now();
         recorder.shared.queue.push(Occurrence { key, note, at });
     }

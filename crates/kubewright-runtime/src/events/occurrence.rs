@@ -3,6 +3,7 @@
 //! Texts are truncated to the limits of the API server here, so that no event is rejected for its length.
 
 use std::cmp::Ordering;
+use std::collections::BTreeMap;
 use std::fmt::{self, Write};
 use std::sync::Arc;
 
@@ -38,6 +39,7 @@ pub(super) struct SeriesKey {
     action: String,
     /// `None` if the recorder ignores notes.
     pub(super) note: Option<String>,
+    pub(super) annotations: BTreeMap<String, String>,
 }
 
 /// The reporting controller and instance.
@@ -175,7 +177,16 @@ impl SeriesKey {
         let word = |word: &str| word[..word.floor_char_boundary(WORD_LIMIT)].to_owned();
         // The API server requires an action; it defaults to the reason.
         let action = if action.is_empty() { reason } else { action };
-        Self { source, regarding, related, type_, reason: word(reason), action: word(action), note: None }
+        Self {
+            source,
+            regarding,
+            related,
+            type_,
+            reason: word(reason),
+            action: word(action),
+            note: None,
+            annotations: BTreeMap::new(),
+        }
     }
 
     /// The Event of the first occurrence.
@@ -184,6 +195,7 @@ impl SeriesKey {
             metadata: ObjectMeta {
                 name: Some(name),
                 namespace: Some(self.namespace().to_owned()),
+                annotations: (!self.annotations.is_empty()).then(|| self.annotations.clone()),
                 ..ObjectMeta::default()
             },
             event_time: Some(MicroTime(at)),

@@ -313,6 +313,47 @@ async fn a_recorder_that_ignores_notes_keeps_the_first_note() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn a_recorder_can_report_as_another_controller() {
+    let world = World::new();
+    let page = world.page().await;
+    world.recorder.normal(&page, "Synced").note("it is there");
+    for _ in 0..2 {
+        world.recorder.named("example.com/backup").normal(&page, "Synced").note("it is there");
+    }
+    let mut reporters: Vec<_> = world.eventually(2).await.iter().map(reporter).collect();
+    reporters.sort();
+    assert_eq!(
+        reporters,
+        [
+            ("example.com/backup".to_owned(), "example.com/backup-host-1".to_owned(), 2),
+            ("page-controller".to_owned(), "page-controller-host-1".to_owned(), 1),
+        ]
+    );
+}
+
+fn reporter(event: &Event) -> (String, String, i32) {
+    let Event { reporting_controller, reporting_instance, .. } = event.clone();
+    (reporting_controller.unwrap_or_default(), reporting_instance.unwrap_or_default(), count(event))
+}
+
+#[tokio::test(start_paused = true)]
+async fn events_with_different_annotations_are_different_events() {
+    let world = World::new();
+    let page = world.page().await;
+    for batch in ["1", "2", "1"] {
+        let event = world.recorder.normal(&page, "Scaled").annotation("example.com/batch", batch);
+        event.annotation("example.com/cause", "spec").note("Scaled to 3 replicas");
+    }
+    let events = world.eventually(2).await;
+    let seen: Vec<_> = events
+        .iter()
+        .map(|event| (event.annotations()["example.com/batch"].as_str(), count(event)))
+        .collect();
+    assert_eq!(seen, [("1", 2), ("2", 1)]);
+    assert!(events.iter().all(|event| event.annotations()["example.com/cause"] == "spec"));
+}
+
+#[tokio::test(start_paused = true)]
 async fn a_reason_with_several_words_is_logged() -> anyhow::Result<()> {
     let log = crate::operator::Log::keep()?;
     let world = World::new();
