@@ -12,7 +12,7 @@ use http::{Request, Response};
 use http_body::{Body, Frame, SizeHint};
 use prometheus_client::encoding::EncodeLabelSet;
 use prometheus_client::metrics::counter::Counter;
-use prometheus_client::metrics::family::Family;
+use prometheus_client::metrics::family::{Family, MetricConstructor};
 use prometheus_client::metrics::histogram::Histogram;
 use prometheus_client::registry::Registry;
 use tokio::time::Instant;
@@ -68,18 +68,34 @@ struct VerbLabels {
 #[derive(Debug, Clone)]
 pub struct ClientMetrics {
     requests: Family<RequestLabels, Counter>,
-    durations: Family<VerbLabels, Histogram, fn() -> Histogram>,
+    durations: Family<VerbLabels, Histogram, Buckets>,
     retries: Family<RetryLabels, Counter>,
     request_sizes: Family<VerbLabels, Histogram, fn() -> Histogram>,
     response_sizes: Family<VerbLabels, Histogram, fn() -> Histogram>,
 }
 
+/// The upper bounds of a histogram's buckets.
+#[derive(Debug, Clone)]
+struct Buckets(Arc<[f64]>);
+
+impl MetricConstructor<Histogram> for Buckets {
+    fn new_metric(&self) -> Histogram {
+        Histogram::new(self.0.iter().copied())
+    }
+}
+
 impl ClientMetrics {
-    /// Creates and registers the metrics.
+    /// Creates and registers the metrics, with client-go's buckets.
     pub fn register(registry: &mut Registry) -> Self {
+        Self::register_with_buckets(registry, BUCKETS)
+    }
+
+    /// Creates and registers the metrics, with these buckets of `rest_client_request_duration_seconds`: their upper
+    /// bounds in seconds, in increasing order.
+    pub fn register_with_buckets(registry: &mut Registry, buckets: impl IntoIterator<Item = f64>) -> Self {
         let made = Self {
             requests: Family::default(),
-            durations: Family::new_with_constructor(|| Histogram::new(BUCKETS)),
+            durations: Family::new_with_constructor(Buckets(buckets.into_iter().collect())),
             retries: Family::default(),
             request_sizes: Family::new_with_constructor(|| Histogram::new(SIZES)),
             response_sizes: Family::new_with_constructor(|| Histogram::new(SIZES)),

@@ -232,6 +232,26 @@ async fn requests_are_counted_by_their_outcome() -> Result<()> {
 }
 
 #[tokio::test]
+async fn request_durations_can_have_other_buckets() -> Result<()> {
+    let listening = cluster().await?;
+    let metrics = Metrics::new();
+    let counted =
+        metrics.with_registry(|registry| ClientMetrics::register_with_buckets(registry, [0.5, 3600.0]));
+    let options = Options { metrics: Some(counted), ..Options::default() };
+    let client = connect::client(config(&listening).await?, options)?;
+    assert!(Api::<ConfigMap>::default_namespaced(client).get_opt("nobody").await?.is_none());
+    let (_, page) = metrics.page(None);
+    let buckets: Vec<_> = page.lines().filter(|line| line.contains("duration_seconds_bucket")).collect();
+    let host = listening.address();
+    assert_eq!(buckets.len(), 3, "{buckets:?}");
+    let last = format!(
+        "rest_client_request_duration_seconds_bucket{{le=\"3600.0\",verb=\"GET\",host=\"{host}\"}} 1"
+    );
+    assert_eq!(buckets[1], last);
+    Ok(())
+}
+
+#[tokio::test]
 async fn an_invalid_configuration_has_a_helpful_error() -> Result<()> {
     let listening = cluster().await?;
     let mut named = config(&listening).await?;
