@@ -28,6 +28,7 @@ pub(crate) use self::options::{hostname, pod_namespace};
 pub use self::state::ElectionEnd;
 use self::state::{Contender, Event, Moment, Request, Step};
 use crate::Clock;
+use crate::events::Recorder;
 use crate::fence::{Fence, Gate};
 
 /// The leadership state of a replica.
@@ -50,7 +51,7 @@ pub enum Leadership {
 /// One replica's participation in leader election with a `coordination.k8s.io/v1` Lease.
 ///
 /// The protocol is client-go's, so replicas in Go and Rust can compete for one Lease. The replica needs the verbs get,
-/// create and update on leases.
+/// create and update on leases; with [`with_events`](Self::with_events), also create and patch on events.
 ///
 /// ```
 /// use std::sync::Arc;
@@ -93,6 +94,7 @@ pub struct Election {
     fence: Fence,
     leadership: ordered_watch::Sender<Leadership>,
     metrics: LeaseMetrics,
+    events: Option<Recorder>,
     leader: Option<String>,
     on_new_leader: Option<Report>,
 }
@@ -124,6 +126,7 @@ impl Election {
             fence,
             leadership: ordered_watch::Sender::new(Leadership::Standby { leader: None }),
             metrics: LeaseMetrics::default(),
+            events: None,
             leader: None,
             on_new_leader: None,
         })
@@ -133,6 +136,13 @@ impl Election {
     #[must_use]
     pub fn with_metrics(mut self, metrics: &ElectionMetrics) -> Self {
         self.metrics = metrics.of(&self.name);
+        self
+    }
+
+    /// Records an Event about the Lease when this replica becomes the leader, with client-go's reason and text.
+    #[must_use]
+    pub fn with_events(mut self, recorder: Recorder) -> Self {
+        self.events = Some(recorder);
         self
     }
 
@@ -282,11 +292,18 @@ impl Election {
                         identity = self.identity,
                         "Successfully acquired lease"
                     );
+                    self.record_event();
                 }
                 *now = next;
             }
             changed
         });
+    }
+
+    fn record_event(&self) {
+        if let (Some(events), Some(lease)) = (&self.events, self.contender.lease()) {
+            events.normal(lease, "LeaderElection").note(format_args!("{} became leader", self.identity));
+        }
     }
 }
 

@@ -166,6 +166,7 @@ impl Manager {
         };
         let broadcaster = Broadcaster::new(&hostname(), options.clock.clone(), rng.fork());
         let recorder = broadcaster.recorder(&options.name);
+        let election = election.map(|election| election.with_events(recorder.clone()));
         let fence = election.as_ref().map_or_else(Fence::open, Election::fence);
         let client = Client::on(kube.clone(), Some(cache.clone()), fence.clone()).field_owner(&options.name);
         let readyz = Checks::new("readyz");

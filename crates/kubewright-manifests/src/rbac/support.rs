@@ -41,8 +41,8 @@ pub fn webhook_certificates_role(inventory: &Inventory) -> Option<Value> {
     })
 }
 
-/// The Role for Leases, if the operator uses leader election. kustomize sets the namespace unless the
-/// operator specifies one.
+/// The Role for Leases and the Events about them, if the operator uses leader election. kustomize sets the namespace
+/// unless the operator specifies one.
 pub fn leader_election_role(inventory: &Inventory) -> Option<Value> {
     let mut metadata = json!({ "name": LEADER_ELECTION_ROLE });
     if let Some(namespace) = &inventory.leader_election_namespace {
@@ -58,6 +58,11 @@ pub fn leader_election_role(inventory: &Inventory) -> Option<Value> {
                     "apiGroups": ["coordination.k8s.io"],
                     "resources": ["leases"],
                     "verbs": ["create", "get", "update"],
+                },
+                {
+                    "apiGroups": ["events.k8s.io"],
+                    "resources": ["events"],
+                    "verbs": ["create", "patch"],
                 },
             ],
         })

@@ -295,7 +295,10 @@ fn the_leader_election_role_grants_what_leader_election_needs() {
     let mut inventory = pods();
     inventory.leader_election = true;
     let role = leader_election_role(&inventory).unwrap();
-    insta::assert_snapshot!(rendered(role["rules"].as_array().unwrap()), @"apiGroups: ['coordination.k8s.io'], resources: ['leases'], verbs: ['create', 'get', 'update']");
+    insta::assert_snapshot!(rendered(role["rules"].as_array().unwrap()), @r"
+    apiGroups: ['coordination.k8s.io'], resources: ['leases'], verbs: ['create', 'get', 'update']
+    apiGroups: ['events.k8s.io'], resources: ['events'], verbs: ['create', 'patch']
+    ");
 }
 
 #[test]

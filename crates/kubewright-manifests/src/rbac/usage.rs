@@ -221,7 +221,8 @@ fn is_resource(wide: &str, one: &str) -> bool {
     wide == "*" || wide == one || wide.strip_prefix("*/").is_some_and(|wide| Some(wide) == subresource())
 }
 
-/// The rules of the roles for leader election and secured metrics.
+/// The rules of the roles for leader election and secured metrics. The rule for Events about the Lease is omitted: it
+/// holds in one namespace only, so it must not hide a missing permission for Events about other objects.
 fn support(inventory: &Inventory) -> Vec<Rule> {
     let roles = [super::leader_election_role(inventory), super::metrics_auth_role(inventory)].into_iter();
     let words = |value: &serde_json::Value| {
@@ -230,6 +231,7 @@ fn support(inventory: &Inventory) -> Vec<Rule> {
     };
     let rules = roles.flatten().flat_map(|role| role["rules"].as_array().cloned().unwrap_or_default());
     rules
+        .filter(|rule| rule["apiGroups"][0] != "events.k8s.io")
         .map(|rule| Rule {
             groups: words(&rule["apiGroups"]),
             resources: words(&rule["resources"]),

@@ -152,6 +152,11 @@ impl Contender {
         self.observed.as_ref().and_then(|observed| holder(&observed.record))
     }
 
+    /// The Lease when it was last read or written.
+    pub(crate) fn lease(&self) -> Option<&Lease> {
+        self.lease.as_deref()
+    }
+
     /// The `leaseTransitions` of the Lease when it was last read.
     pub(crate) fn transitions(&self) -> i32 {
         self.observed.as_ref().and_then(|observed| observed.record.lease_transitions).unwrap_or(0)

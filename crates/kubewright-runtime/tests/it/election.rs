@@ -4,12 +4,16 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use k8s_openapi::api::coordination::v1::Lease;
-use kube::api::{Patch, PatchParams, PostParams};
+use k8s_openapi::api::events::v1::Event;
+use kube::api::{ListParams, Patch, PatchParams, PostParams};
 use kubewright_runtime::internal::{ElectionEnd, ElectionMetrics, Fenced, Leadership};
+use kubewright_runtime::{Manager, eventually};
 use prometheus_client::registry::Registry;
 use tokio::time::{sleep, timeout};
 
 use crate::election_world::{Line, Replica, World};
+use crate::manager::replica;
+use crate::operator::Running;
 
 const LEASE_DURATION: Duration = Duration::from_secs(15);
 const RENEW_DEADLINE: Duration = Duration::from_secs(10);
@@ -290,4 +294,36 @@ fn the_same_seeds_give_the_same_trace() {
     let once = trace(1);
     assert_eq!(once, trace(1));
     assert_ne!(once, trace(100), "the seeds determine the retry times");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_new_leader_records_an_event_about_the_lease() -> anyhow::Result<()> {
+    let world = crate::world::World::new();
+    let first = Manager::new(world.kube.clone(), replica("first"))?;
+    let second = Manager::new(world.kube.clone(), replica("second"))?;
+    let running = Running::start(&first);
+    first.elected().await;
+    let standby = Running::start(&second);
+    // Waits for as many events.
+    let events = async |count: usize| {
+        let about = ListParams::default().fields("reason=LeaderElection");
+        let list = async || {
+            let events = world.api::<Event>().list(&about).await.map_err(|error| error.to_string())?.items;
+            if events.len() == count { Ok(events) } else { Err(format!("{} events", events.len())) }
+        };
+        eventually(Duration::from_secs(5), list).await
+    };
+    let event = events(1).await?.remove(0);
+    let lease = world.api::<Lease>().get("test.example.org").await?;
+    let regarding = event.regarding.unwrap_or_default();
+    assert_eq!((regarding.kind.as_deref(), regarding.name), (Some("Lease"), lease.metadata.name));
+    assert_eq!(regarding.uid, lease.metadata.uid);
+    assert_eq!(event.reporting_controller.as_deref(), Some("test"));
+
+    running.end().await?;
+    second.elected().await;
+    let mut notes: Vec<_> = events(2).await?.into_iter().filter_map(|event| event.note).collect();
+    notes.sort();
+    assert_eq!(notes, ["first became leader", "second became leader"]);
+    standby.end().await
 }

@@ -138,7 +138,7 @@ async fn controllers_stop_first_then_cache_and_events_and_the_lease_is_released_
         ]
     );
     let events: Api<Event> = world.api();
-    assert_eq!(events.list(&ListParams::default()).await?.items.len(), 1);
+    assert_eq!(events.list(&ListParams::default().fields("reason=Done")).await?.items.len(), 1);
     Ok(())
 }
 
