@@ -5,6 +5,7 @@
 //! take, and its panics are contained.
 
 mod functions;
+mod resync;
 
 use std::any::{Any, TypeId};
 use std::fmt;
@@ -62,7 +63,6 @@ pub(crate) struct Settings {
     /// The watched scopes, one watch each.
     pub(crate) scopes: Vec<Scoped>,
     pub(crate) keep_managed_fields: bool,
-    pub(crate) resync: Option<Duration>,
     pub(crate) keep_decoded: bool,
 }
 
@@ -86,6 +86,8 @@ pub(crate) struct Scoped {
     pub(crate) except: Vec<String>,
     pub(crate) selection: Selection,
     pub(crate) transform: Option<Transform>,
+    /// The resync period; `None` for no resync.
+    pub(crate) resync: Option<Duration>,
 }
 
 /// Lists and watches one kind. Reads never wait and do not copy objects.
@@ -460,22 +462,6 @@ impl Informer {
             biased;
             () = self.resync() => {}
             _ = watches => {}
-        }
-    }
-
-    async fn resync(&self) {
-        let Some(every) = self.settings.resync else { return std::future::pending().await };
-        let mut tick = tokio::time::interval(every);
-        tick.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Delay);
-        tick.tick().await;
-        loop {
-            tick.tick().await;
-            let shared = self.read();
-            for entry in shared.store.iter(None) {
-                let (old, new) = (Some(entry.clone()), Some(entry.clone()));
-                let same = Change { old, new, occasion: Occasion::Resync, removal: None };
-                shared.notify(same);
-            }
         }
     }
 

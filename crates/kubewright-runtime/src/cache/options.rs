@@ -94,8 +94,11 @@ impl CacheOptions {
         if self.resync == Some(Duration::ZERO) {
             return Err(CacheOptionsError::ZeroResync(None));
         }
-        let zero = |options: &KindOptions| matches!(options.resync, Resync::Own(Some(Duration::ZERO)));
-        if zero(&self.default_kind) {
+        let zero_in = |namespaces: &BTreeMap<String, NamespaceOptions>| {
+            namespaces.values().any(|options| options.resync.is_zero())
+        };
+        let zero = |options: &KindOptions| options.resync.is_zero() || zero_in(&options.namespace_options);
+        if zero(&self.default_kind) || zero_in(&self.namespace_options) {
             return Err(CacheOptionsError::ZeroResync(None));
         }
         match self.kinds.iter().find(|(_, options)| zero(options)) {
@@ -134,10 +137,6 @@ impl CacheOptions {
             metadata_only: requested.metadata_only,
             scopes: self.scopes(kind, requested),
             keep_managed_fields: own.keep_managed_fields,
-            resync: match own.resync {
-                Resync::AsAll => self.resync,
-                Resync::Own(every) => every,
-            },
             keep_decoded: own.keep_decoded,
         }
     }
@@ -163,6 +162,7 @@ impl CacheOptions {
                     .as_ref()
                     .or(own.transform.as_ref())
                     .and_then(|it| it.of(metadata_only)),
+                resync: options.resync.or(own.resync.or(self.resync)),
             }
         };
         let names: &[String] = match kind.scope() {
@@ -195,14 +195,27 @@ fn both(own: &str, more: &str) -> String {
     }
 }
 
-/// The resync period of a kind.
+/// The resync period of a kind or a namespace.
 #[derive(Clone, Copy, Default)]
 enum Resync {
-    /// The period of the cache.
+    /// The period of the cache, or of the kind.
     #[default]
     AsAll,
-    /// A period for this kind; `None` for no resync.
+    /// Its own period; `None` for no resync.
     Own(Option<Duration>),
+}
+
+impl Resync {
+    fn or(self, all: Option<Duration>) -> Option<Duration> {
+        match self {
+            Self::AsAll => all,
+            Self::Own(every) => every,
+        }
+    }
+
+    fn is_zero(self) -> bool {
+        self.or(None) == Some(Duration::ZERO)
+    }
 }
 
 /// Cache options of one kind.

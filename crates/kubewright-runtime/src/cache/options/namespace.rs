@@ -1,8 +1,10 @@
 //! Cache options of one namespace.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use super::super::entry::Transform;
+use super::Resync;
 use crate::Object;
 
 /// Cache options of one or all kinds in one namespace. Each option that is set replaces that of the kind.
@@ -23,6 +25,7 @@ pub struct NamespaceOptions {
     pub(super) labels: Option<String>,
     pub(super) fields: Option<String>,
     pub(super) transform: Option<Transformer>,
+    pub(super) resync: Resync,
 }
 
 impl NamespaceOptions {
@@ -59,8 +62,16 @@ impl NamespaceOptions {
         self
     }
 
+    /// The resync period in this namespace; `None` for no resync. Must not be zero.
+    #[must_use]
+    pub fn resync(mut self, every: Option<Duration>) -> Self {
+        self.resync = Resync::Own(every);
+        self
+    }
+
     pub(super) fn is_empty(&self) -> bool {
-        self.labels.is_none() && self.fields.is_none() && self.transform.is_none()
+        let has_resync = matches!(self.resync, Resync::Own(_));
+        self.labels.is_none() && self.fields.is_none() && self.transform.is_none() && !has_resync
     }
 }
 

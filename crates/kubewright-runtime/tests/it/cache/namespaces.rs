@@ -1,4 +1,7 @@
-//! Options per namespace: selectors and transforms that differ from those of the kind.
+//! Options per namespace: selectors, transforms and resync periods that differ from those of the kind.
+
+use std::collections::BTreeMap;
+use std::time::Duration;
 
 use anyhow::Result;
 use k8s_openapi::api::core::v1::{ConfigMap, Namespace};
@@ -6,6 +9,7 @@ use kube::api::{Api, DeleteParams, Patch, PatchParams, PostParams};
 use kubewright_runtime::cache::{Informer, NamespaceOptions, Removal};
 use kubewright_runtime::{CacheOptions, Key, KindOptions, ListOptions};
 use serde_json::json;
+use tokio::time::timeout;
 
 use crate::world::{RecordedRequest, RunningCache, World, config_map, eventually, settle, soon};
 
@@ -182,5 +186,31 @@ async fn a_selector_of_a_watch_applies_in_addition_to_that_of_the_namespace() ->
     let listed = eventually("the list", || world.faults.count(RecordedRequest::is_list) > 0);
     manager.run_until(listed).await?;
     assert_eq!(world.faults.requests()[0].parameter("labelSelector"), Some("x,x=out"));
+    Ok(())
+}
+
+#[tokio::test(start_paused = true)]
+async fn each_namespace_may_have_its_own_resync_period() -> Result<()> {
+    let world = world().await?;
+    let minutes = |minutes| Some(Duration::from_mins(minutes));
+    let kind = KindOptions::new()
+        .labels("x=in")
+        .resync(minutes(30))
+        .namespace("one", NamespaceOptions::new().resync(minutes(10)))
+        .namespace("two", NamespaceOptions::new().resync(None))
+        .namespace("", NamespaceOptions::new());
+    let running = world.cache(CacheOptions::default().kind::<ConfigMap>(kind));
+    let mut follower = running.cache.informer::<ConfigMap>().follower();
+    let mut resyncs = BTreeMap::new();
+    let counting = async {
+        while let Some(changes) = follower.next().await {
+            for change in changes.iter().filter(|change| super::words(change).starts_with('=')) {
+                let key = change.new.as_ref().expect("a resync has an object").key().to_string();
+                *resyncs.entry(key).or_insert(0) += 1;
+            }
+        }
+    };
+    assert!(timeout(Duration::from_mins(61), counting).await.is_err(), "the cache runs");
+    assert_eq!(resyncs, BTreeMap::from([("one/in".to_owned(), 6), ("three/in".to_owned(), 2)]));
     Ok(())
 }

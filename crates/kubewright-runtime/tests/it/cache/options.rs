@@ -6,6 +6,7 @@ use anyhow::Result;
 use k8s_openapi::api::core::v1::{ConfigMap, Pod};
 use kube::api::{Api, Patch, PatchParams, PostParams};
 use kube::core::PartialObjectMeta;
+use kubewright_runtime::cache::NamespaceOptions;
 use kubewright_runtime::{
     Cache, CacheOptions, Key, KindOptions, ListOptions, Manager, ManagerError, ManagerOptions,
 };
@@ -279,6 +280,10 @@ async fn a_resync_period_of_zero_is_rejected() -> Result<()> {
     let error = Cache::new(one).err().map(|error| error.to_string());
     let text = "the resync period of v1, Kind=Pod is zero: set a positive period, or None for no resync";
     assert_eq!(error.as_deref(), Some(text));
+    let namespace = NamespaceOptions::new().resync(Some(Duration::ZERO));
+    let one = CacheOptions::default().kind::<Pod>(KindOptions::new().namespace("a", namespace.clone()));
+    assert_eq!(Cache::new(one).err().map(|error| error.to_string()).as_deref(), Some(text));
+    assert!(Cache::new(CacheOptions::default().namespace("a", namespace)).is_err());
     let options = ManagerOptions { cache: all, ..ManagerOptions::new("test") };
     let refused = Manager::new(World::new().kube, options).err();
     assert!(matches!(refused, Some(ManagerError::Cache(_))), "{refused:?}");
