@@ -215,7 +215,7 @@ pub(crate) fn attributes(stored: Option<Gvk<'_>>, object: &Value) -> Attributes 
         fields: stored
             .into_iter()
             .flat_map(|stored| selectable::fields(stored, object))
-            .filter(|(field, _)| !field.starts_with("metadata."))
+            .filter(|(field, value)| !field.starts_with("metadata.") && !value.is_empty())
             .map(|(field, value)| (field, value.into_boxed_str()))
             .collect(),
         deleting: object.has("metadata.deletionTimestamp"),

@@ -16,7 +16,7 @@ pub struct Attributes {
     pub uid: Box<str>,
     /// `metadata.labels`, sorted by key.
     pub labels: Box<[(Box<str>, Box<str>)]>,
-    /// The fields for field selectors, besides name and namespace.
+    /// The fields for field selectors that are not empty, besides name and namespace.
     pub fields: Box<[(&'static str, Box<str>)]>,
     /// UIDs of `metadata.ownerReferences`.
     pub owners: Box<[Box<str>]>,
