@@ -148,7 +148,7 @@ pub(crate) fn items(resource: &Arc<Resource>, versions: Vec<Arc<StoredObject>>) 
         return Items::Stored(versions);
     }
     let resource = resource.clone();
-    Items::Rendered(versions, Box::new(move |version| item(&resource, version)))
+    Items::rendered(versions, Box::new(move |version| item(&resource, version)))
 }
 
 /// Stored versions as list items in protobuf.

@@ -39,7 +39,7 @@ pub(crate) fn body(
     let tail = text(fields(false));
     Body::list(
         head.into_bytes(),
-        Items::Rendered(versions, render(resource.clone(), view, items, start, now)),
+        Items::slowly_rendered(versions, render(resource.clone(), view, items, start, now)),
         b"",
         tail.into_bytes(),
     )

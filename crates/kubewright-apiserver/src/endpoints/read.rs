@@ -192,7 +192,7 @@ impl ReadPath {
             (view, Encoding::Json) if response::is_rendered_one_by_one(resource, view, page.items.len()) => {
                 let (head, tail) = response::list_ends(resource, view, &meta);
                 let render = row::render(resource.clone(), view, self.clock.now());
-                let body = Body::list(head, Items::Rendered(page.items, render), b",", tail);
+                let body = Body::list(head, Items::rendered(page.items, render), b",", tail);
                 return response::respond(StatusCode::OK, "application/json", body);
             }
             (view, Encoding::Yaml)

@@ -14,8 +14,10 @@ use crate::storage::StoredObject;
 
 /// A chunk ends with the item that reaches this size.
 const PIECE: usize = 64 << 10;
-/// A chunk has at most this many rendered items.
+/// A chunk has at most this many items that are rendered within some microseconds each.
 const RENDERED: usize = 256;
+/// A chunk has at most this many items whose encoding is slow, such as YAML.
+const SLOWLY_RENDERED: usize = 16;
 /// A chunk of rendered items ends with the item whose object reaches this total size.
 const RENDERED_BYTES: usize = 512 << 10;
 
@@ -28,14 +30,24 @@ pub(crate) enum Items {
     Stored(Vec<Arc<StoredObject>>),
     /// Another encoding.
     Encoded(Vec<Bytes>),
-    /// Another view of stored objects, such as rows of a Table. Rendered one by one while the list is sent.
-    Rendered(Vec<Arc<StoredObject>>, Render),
+    /// Another view of stored objects, such as rows of a Table. Rendered one by one while the list is sent, at most
+    /// this many per chunk.
+    Rendered(Vec<Arc<StoredObject>>, Render, usize),
 }
 
 impl Items {
+    pub(crate) fn rendered(versions: Vec<Arc<StoredObject>>, render: Render) -> Self {
+        Self::Rendered(versions, render, RENDERED)
+    }
+
+    /// Items whose encoding takes long.
+    pub(crate) fn slowly_rendered(versions: Vec<Arc<StoredObject>>, render: Render) -> Self {
+        Self::Rendered(versions, render, SLOWLY_RENDERED)
+    }
+
     fn len(&self) -> usize {
         match self {
-            Self::Stored(versions) | Self::Rendered(versions, _) => versions.len(),
+            Self::Stored(versions) | Self::Rendered(versions, ..) => versions.len(),
             Self::Encoded(items) => items.len(),
         }
     }
@@ -45,18 +57,18 @@ impl Items {
         match self {
             Self::Stored(versions) => piece.extend_from_slice(&versions[at].json),
             Self::Encoded(items) => piece.extend_from_slice(&items[at]),
-            Self::Rendered(versions, render) => piece.extend_from_slice(&render(&versions[at])),
+            Self::Rendered(versions, render, _) => piece.extend_from_slice(&render(&versions[at])),
         }
     }
 
     /// Whether a chunk must end, because rendering its items took long enough.
     fn is_enough(&self, count: usize, bytes: usize) -> bool {
-        matches!(self, Self::Rendered(..)) && (count >= RENDERED || bytes >= RENDERED_BYTES)
+        matches!(self, Self::Rendered(_, _, most) if count >= *most || bytes >= RENDERED_BYTES)
     }
 
     /// The size of the object that is rendered for an item.
     fn rendered_from(&self, at: usize) -> usize {
-        if let Self::Rendered(versions, _) = self { versions[at].json.len() } else { 0 }
+        if let Self::Rendered(versions, ..) = self { versions[at].json.len() } else { 0 }
     }
 
     /// The size, if it is known before the items are rendered.
@@ -191,7 +203,7 @@ mod tests {
         let json = Bytes::from(vec![b' '; RENDERED_BYTES / 2]);
         let version = Arc::new(StoredObject::new("a".into(), 1, Attributes::default(), json));
         let render: Render = Box::new(|_| Bytes::from_static(b"1"));
-        let items = Items::Rendered(vec![version; 5], render);
+        let items = Items::rendered(vec![version; 5], render);
         let mut joined = Joined::new(Vec::new(), items, b"", b"".into());
         let pieces: Vec<usize> = std::iter::from_fn(|| joined.next()).map(|piece| piece.len()).collect();
         assert_eq!(pieces, [2, 2, 1]);
