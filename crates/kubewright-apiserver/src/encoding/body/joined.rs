@@ -215,7 +215,7 @@ mod tests {
         let version = Arc::new(version);
         let versions = (0..3 * RENDERED).map(|_| version.clone()).collect();
         let render: Render = Box::new(|_| Bytes::from_static(b"1"));
-        let mut joined = Joined::new(b"[".to_vec(), Items::Rendered(versions, render), b",", b"]".into());
+        let mut joined = Joined::new(b"[".to_vec(), Items::rendered(versions, render), b",", b"]".into());
         let mut context = Context::from_waker(std::task::Waker::noop());
         let (mut all, mut waits) = (Vec::new(), 0);
         loop {
