@@ -4,6 +4,8 @@
 //! names are checked, not the common name. Without a CA bundle no certificate is trusted: the system's roots
 //! are not loaded.
 
+mod unknown_authority;
+
 use std::net::IpAddr;
 use std::sync::Arc;
 
@@ -130,7 +132,7 @@ impl ServerCertVerifier for Verifier {
         if self.roots.iter().any(|root| root == end_entity) {
             return Ok(ServerCertVerified::assertion());
         }
-        let unknown = || Error::General("x509: certificate signed by unknown authority".to_owned());
+        let unknown = || Error::General(unknown_authority::text(&certificate, intermediates, &self.roots));
         let chains = self.chains.as_ref().ok_or_else(unknown)?;
         chains.verify_server_cert(end_entity, intermediates, server_name, ocsp_response, now).map_err(
             |error| match error {
