@@ -133,3 +133,76 @@ fn name(ca: &X509Certificate<'_>) -> String {
         .find_map(|name| name.as_str().ok().filter(|name| !name.is_empty()).map(str::to_owned))
         .unwrap_or_else(|| format!("serial:{}", ca.serial))
 }
+
+#[cfg(test)]
+mod tests {
+    use rcgen::{BasicConstraints, Certificate, CertificateParams, DnType, IsCa, Issuer, KeyPair};
+
+    use super::*;
+
+    fn params(name: Option<&str>, is_ca: bool) -> CertificateParams {
+        let mut params = CertificateParams::default();
+        params.distinguished_name = rcgen::DistinguishedName::new();
+        if let Some(name) = name {
+            params.distinguished_name.push(DnType::CommonName, name);
+        }
+        if is_ca {
+            params.is_ca = IsCa::Ca(BasicConstraints::Unconstrained);
+        }
+        params
+    }
+
+    /// A self-signed certificate.
+    fn root(name: Option<&str>, is_ca: bool, key: &KeyPair) -> Certificate {
+        params(name, is_ca).self_signed(key).unwrap()
+    }
+
+    /// A certificate of an issuer with this name.
+    fn issued_by(
+        name: Option<&str>,
+        subject: &str,
+        is_ca: bool,
+        issuer_key: &KeyPair,
+        key: &KeyPair,
+    ) -> Certificate {
+        let issuer = Issuer::new(params(name, true), issuer_key);
+        params(Some(subject), is_ca).signed_by(key, &issuer).unwrap()
+    }
+
+    fn shown(leaf: &Certificate, intermediates: &[&Certificate], roots: &[&Certificate]) -> String {
+        let ders = |list: &[&Certificate]| list.iter().map(|it| it.der().clone()).collect::<Vec<_>>();
+        let (_, leaf) = X509Certificate::from_der(leaf.der()).unwrap();
+        text(&leaf, &ders(intermediates), &ders(roots))
+    }
+
+    fn hint(why: &str, name: &str) -> String {
+        format!(
+            "{TEXT} (possibly because of \"{why}\" while trying to verify candidate authority certificate \"{name}\")"
+        )
+    }
+
+    #[test]
+    fn the_error_names_the_ca_with_the_name_of_the_issuer() {
+        let key = || KeyPair::generate().unwrap();
+        let ed25519 = KeyPair::generate_for(&rcgen::PKCS_ED25519).unwrap();
+        let (signer, other) = (key(), key());
+        let leaf = issued_by(Some("ca"), "leaf", false, &signer, &key());
+        assert_eq!(shown(&leaf, &[], &[]), TEXT);
+        assert_eq!(shown(&leaf, &[], &[&root(Some("another"), true, &other)]), TEXT);
+        let failure = "x509: ECDSA verification failure";
+        assert_eq!(shown(&leaf, &[], &[&root(Some("ca"), true, &other)]), hint(failure, "ca"));
+        assert_eq!(shown(&leaf, &[], &[&root(Some("ca"), false, &signer)]), hint(NO_CA, "ca"));
+        let mismatch = "x509: signature algorithm specifies an ECDSA public key, but have public key of type ed25519.PublicKey";
+        assert_eq!(shown(&leaf, &[], &[&root(Some("ca"), true, &ed25519)]), hint(mismatch, "ca"));
+
+        let intermediate = issued_by(Some("root"), "ca", true, &other, &signer);
+        let roots = root(Some("root"), true, &key());
+        assert_eq!(shown(&leaf, &[&intermediate], &[&roots]), hint(failure, "root"));
+
+        let nameless = issued_by(None, "leaf", false, &signer, &key());
+        let mut params = params(None, true);
+        params.serial_number = Some(77.into());
+        let unnamed = params.self_signed(&other).unwrap();
+        assert_eq!(shown(&nameless, &[], &[&unnamed]), hint(failure, "serial:77"));
+    }
+}
