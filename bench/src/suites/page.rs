@@ -7,6 +7,7 @@
 #[path = "../../../crates/kubewright-page/tests/it/driver.rs"]
 mod driver;
 
+use std::cell::Cell;
 use std::fs;
 use std::io::{BufRead as _, BufReader};
 use std::path::Path;
@@ -60,9 +61,11 @@ fn run(bench: &Bench) -> Result<Vec<Row>> {
             client.create(&config_map(number)?).await?;
         }
         for round in 1..=bench.rounds {
-            bench.progress.say(&format!("page: round {round} of {}", bench.rounds));
             browse(1440, 900, async |browser: &Browser| {
-                measure(browser, &dev.url, &client, round, &mut rows).await;
+                let stage = |what: &str| {
+                    bench.progress.say(&format!("page: round {round} of {}, {what}", bench.rounds));
+                };
+                measure(browser, &dev.url, &client, round, &mut rows, &stage).await;
             })
             .await;
         }
@@ -71,7 +74,15 @@ fn run(bench: &Bench) -> Result<Vec<Row>> {
     Ok(rows.into_vec())
 }
 
-async fn measure(browser: &Browser, url: &str, client: &Client, round: u32, rows: &mut Rows) {
+async fn measure(
+    browser: &Browser,
+    url: &str,
+    client: &Client,
+    round: u32,
+    rows: &mut Rows,
+    stage: &impl Fn(&str),
+) {
+    stage("list");
     browser.before_load(TIMED).await;
     browser.open(url).await;
     let shown = format!("Number.parseInt(document.querySelector('#objects-count').textContent) >= {OBJECTS}");
@@ -87,11 +98,15 @@ async fn measure(browser: &Browser, url: &str, client: &Client, round: u32, rows
         seconds(browser.eval("Math.max(...window.took)").await),
     );
 
+    let changes = Cell::new(0);
     let update = async |number: usize| {
-        let patch = Patch::merge(json!({ "data": { "round": format!("{round}-{number}") } }));
+        // An update that changes nothing has no event.
+        changes.set(changes.get() + 1);
+        let patch = Patch::merge(json!({ "data": { "change": format!("{round}-{}", changes.get()) } }));
         client.patch(&config_map(number * 7)?, &patch).await?;
         anyhow::Ok(())
     };
+    stage("updates");
     let (median, longest) = frames(browser, update).await;
     rows.sample("10,000 objects: update of one object", Unit::Millis, median).target = Some(FRAME_MS);
     rows.sample("10,000 objects: longest update", Unit::Millis, longest);
@@ -105,12 +120,14 @@ async fn measure(browser: &Browser, url: &str, client: &Client, round: u32, rows
         }
         anyhow::Ok(())
     };
+    stage("creates and deletes");
     let (median, _) = frames(browser, create_or_delete).await;
     rows.sample("10,000 objects: create or delete of one object", Unit::Millis, median).target =
         Some(FRAME_MS);
 
     let filter = "(() => { const filter = document.querySelector('#filter'); filter.value = 'map-';
         return filter.dispatchEvent(new Event('input')); })()";
+    stage("filter");
     browser.eval(filter).await;
     browser.until("document.querySelector('#objects-count').textContent.includes(' of ')").await;
     let (median, _) = frames(browser, update).await;
