@@ -218,7 +218,7 @@ async fn requests_are_counted_by_their_outcome() -> Result<()> {
     let client = connect::client(config(&listening).await?, options)?;
     let api: Api<ConfigMap> = Api::default_namespaced(client);
     api.create(&PostParams::default(), &config_map("counted")).await?;
-    assert!(api.get_opt("nobody").await?.is_none());
+    assert!(api.get_opt("missing").await?.is_none());
     let (_, page) = metrics.page(None);
     let host = listening.address();
     for line in [
@@ -239,7 +239,7 @@ async fn request_durations_can_have_other_buckets() -> Result<()> {
         metrics.with_registry(|registry| ClientMetrics::register_with_buckets(registry, [0.5, 3600.0]));
     let options = Options { metrics: Some(counted), ..Options::default() };
     let client = connect::client(config(&listening).await?, options)?;
-    assert!(Api::<ConfigMap>::default_namespaced(client).get_opt("nobody").await?.is_none());
+    assert!(Api::<ConfigMap>::default_namespaced(client).get_opt("missing").await?.is_none());
     let (_, page) = metrics.page(None);
     let buckets: Vec<_> = page.lines().filter(|line| line.contains("duration_seconds_bucket")).collect();
     let host = listening.address();
