@@ -200,7 +200,7 @@ impl<'a, 'b> Run<'a, 'b> {
         }
         let name = call.function.as_str();
         // The cost of a match does not depend on its result, and the match may be expensive.
-        let is_charged = is_constant(expr) || is_pattern_function(name);
+        let is_charged = is_constant(expr) || library::regex::takes_pattern(name);
         if is_charged && !is_constant(expr) {
             self.charge(runtime::call(name, prepared.overload, &args, None))?;
             self.check_pattern(prepared)?;
@@ -212,9 +212,9 @@ impl<'a, 'b> Run<'a, 'b> {
             }
             Operation::Format => library::formats::constant(name).unwrap_or(Err(EvalError::no_overload())),
             Operation::Function(function) => match args.as_slice() {
-                [Value::String(_), Value::String(pattern), ..] if is_pattern_function(name) => {
-                    self.search(name, pattern, &args)
-                }
+                [Value::String(_), Value::String(pattern), ..] if library::regex::takes_pattern(name) => self
+                    .search(name, pattern, &args)?
+                    .unwrap_or_else(|| library::call(name, *function, &args)),
                 _ => library::call(name, *function, &args),
             },
             _ => Err(EvalError::no_overload()),
@@ -225,12 +225,16 @@ impl<'a, 'b> Run<'a, 'b> {
         result
     }
 
-    /// Calls a function with a pattern that is not constant.
-    fn search(&mut self, name: &str, pattern: &str, args: &[Value<'a>]) -> Evaluated<'a> {
+    /// Calls a function with a pattern that is not constant. `None` if no overload matches the arguments.
+    fn search(
+        &mut self,
+        name: &str,
+        pattern: &str,
+        args: &[Value<'a>],
+    ) -> Result<Option<Evaluated<'a>>, EvalError> {
         let cost = self.patterns.compile(pattern).map_err(|error| library::regex::invalid(name, &error))?;
         self.charge(cost)?;
-        let found = self.patterns.get(pattern).and_then(|regex| library::regex::call(name, regex, args));
-        found.unwrap_or(Err(EvalError::no_overload()))
+        Ok(self.patterns.get(pattern).and_then(|regex| library::regex::call(name, regex, args)))
     }
 
     /// A pattern that is not constant has to be compiled first, which may need much CPU time as well.
@@ -483,11 +487,6 @@ impl<'a, 'b> Run<'a, 'b> {
 
 fn target(call: &Call) -> Result<&Expr, EvalError> {
     call.target.as_ref().ok_or_else(EvalError::no_overload)
-}
-
-/// Whether the second argument of the function is a pattern.
-fn is_pattern_function(name: &str) -> bool {
-    matches!(name, "matches" | "find" | "findAll")
 }
 
 /// Whether upstream folds the expression to a constant at compile time.

@@ -217,7 +217,7 @@ fn operation(call: &Call, overload: &str) -> Result<Option<Operation>, CompileEr
         "_?._" => Operation::OptionalSelect,
         "or" => Operation::OptionalOr,
         "orValue" => Operation::OptionalOrValue,
-        "matches" | "find" | "findAll" => match pattern(call) {
+        _ if library::regex::takes_pattern(name) => match pattern(call) {
             Some(pattern) => Operation::Regex(
                 go_regex::compile(pattern)
                     .map(Box::new)

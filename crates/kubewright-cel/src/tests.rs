@@ -266,6 +266,22 @@ fn a_match_that_needs_too_much_cpu_time_is_an_error() {
 }
 
 #[test]
+fn a_pattern_function_with_arguments_of_other_types_is_an_error() {
+    let x = json!({"s": "a", "p": "a", "n": 1});
+    for (call, expected) in [
+        ("x.s.findAll(x.p, x.s)", "no such overload: findAll(string, string, string)"),
+        ("x.s.find(x.n)", "no such overload: find(string, int)"),
+        ("x.n.matches(x.p)", "no such overload: matches"),
+        ("x.s.matches(x.n)", "no such overload"),
+    ] {
+        let program = Program::compile(&environment(), call, None).unwrap();
+        let error =
+            program.eval(&Bindings::new().with("x", Value::from(&x)), PER_CALL_LIMIT).value.unwrap_err();
+        assert_eq!(error.to_string(), expected, "{call}");
+    }
+}
+
+#[test]
 fn patterns_of_a_list_are_compiled_once_and_within_the_budget() {
     let program = Program::compile(&environment(), "x.all(p, 'a'.matches(p) || true)", None).unwrap();
     let evaluate = |patterns: &[String]| {

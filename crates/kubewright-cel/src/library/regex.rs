@@ -10,6 +10,11 @@ use crate::value::{Evaluated, Value};
 /// Patterns that are kept compiled. Items of a list often share their pattern.
 const KEPT: usize = 64;
 
+/// Whether the second argument of the function is a pattern. For member functions the target is the first argument.
+pub(crate) fn takes_pattern(name: &str) -> bool {
+    matches!(name, "matches" | "find" | "findAll")
+}
+
 /// The functions with arguments that are not strings. With strings, the evaluator uses [`call`].
 pub(super) fn lookup(name: &str) -> Option<Function> {
     Some(match name {
