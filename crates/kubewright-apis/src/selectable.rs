@@ -24,9 +24,9 @@ pub fn fields(gvk: Gvk<'_>, object: &Value) -> Vec<(&'static str, String)> {
     }
 }
 
-/// Whether a kind supports more field labels than name and namespace.
-pub fn has_own(gvk: Gvk<'_>) -> bool {
-    rules(gvk).selectable.is_some()
+/// The field labels of a kind with labels other than name and namespace.
+pub fn own(gvk: Gvk<'_>) -> Option<&'static Selectable> {
+    rules(gvk).selectable
 }
 
 /// Whether a kind supports a field label.
@@ -53,9 +53,32 @@ pub fn check(gvk: Gvk<'_>, namespaced: bool, label: &str) -> Result<(), String> 
 }
 
 /// The field labels of a kind with labels other than name and namespace.
-pub(crate) struct Selectable {
+#[derive(Debug, PartialEq, Eq)]
+pub struct Selectable {
     pub(crate) fields: &'static [(&'static str, Read)],
     pub(crate) refusal: Refusal,
+}
+
+impl Selectable {
+    /// The number of labels.
+    pub fn count(&self) -> usize {
+        self.fields.len()
+    }
+
+    /// The position of a label among [`Selectable::values`].
+    pub fn position(&self, label: &str) -> Option<usize> {
+        self.fields.iter().position(|(known, _)| *known == label)
+    }
+
+    /// The values of `object` in the order of the labels. Values of metadata labels are left empty: they are part of
+    /// the object's key.
+    pub fn values(&self, object: &Value) -> impl Iterator<Item = String> {
+        self.fields.iter().map(
+            |(label, read)| {
+                if label.starts_with("metadata.") { String::new() } else { read.of(object) }
+            },
+        )
+    }
 }
 
 /// Field labels whose names are the paths of string fields.
@@ -65,7 +88,7 @@ macro_rules! texts {
 pub(crate) use texts;
 
 /// How to get the value of a field.
-#[derive(Clone, Copy)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Read {
     /// The string at a path.
     Text(&'static str),
@@ -100,7 +123,7 @@ impl Read {
 }
 
 /// Upstream's variants of the error for an unsupported label.
-#[derive(Clone, Copy)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Refusal {
     Unknown,
     Plain,

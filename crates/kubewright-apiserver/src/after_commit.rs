@@ -114,7 +114,7 @@ impl AfterCommit {
     ) {
         self.extension_step(resource, version);
         // The object was committed after the other instances of its terminating CRD were deleted.
-        if objects.is_crd_terminating(resource) && !version.attributes.deleting {
+        if objects.is_crd_terminating(resource) && !version.attributes.is_deleting() {
             objects.delete_instance(resource, version, self);
             return;
         }
@@ -133,10 +133,10 @@ impl AfterCommit {
         if *resource.storage == *type_checking::STORAGE {
             self.add(Step::TypeCheckPolicy(version.key.clone()));
         }
-        if !version.attributes.owners.is_empty() {
+        if version.attributes.has_owners() {
             self.add(Step::Dangling(resource.storage.clone(), version.key.clone()));
         }
-        if version.attributes.deleting {
+        if version.attributes.is_deleting() {
             let object = version.object();
             let waits = |name: &str| object.list_at("metadata.finalizers").iter().any(|f| f == name);
             if waits(ORPHAN) || waits(FOREGROUND) {
@@ -163,8 +163,8 @@ impl AfterCommit {
             return;
         }
         self.role_step(resource);
-        self.add(Step::OwnerGone(version.attributes.uid.clone()));
-        if !version.attributes.owners.is_empty() {
+        self.add(Step::OwnerGone(version.attributes.uid().into()));
+        if version.attributes.has_owners() {
             let registry = objects.registry();
             for owner in version.object().list_at("metadata.ownerReferences") {
                 if let Some((storage, key)) = locate(&registry, owner, version.namespace_and_name().0) {

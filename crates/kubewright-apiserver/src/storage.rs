@@ -18,6 +18,7 @@
 //! [`Memory`] is pure and synchronous: no locks, no clock, no tasks. [`Store`] wraps it for a server. All parts of a server
 //! read the store; only the registry has its [`WriteHandle`].
 
+mod attributes;
 pub(crate) mod compaction;
 pub mod conformance;
 pub mod log;
@@ -27,10 +28,11 @@ mod stored_object;
 
 use std::sync::Arc;
 
+pub use attributes::Attributes;
 use bytes::Bytes;
 pub use memory::Memory;
 pub use store::{Durability, Outcome, Recorded, Store, WriteHandle};
-pub use stored_object::{Attributes, Event, EventKind, StoredObject};
+pub use stored_object::{Event, EventKind, StoredObject};
 
 /// The revision counter of a store.
 pub type Revision = u64;

@@ -45,11 +45,7 @@ fn check(cluster: &Cluster, attributes: &Attributes<'_>) -> Result<(), ApiError>
     let Some(version) = cluster.version("namespaces", namespace) else {
         return Err(ApiError::not_found(NAMESPACES, namespace));
     };
-    let terminating = version
-        .attributes
-        .fields
-        .iter()
-        .any(|(field, value)| *field == "status.phase" && **value == *"Terminating");
+    let terminating = version.attributes.field("status.phase") == Some("Terminating");
     if attributes.operation != Operation::Create || !terminating {
         return Ok(());
     }

@@ -68,7 +68,7 @@ fn policy_of(cluster: &Cluster, namespace: &str) -> (Policy, ErrorList) {
     let Some(version) = cluster.version("namespaces", namespace) else {
         return (Policy::default(), ErrorList::new());
     };
-    Policy::of(version.attributes.labels.iter().map(|(key, value)| (&**key, &**value)))
+    Policy::of(version.attributes.labels())
 }
 
 fn check_namespace(

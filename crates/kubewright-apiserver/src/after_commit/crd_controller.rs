@@ -54,7 +54,8 @@ impl CrdController {
             settled
         };
         for name in settled {
-            if self.objects.storage().get(CRDS, &name).is_some_and(|version| version.attributes.deleting) {
+            if self.objects.storage().get(CRDS, &name).is_some_and(|version| version.attributes.is_deleting())
+            {
                 self.delete_custom_resources(&name, after);
             }
         }
@@ -198,7 +199,7 @@ impl CrdController {
         let Some(current) = self.objects.storage().get(CRDS, name) else { return };
         let object = response::object(resource, &current);
         let waits = object.list_at("metadata.finalizers").iter().any(|f| f == crd::FINALIZER);
-        if !current.attributes.deleting || !waits {
+        if !current.attributes.is_deleting() || !waits {
             return;
         }
         let own = registry.crd(name).filter(|custom| custom.info.is_served());
@@ -219,7 +220,7 @@ impl CrdController {
         let all = || {
             self.objects.storage().list(storage, "", None).map(|listing| listing.items).unwrap_or_default()
         };
-        for version in all().iter().filter(|version| !version.attributes.deleting) {
+        for version in all().iter().filter(|version| !version.attributes.is_deleting()) {
             self.objects.delete_instance(resource, version, after);
         }
         !all().is_empty()

@@ -38,7 +38,7 @@ impl GarbageCollector {
     pub(crate) fn dangling(&self, storage: &Arc<str>, key: &Arc<str>, after: &mut AfterCommit) {
         let registry = self.objects.registry();
         let Some((resource, version)) = self.stored(&registry, storage, key) else { return };
-        if version.attributes.owners.is_empty() || version.attributes.deleting {
+        if !version.attributes.has_owners() || version.attributes.is_deleting() {
             return;
         }
         let object = version.object();
@@ -62,18 +62,18 @@ impl GarbageCollector {
     pub(crate) fn waiting(&self, storage: &Arc<str>, key: &Arc<str>, after: &mut AfterCommit) {
         let registry = self.objects.registry();
         let Some((resource, version)) = self.stored(&registry, storage, key) else { return };
-        if !version.attributes.deleting {
+        if !version.attributes.is_deleting() {
             return;
         }
         let object = version.object();
         let waits = |name: &str| object.list_at("metadata.finalizers").iter().any(|f| f == name);
-        let uid = &version.attributes.uid;
+        let uid = version.attributes.uid();
         if waits(ORPHAN) {
             for (storage, dependent) in self.objects.storage().dependents(uid) {
                 let Some(resource) = registry.stored(&storage) else { continue };
                 self.objects.edit(resource, &dependent.key, after, |object| {
                     if let Some(owners) = object.list_mut("metadata.ownerReferences") {
-                        owners.retain(|owner| *owner.str_at("uid") != **uid);
+                        owners.retain(|owner| owner.str_at("uid") != uid);
                     }
                 });
             }
@@ -81,7 +81,7 @@ impl GarbageCollector {
         } else if waits(FOREGROUND) {
             for (storage, dependent) in self.objects.storage().dependents(uid) {
                 let Some(resource) = registry.stored(&storage) else { continue };
-                if !dependent.attributes.deleting {
+                if !dependent.attributes.is_deleting() {
                     self.delete_dependent(resource, &dependent, after);
                 }
             }
@@ -89,10 +89,10 @@ impl GarbageCollector {
                 let object = dependent.object();
                 let owners = object.list_at("metadata.ownerReferences").iter();
                 // An object that owns itself does not wait for itself.
-                dependent.attributes.uid != *uid
+                dependent.attributes.uid() != uid
                     && owners
                         .clone()
-                        .any(|owner| *owner.str_at("uid") == **uid && owner.bool_at("blockOwnerDeletion"))
+                        .any(|owner| owner.str_at("uid") == uid && owner.bool_at("blockOwnerDeletion"))
             });
             if !blocked {
                 self.drop_finalizer(resource, key, FOREGROUND, after);
@@ -118,7 +118,7 @@ impl GarbageCollector {
             });
             return;
         }
-        let below = self.objects.storage().dependents(&dependent.attributes.uid);
+        let below = self.objects.storage().dependents(dependent.attributes.uid());
         if below.iter().any(|(_, below)| waits(below)) {
             self.objects.edit(resource, &dependent.key, after, |object| {
                 for owner in object.list_mut("metadata.ownerReferences").into_iter().flatten() {
@@ -142,7 +142,7 @@ impl GarbageCollector {
         let registry = self.objects.registry();
         let Some(namespaces) = registry.stored("namespaces") else { return };
         let Some(version) = self.objects.storage().get("namespaces", name) else { return };
-        if !version.attributes.deleting {
+        if !version.attributes.is_deleting() {
             return;
         }
         let mut left = Vec::new();
@@ -154,7 +154,7 @@ impl GarbageCollector {
             let prefix = format!("{name}/");
             let Ok(listing) = self.objects.storage().list(&storage, &prefix, None) else { continue };
             for version in &listing.items {
-                if !version.attributes.deleting {
+                if !version.attributes.is_deleting() {
                     self.delete_quietly(resource, version, Propagation::Background, after);
                 }
             }
@@ -248,7 +248,7 @@ impl GarbageCollector {
         let (namespace, name) = version.namespace_and_name();
         let options = DeleteOptions {
             propagation: Some(propagation),
-            uid: Some(version.attributes.uid.to_string()),
+            uid: Some(version.attributes.uid().to_owned()),
             ..DeleteOptions::default()
         };
         if let Err(error) = self.objects.delete_object(resource, namespace, name, &options, after)
@@ -278,7 +278,7 @@ impl GarbageCollector {
         self.objects
             .storage()
             .get(&storage, &key)
-            .is_some_and(|version| *version.attributes.uid == *owner.str_at("uid"))
+            .is_some_and(|version| version.attributes.uid() == owner.str_at("uid"))
     }
 
     /// The owner of a reference, if it is stored.
@@ -290,7 +290,7 @@ impl GarbageCollector {
 
 /// Whether an object is being deleted and waits for its dependents.
 fn waits(version: &StoredObject) -> bool {
-    version.attributes.deleting
+    version.attributes.is_deleting()
         && version.object().list_at("metadata.finalizers").iter().any(|finalizer| finalizer == FOREGROUND)
 }
 

@@ -70,17 +70,13 @@ impl Filter {
             return true;
         }
         let (namespace, name) = version.namespace_and_name();
-        let own;
-        let fields: Vec<(&str, &str)> = if self.foreign {
-            own = resource.strategy.selectable(&response::object(resource, version));
-            own.iter().map(|(field, value)| (&**field, value.as_str())).collect()
-        } else {
-            version.attributes.fields.iter().map(|(field, value)| (*field, &**value)).collect()
-        };
-        self.fields.matches(|field| match field {
-            "metadata.name" => Some(name),
-            "metadata.namespace" => Some(namespace),
-            other => fields.iter().find(|(field, _)| *field == other).map(|(_, value)| *value),
+        let foreign =
+            self.foreign.then(|| resource.strategy.selectable(&response::object(resource, version)));
+        self.fields.matches(|field| match (field, &foreign) {
+            ("metadata.name", _) => Some(name),
+            ("metadata.namespace", _) => Some(namespace),
+            (_, Some(own)) => own.iter().find(|(known, _)| known == field).map(|(_, value)| value.as_str()),
+            (_, None) => version.attributes.field(field),
         })
     }
 }

@@ -95,7 +95,7 @@ impl ObjectStore {
         options: &DeleteOptions,
     ) -> Result<Plan, ApiError> {
         check_preconditions(resource, name, old, options)?;
-        let was_deleting = current.attributes.deleting;
+        let was_deleting = current.attributes.is_deleting();
         if !was_deleting {
             let now = time::format_rfc3339(self.clock.now());
             if let Some(marked) = resource.strategy.mark_deleted(old, &now) {

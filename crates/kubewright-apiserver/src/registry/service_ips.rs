@@ -97,7 +97,7 @@ impl ServiceIps {
         let mut taken = BTreeSet::new();
         let listing = self.store.list("services", "", None).ok();
         for version in listing.into_iter().flat_map(|listing| listing.items) {
-            if *version.attributes.uid == *own.str_at("metadata.uid") {
+            if version.attributes.uid() == own.str_at("metadata.uid") {
                 continue;
             }
             let service = version.object();

@@ -208,21 +208,5 @@ pub(crate) fn encoder(mut object: Value) -> Encoder {
 
 /// The indexed attributes of an object in the storage version. Fields are those of built-in kinds only.
 pub(crate) fn attributes(stored: Option<Gvk<'_>>, object: &Value) -> Attributes {
-    let labels = object.map_at("metadata.labels").iter();
-    Attributes {
-        uid: object.str_at("metadata.uid").into(),
-        labels: labels.map(|(k, v)| (k.as_str().into(), v.as_str().unwrap_or_default().into())).collect(),
-        fields: stored
-            .into_iter()
-            .flat_map(|stored| selectable::fields(stored, object))
-            .filter(|(field, value)| !field.starts_with("metadata.") && !value.is_empty())
-            .map(|(field, value)| (field, value.into_boxed_str()))
-            .collect(),
-        deleting: object.has("metadata.deletionTimestamp"),
-        owners: object
-            .list_at("metadata.ownerReferences")
-            .iter()
-            .map(|owner| owner.str_at("uid").into())
-            .collect(),
-    }
+    Attributes::of(stored.and_then(selectable::own), object)
 }

@@ -418,7 +418,7 @@ impl WritePath {
 /// The AlreadyExists error; it mentions if the existing object is being deleted.
 fn already_exists(resource: &Resource, name: &str, current: &StoredObject) -> ApiError {
     let mut error = ApiError::already_exists(resource.qualified(), name);
-    if current.attributes.deleting {
+    if current.attributes.is_deleting() {
         error.message = format!("object is being deleted: {}", error.message);
     }
     error

@@ -92,7 +92,7 @@ fn prepare(resource: &Resource, text: &'static str) -> Option<Prepared> {
 /// sufficient for most objects. Scanning it avoids decoding all objects when the first server of a process
 /// starts.
 fn searchable(resource: &Resource, text: &str, metadata: &str) -> Option<(String, Attributes)> {
-    if selectable::has_own(resource.stored()) {
+    if selectable::own(resource.stored()).is_some() {
         let object = read(text)?;
         let key = resource.key(object.str_at("metadata.namespace"), object.str_at("metadata.name"));
         return Some((key, attributes(Some(resource.stored()), &object)));
@@ -119,13 +119,13 @@ fn searchable(resource: &Resource, text: &str, metadata: &str) -> Option<(String
         match (between, depth, field) {
             (":", 1, "name") => name = part,
             (":", 1, "namespace") => namespace = part,
-            (":", 2, "labels") => labels.push((entry.into(), part.into())),
+            (":", 2, "labels") => labels.push((entry, part)),
             (":", ..) => {}
             (_, 1, _) => field = part,
             _ => entry = part,
         }
     }
-    Some((resource.key(namespace, name), Attributes { labels: labels.into(), ..Attributes::default() }))
+    Some((resource.key(namespace, name), Attributes::with_labels("", labels)))
 }
 
 impl Prepared {
@@ -153,7 +153,7 @@ impl Prepared {
             text.push_str(rules);
             text.push('}');
         }
-        let attributes = Attributes { uid: uid.into(), ..attributes.clone() };
+        let attributes = attributes.with_uid(uid);
         let object = Encoder::new(move |revision| {
             let (before, after) = text.split_at(at);
             Bytes::from([before, &revision.to_string(), after].concat())
@@ -261,7 +261,7 @@ mod tests {
             let version = Memory::new(Limits::default()).commit(vec![write]).unwrap().remove(0);
             let (value, attributes) = (version.object(), &version.attributes);
             assert_eq!(value.str_at("metadata.uid"), "u-1");
-            assert_eq!(&*attributes.uid, "u-1");
+            assert_eq!(attributes.uid(), "u-1");
             assert_eq!(value.str_at("metadata.creationTimestamp"), "2030-01-01T00:00:00Z");
             assert_eq!(value.str_at("metadata.resourceVersion"), "1");
             for condition in value.list_at("status.conditions") {

@@ -36,15 +36,13 @@ fn put(key: &str, expect: Expect, value: i64) -> Write {
 }
 
 fn owned(key: &str, expect: Expect, value: i64, owners: &[&str]) -> Write {
-    let owners = owners.iter().map(|owner| Box::from(*owner)).collect();
+    let owners: Vec<Value> = owners.iter().map(|uid| json!({"uid": uid})).collect();
+    let object = json!({"metadata": {"ownerReferences": owners}, "value": value});
     Write {
         resource: Arc::from("things"),
         key: Arc::from(key),
         expect,
-        change: Change::Put {
-            object: encoder(json!({"metadata": {}, "value": value})),
-            attributes: Attributes { owners, ..Attributes::default() },
-        },
+        change: Change::Put { attributes: Attributes::of(None, &object), object: encoder(object) },
     }
 }
 

@@ -127,21 +127,21 @@ impl Memory {
     }
 
     fn link(&mut self, resource: &Arc<str>, key: &Arc<str>, attributes: &Attributes) {
-        if attributes.owners.is_empty() {
+        if !attributes.has_owners() {
             return;
         }
         let owned = Arc::make_mut(&mut self.owned);
-        for owner in &attributes.owners {
-            owned.entry(owner.clone()).or_default().insert((resource.clone(), key.clone()));
+        for owner in attributes.owners() {
+            owned.entry(owner.into()).or_default().insert((resource.clone(), key.clone()));
         }
     }
 
     fn unlink(&mut self, resource: &Arc<str>, key: &Arc<str>, attributes: &Attributes) {
-        if attributes.owners.is_empty() {
+        if !attributes.has_owners() {
             return;
         }
         let owned = Arc::make_mut(&mut self.owned);
-        for owner in &attributes.owners {
+        for owner in attributes.owners() {
             if let Some(dependents) = owned.get_mut(owner) {
                 dependents.remove(&(resource.clone(), key.clone()));
                 if dependents.is_empty() {

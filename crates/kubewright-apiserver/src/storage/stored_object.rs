@@ -4,32 +4,9 @@ use std::sync::{Arc, OnceLock};
 
 use bytes::Bytes;
 use kubewright_apimachinery::json::{self, ParseOptions};
-use kubewright_apimachinery::selector::Labels;
 use serde_json::Value;
 
-use super::Revision;
-
-/// The attributes that selectors and indexes need without decoding the object.
-#[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct Attributes {
-    /// `metadata.uid`.
-    pub uid: Box<str>,
-    /// `metadata.labels`, sorted by key.
-    pub labels: Box<[(Box<str>, Box<str>)]>,
-    /// The fields for field selectors that are not empty, besides name and namespace.
-    pub fields: Box<[(&'static str, Box<str>)]>,
-    /// UIDs of `metadata.ownerReferences`.
-    pub owners: Box<[Box<str>]>,
-    /// `metadata.deletionTimestamp` is set.
-    pub deleting: bool,
-}
-
-impl Labels for Attributes {
-    fn label(&self, key: &str) -> Option<&str> {
-        let at = self.labels.binary_search_by(|(own, _)| (**own).cmp(key)).ok()?;
-        Some(&self.labels[at].1)
-    }
-}
+use super::{Attributes, Revision};
 
 /// One version of an object. Immutable: encodings are computed once and shared by every reader.
 #[derive(Debug)]

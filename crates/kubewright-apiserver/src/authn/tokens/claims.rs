@@ -28,7 +28,7 @@ pub(crate) struct Reference {
 impl Reference {
     pub(crate) fn to(version: &StoredObject) -> Self {
         let (_, name) = version.namespace_and_name();
-        Self { name: name.to_owned(), uid: version.attributes.uid.to_string() }
+        Self { name: name.to_owned(), uid: version.attributes.uid().to_owned() }
     }
 
     fn read(value: &Value) -> Option<Self> {
@@ -123,8 +123,8 @@ impl Authn {
         let found = self
             .referenced("serviceaccounts", namespace, &account.name)
             .ok_or_else(|| format!("serviceaccounts {:?} not found", account.name))?;
-        if *found.attributes.uid != account.uid {
-            let uid = &found.attributes.uid;
+        if found.attributes.uid() != account.uid {
+            let uid = found.attributes.uid();
             return Err(format!("service account UID ({uid}) does not match claim ({})", account.uid));
         }
         if was_deleted(&found, now) {
@@ -163,10 +163,11 @@ impl Authn {
     /// Checks that the bound object exists with the same UID.
     fn check_bound(&self, kind: &str, namespace: &str, bound: &Reference, now: i64) -> Result<(), String> {
         let found = self.referenced(&format!("{kind}s"), namespace, &bound.name).ok_or(INVALIDATED)?;
-        if *found.attributes.uid != bound.uid {
+        if found.attributes.uid() != bound.uid {
             return Err(format!(
                 "{kind} UID ({}) does not match service account {kind} ref claim ({})",
-                found.attributes.uid, bound.uid
+                found.attributes.uid(),
+                bound.uid
             ));
         }
         if was_deleted(&found, now) { Err(INVALIDATED.to_owned()) } else { Ok(()) }
@@ -193,7 +194,7 @@ impl Authn {
         }
         let secret = self
             .referenced("secrets", &namespace, &secret_name)
-            .filter(|secret| !secret.attributes.deleting)
+            .filter(|secret| !secret.attributes.is_deleting())
             .ok_or("Token has been invalidated")?
             .object();
         if super::decoded(secret.at("data.token")) != token.as_bytes() {
@@ -202,11 +203,11 @@ impl Authn {
         let account = self
             .referenced("serviceaccounts", &namespace, &name)
             .ok_or_else(|| format!("serviceaccounts {name:?} not found"))?;
-        if account.attributes.deleting {
+        if account.attributes.is_deleting() {
             return Err(format!("ServiceAccount {namespace}/{name} has been deleted"));
         }
-        if *account.attributes.uid != uid {
-            let found = &account.attributes.uid;
+        if account.attributes.uid() != uid {
+            let found = account.attributes.uid();
             return Err(format!("ServiceAccount UID ({found}) does not match claim ({uid})"));
         }
         let invalid = "kubernetes.io/legacy-token-invalid-since";
@@ -228,7 +229,7 @@ impl Authn {
 
 /// Whether the object was deleted longer ago than the accepted clock skew.
 fn was_deleted(version: &StoredObject, now: i64) -> bool {
-    version.attributes.deleting
+    version.attributes.is_deleting()
         && time::parse_rfc3339(version.object().str_at("metadata.deletionTimestamp"))
             .is_some_and(|deleted| deleted < now - LEEWAY)
 }

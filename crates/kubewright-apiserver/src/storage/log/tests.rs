@@ -92,7 +92,7 @@ fn row(resource: &str, key: &str, revision: Revision, json: &[u8]) -> String {
 }
 
 fn attributes(_: &str, object: &Value) -> Attributes {
-    Attributes { uid: object["metadata"]["uid"].as_str().unwrap_or_default().into(), ..Attributes::default() }
+    Attributes::of(None, object)
 }
 
 fn wait<T>(future: impl Future<Output = T>) -> T {
@@ -142,7 +142,7 @@ fn objects_are_restored_with_their_attributes_and_revisions() {
         (objects, revision),
         "a clean shutdown leaves no gap"
     );
-    assert_eq!(&*server.store.get("pods", "default/b").unwrap().attributes.uid, "default/b");
+    assert_eq!(server.store.get("pods", "default/b").unwrap().attributes.uid(), "default/b");
 }
 
 #[test]
