@@ -9,6 +9,7 @@ use super::filter::Unfit;
 use super::nodes::{Nodes, PodInfo};
 
 /// A compiled affinity term.
+#[derive(PartialEq, Eq, Hash)]
 pub(super) struct Term {
     topology: String,
     /// `None` matches nothing.
@@ -44,8 +45,8 @@ impl Term {
     }
 
     fn matches(&self, info: &PodInfo) -> bool {
-        self.namespaces.as_ref().is_none_or(|namespaces| namespaces.contains(&info.namespace))
-            && self.selector.as_ref().is_some_and(|selector| selector.matches(&info.labels))
+        self.namespaces.as_ref().is_none_or(|namespaces| namespaces.contains(&info.shape.namespace))
+            && self.selector.as_ref().is_some_and(|selector| selector.matches(&info.shape.labels))
     }
 }
 
@@ -68,12 +69,12 @@ impl Neighbours {
         let terms: &[PodAffinityTerm] = affinity
             .and_then(|it| it.required_during_scheduling_ignored_during_execution.as_deref())
             .unwrap_or_default();
-        let terms: Vec<Term> = terms.iter().map(|term| Term::new(term, &info.namespace, pod)).collect();
+        let terms: Vec<Term> = terms.iter().map(|term| Term::new(term, &info.shape.namespace, pod)).collect();
         let mut wanted: Vec<(String, BTreeSet<String>)> =
             terms.iter().map(|term| (term.topology.clone(), BTreeSet::new())).collect();
         let (mut unwanted, mut avoided) = (BTreeSet::new(), BTreeSet::new());
         // Most pods have no affinity, and then the pods of all nodes need not be read.
-        let reads_pods = !terms.is_empty() || !info.avoids.is_empty() || nodes.has_avoiding_pods();
+        let reads_pods = !terms.is_empty() || !info.shape.avoids.is_empty() || nodes.has_avoiding_pods();
         for node_info in nodes.values().filter(|_| reads_pods) {
             let value = |topology: &str| {
                 node_info.node.metadata.labels.as_ref().and_then(|it| it.get(topology).cloned())
@@ -86,9 +87,9 @@ impl Neighbours {
                         values.extend(value(topology));
                     }
                 }
-                let ours = info.avoids.iter().filter(|term| term.matches(other));
+                let ours = info.shape.avoids.iter().filter(|term| term.matches(other));
                 unwanted.extend(ours.filter_map(|term| domain(&term.topology)));
-                let theirs = other.avoids.iter().filter(|term| term.matches(info));
+                let theirs = other.shape.avoids.iter().filter(|term| term.matches(info));
                 avoided.extend(theirs.filter_map(|term| domain(&term.topology)));
             }
         }

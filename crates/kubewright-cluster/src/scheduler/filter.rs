@@ -84,7 +84,9 @@ pub(super) fn check(
     if !selects(pod, node) {
         return one(Unfit::NodeAffinity);
     }
-    if !info.ports.is_empty() && node_info.pods.values().any(|other| !other.ports.is_disjoint(&info.ports)) {
+    if !info.shape.ports.is_empty()
+        && node_info.pods.values().any(|other| !other.shape.ports.is_disjoint(&info.shape.ports))
+    {
         return one(Unfit::Ports);
     }
     let missing = missing(info, node_info);
@@ -100,7 +102,7 @@ fn missing(info: &PodInfo, node_info: &NodeInfo) -> Vec<Unfit> {
     if i64::try_from(node_info.pods.len()).unwrap_or(i64::MAX) >= places {
         missing.push(Unfit::TooManyPods);
     }
-    for (resource, amount) in info.requests.iter() {
+    for (resource, amount) in info.shape.requests.iter() {
         let (has, used) = (node_info.has.get(resource), node_info.used.get(resource));
         let free = has.copied().unwrap_or_default() - used.copied().unwrap_or_default();
         if amount > 0 && amount > free {

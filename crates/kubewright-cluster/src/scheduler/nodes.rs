@@ -3,8 +3,8 @@
 //! Invariant: `used` of a node and the number of pods with anti-affinity follow from the pods of the nodes. So a
 //! decision for a pod without affinity does not read the pods of all nodes.
 
-use std::collections::BTreeSet;
 use std::collections::btree_map::{self, BTreeMap};
+use std::collections::{BTreeSet, HashSet};
 use std::ops::Bound;
 use std::sync::Arc;
 
@@ -29,13 +29,19 @@ pub(super) struct NodeInfo {
 
 /// The scheduling properties of a placed pod.
 pub(super) struct PodInfo {
-    pub(super) uid: String,
+    pub(super) uid: Box<str>,
+    pub(super) terminating: bool,
+    pub(super) started: Timestamp,
+    pub(super) shape: Arc<Shape>,
+}
+
+/// The scheduling properties that pods of one controller have in common. They share one value in memory.
+#[derive(PartialEq, Eq, Hash)]
+pub(super) struct Shape {
     pub(super) namespace: String,
     pub(super) labels: BTreeMap<String, String>,
     pub(super) controller: Option<String>,
-    pub(super) terminating: bool,
     pub(super) priority: i32,
-    pub(super) started: Timestamp,
     pub(super) requests: Amounts,
     pub(super) ports: BTreeSet<(String, i32)>,
     /// Its required anti-affinity terms.
@@ -48,6 +54,30 @@ pub(super) struct Nodes {
     by_name: BTreeMap<String, Box<NodeInfo>>,
     /// The number of pods with required anti-affinity on these nodes.
     avoiding: usize,
+    shapes: Shapes,
+}
+
+/// The shapes of the placed pods, each once.
+#[derive(Default)]
+struct Shapes {
+    known: HashSet<Arc<Shape>>,
+    /// The number of shapes at which unused ones are dropped.
+    limit: usize,
+}
+
+impl Shapes {
+    /// Replaces a shape by an equal one that other pods have.
+    fn share(&mut self, shape: &mut Arc<Shape>) {
+        if let Some(known) = self.known.get(shape) {
+            shape.clone_from(known);
+            return;
+        }
+        if self.known.len() >= self.limit {
+            self.known.retain(|shape| Arc::strong_count(shape) > 1);
+            self.limit = 2 * self.known.len() + 64;
+        }
+        self.known.insert(shape.clone());
+    }
 }
 
 impl PodInfo {
@@ -64,21 +94,21 @@ impl PodInfo {
         let anti: &[PodAffinityTerm] = anti
             .and_then(|it| it.required_during_scheduling_ignored_during_execution.as_deref())
             .unwrap_or_default();
-        Self {
-            uid: pod.metadata.uid.clone().unwrap_or_default(),
+        let started = pod.status.as_ref().and_then(|it| it.start_time.as_ref());
+        let shape = Shape {
             labels: pod.metadata.labels.clone().unwrap_or_default(),
             controller: controller_of(pod).map(|owner| owner.uid.clone()),
-            terminating: pod::is_terminating(pod),
             priority: spec.and_then(|spec| spec.priority).unwrap_or_default(),
-            started: pod
-                .status
-                .as_ref()
-                .and_then(|it| it.start_time.as_ref())
-                .map_or(Timestamp::MAX, |it| it.0),
             requests: requests::of_pod(pod),
             ports: ports.collect(),
             avoids: anti.iter().map(|term| Term::new(term, &namespace, pod)).collect(),
             namespace,
+        };
+        Self {
+            uid: pod.metadata.uid.as_deref().unwrap_or_default().into(),
+            terminating: pod::is_terminating(pod),
+            started: started.map_or(Timestamp::MAX, |it| it.0),
+            shape: Arc::new(shape),
         }
     }
 }
@@ -146,10 +176,15 @@ impl Nodes {
         true
     }
 
+    /// Shares what the pod has in common with others.
+    pub(super) fn share(&mut self, info: &mut PodInfo) {
+        self.shapes.share(&mut info.shape);
+    }
+
     /// Removes a node. Returns its pods.
     pub(super) fn remove(&mut self, name: &str) -> Option<BTreeMap<Key, Arc<PodInfo>>> {
         let pods = self.by_name.remove(name)?.pods;
-        self.avoiding -= pods.values().filter(|info| !info.avoids.is_empty()).count();
+        self.avoiding -= pods.values().filter(|info| !info.shape.avoids.is_empty()).count();
         Some(pods)
     }
 
@@ -161,8 +196,8 @@ impl Nodes {
         info: Arc<PodInfo>,
     ) -> Result<(), (Key, Arc<PodInfo>)> {
         let Some(node_info) = self.by_name.get_mut(node) else { return Err((key, info)) };
-        node_info.used.add(&info.requests);
-        self.avoiding += usize::from(!info.avoids.is_empty());
+        node_info.used.add(&info.shape.requests);
+        self.avoiding += usize::from(!info.shape.avoids.is_empty());
         node_info.pods.insert(key, info);
         Ok(())
     }
@@ -171,8 +206,35 @@ impl Nodes {
     pub(super) fn remove_pod(&mut self, node: &str, key: &Key) {
         let Some(node_info) = self.by_name.get_mut(node) else { return };
         if let Some(info) = node_info.pods.remove(key) {
-            node_info.used.subtract(&info.requests);
-            self.avoiding -= usize::from(!info.avoids.is_empty());
+            node_info.used.subtract(&info.shape.requests);
+            self.avoiding -= usize::from(!info.shape.avoids.is_empty());
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    fn info(app: &str) -> PodInfo {
+        let pod = json!({ "metadata": { "namespace": "n", "uid": app, "labels": { "app": app } } });
+        PodInfo::of(&serde_json::from_value(pod).unwrap())
+    }
+
+    #[test]
+    fn equal_shapes_are_shared_and_unused_ones_dropped() {
+        let (mut nodes, mut one, mut same, mut other) =
+            (Nodes::default(), info("web"), info("web"), info("db"));
+        for info in [&mut one, &mut same, &mut other] {
+            nodes.share(info);
+        }
+        assert!(Arc::ptr_eq(&one.shape, &same.shape) && !Arc::ptr_eq(&one.shape, &other.shape));
+        drop((one, same));
+        for number in 0..1_000 {
+            nodes.share(&mut info(&number.to_string()));
+        }
+        assert!(nodes.shapes.known.contains(&other.shape) && nodes.shapes.known.len() <= 66);
     }
 }

@@ -43,8 +43,9 @@ pub(super) fn find(
     let enough = (names.len() / PART).max(FEW);
     let mut candidates = Vec::new();
     for name in names {
-        let has_lower =
-            |node_info: &&NodeInfo| node_info.pods.values().any(|other| other.priority < info.priority);
+        let has_lower = |node_info: &&NodeInfo| {
+            node_info.pods.values().any(|other| other.shape.priority < info.shape.priority)
+        };
         let Some(node_info) = nodes.get(&name).filter(has_lower) else { continue };
         let why = filter::check(pod, info, node_info, &rules.0, &rules.1);
         if !why.iter().all(Unfit::preemption_could_help) {
@@ -70,11 +71,11 @@ pub(super) fn find(
 /// The cost of victims, lower is better: the highest priority, the sum of priorities, their number, and the
 /// start time of the earliest victim with the highest priority.
 fn loss(victims: &[(Key, Arc<PodInfo>)]) -> (i32, i64, usize, Reverse<Option<Timestamp>>) {
-    let highest = victims.iter().map(|(_, victim)| victim.priority).max();
-    let first = victims.iter().filter(|(_, victim)| Some(victim.priority) == highest);
+    let highest = victims.iter().map(|(_, victim)| victim.shape.priority).max();
+    let first = victims.iter().filter(|(_, victim)| Some(victim.shape.priority) == highest);
     let first = first.map(|(_, victim)| victim.started).min();
     // Priorities may be negative: shift them, so that each victim counts.
-    let each = |victim: &PodInfo| i64::from(victim.priority) - i64::from(i32::MIN);
+    let each = |victim: &PodInfo| i64::from(victim.shape.priority) - i64::from(i32::MIN);
     let all = victims.iter().map(|(_, victim)| each(victim)).sum();
     (highest.unwrap_or(i32::MIN), all, victims.len(), Reverse(first))
 }
@@ -91,7 +92,7 @@ struct Trial<'a> {
 impl Trial<'_> {
     /// The minimal victims; `None` if preemption does not help. Restores the node afterwards.
     fn victims(&mut self, is_nominated: impl Fn(&Key) -> bool) -> Option<Vec<(Key, Arc<PodInfo>)>> {
-        let lower = |info: &&Arc<PodInfo>| info.priority < self.info.priority;
+        let lower = |info: &&Arc<PodInfo>| info.shape.priority < self.info.shape.priority;
         let node_info = self.nodes.get(self.name)?;
         let lower = node_info.pods.iter().filter(|(_, info)| lower(info));
         let mut lower: Vec<(Key, Arc<PodInfo>)> =
@@ -103,7 +104,7 @@ impl Trial<'_> {
         let fits = self.fits();
         if fits {
             // Reprieve the most important pods first: by priority, then by run time.
-            lower.sort_by_key(|(_, info)| (Reverse(info.priority), info.started));
+            lower.sort_by_key(|(_, info)| (Reverse(info.shape.priority), info.started));
             for (key, info) in lower.iter().filter(|(key, _)| !is_nominated(key)) {
                 self.add_pod(key, info);
                 if !self.fits() {

@@ -9,7 +9,7 @@ use kubewright_apimachinery::quantity;
 /// Amounts by resource: CPU in millicores, everything else in units.
 ///
 /// A sorted list, because a decision looks up a few resources of hundreds of nodes.
-#[derive(Debug, Clone, Default, PartialEq, Eq)]
+#[derive(Debug, Clone, Default, PartialEq, Eq, Hash)]
 pub(super) struct Amounts(Vec<(Box<str>, i64)>);
 
 impl Amounts {

@@ -20,7 +20,9 @@ pub(super) fn best<'a>(pod: &Pod, info: &PodInfo, nodes: &[(&'a str, &NodeInfo)]
         nodes.iter().zip(taints.into_iter().zip(affinity)).map(|((name, node_info), (taints, affinity))| {
             let score = room(info, node_info) + TAINTS_WEIGHT * (BEST - taints) + AFFINITY_WEIGHT * affinity;
             let siblings = node_info.pods.values().filter(|other| {
-                other.controller.is_some() && other.controller == info.controller && !other.terminating
+                other.shape.controller.is_some()
+                    && other.shape.controller == info.shape.controller
+                    && !other.terminating
             });
             (siblings.count(), -score, node_info.pods.len(), *name)
         });
@@ -39,7 +41,8 @@ fn scale(values: Vec<i64>) -> Vec<i64> {
 fn room(info: &PodInfo, node_info: &NodeInfo) -> i64 {
     let free = |resource: &str, least: i64| {
         let has = node_info.has.get(resource).copied().unwrap_or_default();
-        let requests = info.requests.get(resource).copied().filter(|requests| *requests > 0).unwrap_or(least);
+        let requests =
+            info.shape.requests.get(resource).copied().filter(|requests| *requests > 0).unwrap_or(least);
         let used = node_info.used.get(resource).copied().unwrap_or_default() + requests;
         if has <= 0 || used > has { 0 } else { (has - used).saturating_mul(BEST) / has }
     };

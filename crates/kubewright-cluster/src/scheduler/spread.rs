@@ -36,9 +36,9 @@ impl Spread {
         let constraints = hard.iter().map(|constraint| {
             let selector = selector(constraint, info);
             let matches = |other: &PodInfo| {
-                other.namespace == info.namespace
+                other.shape.namespace == info.shape.namespace
                     && !other.terminating
-                    && selector.as_ref().is_some_and(|selector| selector.matches(&other.labels))
+                    && selector.as_ref().is_some_and(|selector| selector.matches(&other.shape.labels))
             };
             let honors =
                 |policy: &Option<String>, default: &str| policy.as_deref().unwrap_or(default) == "Honor";
@@ -90,7 +90,7 @@ impl Spread {
 fn selector(constraint: &TopologySpreadConstraint, info: &PodInfo) -> Option<LabelSelector> {
     let mut selector = constraint.label_selector.clone()?;
     for key in constraint.match_label_keys.iter().flatten() {
-        if let Some(value) = info.labels.get(key) {
+        if let Some(value) = info.shape.labels.get(key) {
             selector.match_labels.get_or_insert_default().insert(key.clone(), value.clone());
         }
     }

@@ -162,7 +162,7 @@ impl State {
         }
         let nominated = &self.nominated;
         // Fast path: usually all pods have the same priority.
-        let is_above = self.priorities.keys().next().is_some_and(|lowest| *lowest < info.priority);
+        let is_above = self.priorities.keys().next().is_some_and(|lowest| *lowest < info.shape.priority);
         let mut find = || preempt::find(pod, &info, &mut self.nodes, |key| nominated.contains_key(key));
         match is_above.then(&mut find).flatten() {
             None => Decision::Unschedulable(nowhere.sentence(&nowhere.preemption_problem())),
@@ -181,7 +181,8 @@ impl State {
     /// Whether the victims of a pod, or other lower-priority pods on its node, are still terminating.
     fn has_terminating_victims(&self, preemption: &Preemption, info: &PodInfo) -> bool {
         let terminating = |(key, other): (&Key, &Arc<PodInfo>)| {
-            other.priority < info.priority && (other.terminating || preemption.victims.contains(key))
+            other.shape.priority < info.shape.priority
+                && (other.terminating || preemption.victims.contains(key))
         };
         self.nodes.get(&preemption.node).is_some_and(|node_info| node_info.pods.iter().any(terminating))
     }
@@ -238,9 +239,10 @@ impl State {
         pods.get(key).map(|info| &**info)
     }
 
-    fn moves(&mut self, key: &Key, node: &str, info: PodInfo) {
+    fn moves(&mut self, key: &Key, node: &str, mut info: PodInfo) {
         self.remove_pod(key);
-        *self.priorities.entry(info.priority).or_default() += 1;
+        self.nodes.share(&mut info);
+        *self.priorities.entry(info.shape.priority).or_default() += 1;
         let info = Arc::new(info);
         self.places.insert(key.clone(), node.to_owned());
         if let Err((key, info)) = self.nodes.add_pod(node, key.clone(), info) {
@@ -249,7 +251,7 @@ impl State {
     }
 
     fn remove_pod(&mut self, key: &Key) -> bool {
-        if let Some(priority) = self.info(key).map(|info| info.priority)
+        if let Some(priority) = self.info(key).map(|info| info.shape.priority)
             && let Some(count) = self.priorities.get_mut(&priority)
         {
             *count -= 1;

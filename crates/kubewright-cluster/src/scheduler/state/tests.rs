@@ -325,7 +325,7 @@ proptest! {
             prop_assert!(!(refused && fits), "a pod waits although it fits");
         }
         for node_info in state.nodes.values() {
-            let sum: i64 = node_info.pods.values().filter_map(|pod| pod.requests.get("cpu")).sum();
+            let sum: i64 = node_info.pods.values().filter_map(|pod| pod.shape.requests.get("cpu")).sum();
             prop_assert_eq!(sum, node_info.used.get("cpu").copied().unwrap_or_default());
             prop_assert!(sum <= 2000 && node_info.pods.len() <= 10);
         }
