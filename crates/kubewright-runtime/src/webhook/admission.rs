@@ -12,8 +12,8 @@ use kubewright_apimachinery::status::{ApiError, Qualified};
 use kubewright_apimachinery::webhook::Declaration;
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
+use serde_json::Value;
 use serde_json::value::RawValue;
-use serde_json::{Map, Value, json};
 
 use crate::error::Chain;
 
@@ -331,28 +331,6 @@ impl AdmissionResponse {
     pub fn patch(&self) -> &[Value] {
         &self.patch
     }
-
-    fn to_value(&self, uid: &str) -> Value {
-        use base64::Engine as _;
-        let mut response = Map::new();
-        response.insert("uid".into(), uid.into());
-        response.insert("allowed".into(), self.allowed.into());
-        if let Some(status) = &self.status {
-            response.insert("status".into(), status.clone());
-        }
-        if !self.patch.is_empty() {
-            let patch = Value::Array(self.patch.clone()).to_string();
-            response.insert("patch".into(), base64::engine::general_purpose::STANDARD.encode(patch).into());
-            response.insert("patchType".into(), "JSONPatch".into());
-        }
-        if !self.warnings.is_empty() {
-            response.insert("warnings".into(), self.warnings.clone().into());
-        }
-        if !self.audit_annotations.is_empty() {
-            response.insert("auditAnnotations".into(), json!(self.audit_annotations));
-        }
-        Value::Object(response)
-    }
 }
 
 /// Handles admission requests without a type. Most webhooks are a [`Defaulter`](super::Defaulter) or a
@@ -401,18 +379,55 @@ impl Review {
     }
 
     pub(super) fn encode(&self, response: &AdmissionResponse) -> Bytes {
-        encode(self.api_version, &response.to_value(&self.request.uid))
+        encode(self.api_version, &self.request.uid, response)
     }
 }
 
 /// The response to a body that is not an AdmissionReview. It is a review as well, so that the API server reports the
 /// reason.
 pub(super) fn encode_error(error: &ReviewError) -> Bytes {
-    encode(VERSIONS[0], &AdmissionResponse::errored(400, Chain(error).to_string()).to_value(""))
+    encode(VERSIONS[0], "", &AdmissionResponse::errored(400, Chain(error).to_string()))
 }
 
-fn encode(api_version: &str, response: &Value) -> Bytes {
-    json!({ "kind": "AdmissionReview", "apiVersion": api_version, "response": response }).to_string().into()
+fn encode(api_version: &str, uid: &str, response: &AdmissionResponse) -> Bytes {
+    use base64::Engine as _;
+    #[derive(Serialize)]
+    #[serde(rename_all = "camelCase")]
+    struct Wire<'a> {
+        kind: &'static str,
+        api_version: &'a str,
+        response: Response<'a>,
+    }
+    #[derive(Serialize)]
+    #[serde(rename_all = "camelCase")]
+    struct Response<'a> {
+        uid: &'a str,
+        allowed: bool,
+        #[serde(skip_serializing_if = "Option::is_none")]
+        status: Option<&'a Value>,
+        #[serde(skip_serializing_if = "Option::is_none")]
+        patch: Option<String>,
+        #[serde(skip_serializing_if = "Option::is_none")]
+        patch_type: Option<&'static str>,
+        #[serde(skip_serializing_if = "<[String]>::is_empty")]
+        warnings: &'a [String],
+        #[serde(skip_serializing_if = "BTreeMap::is_empty")]
+        audit_annotations: &'a BTreeMap<String, String>,
+    }
+    let AdmissionResponse { allowed, status, patch, warnings, audit_annotations } = response;
+    let json = |patch: &Vec<Value>| serde_json::to_vec(patch).expect("JSON values serialize to JSON");
+    let patch = (!patch.is_empty()).then(|| base64::engine::general_purpose::STANDARD.encode(json(patch)));
+    let response = Response {
+        uid,
+        allowed: *allowed,
+        status: status.as_ref(),
+        patch_type: patch.as_ref().map(|_| "JSONPatch"),
+        patch,
+        warnings,
+        audit_annotations,
+    };
+    let review = Wire { kind: "AdmissionReview", api_version, response };
+    serde_json::to_vec(&review).expect("a response serializes to JSON").into()
 }
 
 /// The body is not an AdmissionReview with a request.

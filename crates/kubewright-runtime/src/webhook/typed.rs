@@ -238,7 +238,7 @@ impl<D: Defaulter> AdmissionHandler for Defaulting<D> {
             return AdmissionResponse::rejected(request, rejection);
         }
         match serde_json::to_value(&object) {
-            Ok(after) => AdmissionResponse::patched(diff::patch(&raw, &before, after)),
+            Ok(after) => AdmissionResponse::patched(diff::patch(&raw, &before, &after)),
             Err(error) => unencodable(&error),
         }
     }
@@ -274,7 +274,7 @@ impl AdmissionResponse {
             Err(error) => return undecodable(&error),
         };
         match (serde_json::to_value(before), serde_json::to_value(after)) {
-            (Ok(before), Ok(after)) => Self::patched(diff::patch(&raw, &before, after)),
+            (Ok(before), Ok(after)) => Self::patched(diff::patch(&raw, &before, &after)),
             (Err(error), _) | (_, Err(error)) => unencodable(&error),
         }
     }
