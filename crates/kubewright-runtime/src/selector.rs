@@ -2,7 +2,7 @@
 //!
 //! A selector is parsed once and matched against many objects. Selectors for the server are sent as text.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 
 /// A selector that cannot be parsed.
@@ -16,6 +16,7 @@ pub struct ParseError {
 /// One requirement on the labels of an object.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub(crate) enum Requirement {
+    /// The label has one of these values. No value is there twice.
     In(String, Vec<String>),
     NotIn(String, Vec<String>),
     Exists(String),
@@ -118,7 +119,7 @@ fn requirement(part: &str) -> Result<Requirement, &'static str> {
         let values = values.strip_suffix(')').ok_or("unexpected text after the closing parenthesis")?;
         let mut head = head.split_whitespace();
         let (label, operator, rest) = (head.next(), head.next(), head.next());
-        let values = values.split(',').map(value).collect::<Result<Vec<_>, _>>()?;
+        let values = distinct(values.split(',').map(value).collect::<Result<_, _>>()?);
         return match (label, operator, rest) {
             (Some(label), Some("in"), None) => Ok(Requirement::In(word(label)?, values)),
             (Some(label), Some("notin"), None) => Ok(Requirement::NotIn(word(label)?, values)),
@@ -132,6 +133,13 @@ fn requirement(part: &str) -> Result<Requirement, &'static str> {
         return Ok(Requirement::In(word(label)?, vec![value(wanted)?]));
     }
     Ok(Requirement::Exists(word(part)?))
+}
+
+/// The values in their order, each once.
+fn distinct(mut values: Vec<String>) -> Vec<String> {
+    let mut seen = BTreeSet::new();
+    values.retain(|value| seen.insert(value.clone()));
+    values
 }
 
 fn word(text: &str) -> Result<String, &'static str> {
@@ -179,7 +187,7 @@ impl TryFrom<k8s_openapi::apimachinery::pkg::apis::meta::v1::LabelSelector> for 
     ) -> Result<Self, ParseError> {
         let mut requirements = Self::equal(selector.match_labels.unwrap_or_default()).0;
         for wanted in selector.match_expressions.unwrap_or_default() {
-            let values = wanted.values.unwrap_or_default();
+            let values = distinct(wanted.values.unwrap_or_default());
             requirements.push(match wanted.operator.as_str() {
                 "In" => Requirement::In(wanted.key, values),
                 "NotIn" => Requirement::NotIn(wanted.key, values),

@@ -10,7 +10,7 @@ use std::borrow::Cow;
 use std::collections::BTreeMap;
 use std::fmt;
 use std::ops::Range;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::{ObjectMeta, OwnerReference};
 use kube::api::DynamicObject;
@@ -18,7 +18,7 @@ use serde::Deserialize;
 use serde::de::{DeserializeOwned, MapAccess, Visitor};
 use serde_json::value::RawValue;
 
-use super::hot::{Hot, Shared};
+use super::hot::{Held, Hot, Shared};
 use crate::decode::decode;
 use crate::{Key, Kind};
 
@@ -37,21 +37,32 @@ pub struct Entry {
     /// The byte range of the owner references in the body; empty if there are none.
     owners: Range<u32>,
     body: Box<str>,
-    decoded: Mutex<Decoded>,
+    /// The decoded object; unset until the first read.
+    decoded: OnceLock<Decoded>,
 }
 
-/// The decoded object, if it is kept.
+/// How this entry keeps its decoded object.
 enum Decoded {
-    /// Held by [`Hot`], which may have dropped it. `at` is [`Hot`]'s count when it was decoded; 0 if it never was.
-    Hot { object: Option<Weak<Shared>>, at: u64 },
-    /// Held by this entry, once per type that it was read as.
-    Kept(Vec<Arc<Shared>>),
+    /// While it is read repeatedly.
+    Hot(Mutex<Reads>),
+    /// For as long as the entry exists.
+    Kept(Kept),
 }
 
-impl Default for Decoded {
-    fn default() -> Self {
-        Self::Hot { object: None, at: 0 }
-    }
+/// The reads of an object that [`Hot`] may keep.
+#[derive(Default)]
+struct Reads {
+    /// The object; [`Hot`] empties it.
+    held: Option<Arc<Held>>,
+    /// [`Hot`]'s count when the object was last decoded; 0 if it never was.
+    at: u64,
+}
+
+/// A kept object, and those of other types that the entry was read as. A linked list is enough: nearly all entries are
+/// read as one type.
+struct Kept {
+    object: Arc<Shared>,
+    next: OnceLock<Box<Kept>>,
 }
 
 /// Which decoded objects are kept.
@@ -109,7 +120,7 @@ impl Entry {
             labels,
             owners,
             body: body.into_boxed_str(),
-            decoded: Mutex::default(),
+            decoded: OnceLock::new(),
         })
     }
 
@@ -214,46 +225,69 @@ impl Entry {
         keep: Keep<'_>,
         decode: impl FnOnce() -> Result<K, serde_json::Error>,
     ) -> Result<Arc<K>, serde_json::Error> {
-        let known = match &*self.decoded() {
-            Decoded::Hot { object, .. } => object.as_ref().and_then(Weak::upgrade).and_then(downcast),
-            Decoded::Kept(objects) => objects.iter().cloned().find_map(downcast),
-        };
+        let known = self.decoded.get().and_then(|decoded| match decoded {
+            Decoded::Hot(reads) => lock(reads).held.as_ref().and_then(|held| held.get()).and_then(downcast),
+            Decoded::Kept(kept) => kept.find(),
+        });
         if let Some(object) = known {
             return Ok(object);
         }
-        // Decode without holding the lock. Two readers may both decode, with the same result.
+        // Decode without holding a lock. Two readers may both decode, with the same result.
         let object = Arc::new(decode()?);
-        match keep {
-            Keep::Hot(hot) => self.keep_if_hot(hot, &object, false),
-            Keep::New(hot) => self.keep_if_hot(hot, &object, true),
-            Keep::All => match &mut *self.decoded() {
-                Decoded::Kept(objects) => objects.push(object.clone()),
-                unread @ Decoded::Hot { .. } => *unread = Decoded::Kept(vec![object.clone()]),
+        Ok(match keep {
+            Keep::Hot(hot) => self.keep_if_hot(hot, object, false),
+            Keep::New(hot) => self.keep_if_hot(hot, object, true),
+            Keep::All => match self.decoded.get_or_init(|| Decoded::Kept(Kept::new(object.clone()))) {
+                Decoded::Kept(kept) => kept.add(object),
+                Decoded::Hot(_) => object,
             },
-        }
-        Ok(object)
+        })
     }
 
-    fn keep_if_hot<K: Send + Sync + 'static>(&self, hot: &Hot, object: &Arc<K>, is_new: bool) {
+    fn keep_if_hot<K: Send + Sync + 'static>(&self, hot: &Hot, object: Arc<K>, is_new: bool) -> Arc<K> {
+        let Decoded::Hot(reads) = self.decoded.get_or_init(|| Decoded::Hot(Mutex::default())) else {
+            return object;
+        };
         let now = hot.decoded(self.body.len());
-        let mut decoded = self.decoded();
-        let Decoded::Hot { object: held, at } = &mut *decoded else { return };
-        let is_hot = is_new || *at > 0 && now.saturating_sub(*at) < hot.limit();
-        *at = now;
-        if is_hot {
-            let shared: Arc<Shared> = object.clone();
-            *held = Some(Arc::downgrade(&shared));
-            drop(decoded);
-            hot.keep(shared, self.body.len());
-        } else {
-            // Even a weak reference would keep the allocation of the object alive.
-            *held = None;
+        let mut reads = lock(reads);
+        let is_repeated = reads.at > 0 && now.saturating_sub(reads.at) < hot.limit();
+        let fits = self.body.len() as u64 <= hot.limit();
+        reads.at = now;
+        if fits && (is_new || is_repeated) {
+            let held = Arc::new(Held::new(object.clone()));
+            reads.held = Some(held.clone());
+            drop(reads);
+            hot.keep(&held, self.body.len());
         }
+        object
+    }
+}
+
+impl Kept {
+    fn new(object: Arc<Shared>) -> Self {
+        Self { object, next: OnceLock::new() }
     }
 
-    fn decoded(&self) -> MutexGuard<'_, Decoded> {
-        self.decoded.lock().unwrap_or_else(PoisonError::into_inner)
+    fn find<K: Send + Sync + 'static>(&self) -> Option<Arc<K>> {
+        std::iter::successors(Some(self), |kept| kept.next.get().map(|next| &**next))
+            .find(|kept| kept.object.is::<K>())
+            .and_then(|kept| downcast(kept.object.clone()))
     }
+
+    /// Adds an object. Returns it, or the one that another reader has added first.
+    fn add<K: Send + Sync + 'static>(&self, object: Arc<K>) -> Arc<K> {
+        let mut last = self;
+        loop {
+            if last.object.is::<K>() {
+                return downcast(last.object.clone()).unwrap_or(object);
+            }
+            last = last.next.get_or_init(|| Box::new(Self::new(object.clone())));
+        }
+    }
+}
+
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 impl fmt::Debug for Entry {

@@ -17,6 +17,9 @@ use self::labels::LabelIndex;
 use super::entry::Entry;
 use crate::{Key, LabelSelector};
 
+/// A selector selects few objects if it selects fewer than one in this many.
+const FEW: usize = 8;
+
 /// An object with its index values, one list per index, in the order of [`Store::add_index`].
 pub(crate) struct Indexed {
     pub(crate) entry: Arc<Entry>,
@@ -175,13 +178,23 @@ impl Store {
 
     /// The objects that match a label selector, in a namespace or in all, ordered by key.
     pub(crate) fn select(&self, selector: &LabelSelector, namespace: Option<&str>) -> Vec<Arc<Entry>> {
-        match self.labels.candidates(selector, &within(namespace)) {
-            Some((keys, others)) => {
-                let entries = keys.iter().filter_map(|key| self.objects.get(key));
-                entries.filter(|entry| self.labels.matches(others.iter().copied(), entry)).cloned().collect()
-            }
-            None => self.iter(namespace).filter(|entry| self.matches(selector, entry)).cloned().collect(),
+        let plan = self.labels.plan(selector, self.objects.len());
+        let matches = |entry: &&Arc<Entry>| self.labels.matches(plan.others.iter().copied(), entry);
+        let Some(first) = plan.first else { return self.iter(namespace).filter(matches).cloned().collect() };
+        let keys = self.labels.keys(first, &within(namespace));
+        if keys.len() < self.objects.len() / FEW {
+            return keys
+                .into_iter()
+                .filter_map(|key| self.objects.get(key))
+                .filter(matches)
+                .cloned()
+                .collect();
         }
+        // Walking all objects is faster than a lookup per key.
+        let mut keys = keys.into_iter().peekable();
+        let selected = self.objects.range::<Key, _>(within(namespace));
+        let selected = selected.filter(|(key, _)| keys.next_if(|next| next == key).is_some());
+        selected.map(|(_, entry)| entry).filter(matches).cloned().collect()
     }
 
     /// Whether an object of this store matches a label selector.

@@ -13,6 +13,15 @@ use crate::{Key, LabelSelector};
 /// The key range of a namespace, or of all.
 type Range = (Bound<Key>, Bound<Key>);
 
+/// How to find the objects that match a selector.
+pub(super) struct Plan<'s> {
+    /// The requirement that the fewest objects satisfy; `None` if all requirements exclude objects or all objects
+    /// satisfy them.
+    pub(super) first: Option<&'s Requirement>,
+    /// The requirements to check for each object that satisfies the first.
+    pub(super) others: Vec<&'s Requirement>,
+}
+
 /// Keys by label and value.
 #[derive(Default)]
 pub(super) struct LabelIndex {
@@ -110,25 +119,30 @@ impl LabelIndex {
         }
     }
 
-    /// The keys that satisfy the most selective requirement, in order, and the remaining requirements. `None` if all
-    /// requirements only exclude objects.
-    pub(super) fn candidates<'s>(
-        &self,
-        selector: &'s LabelSelector,
-        range: &Range,
-    ) -> Option<(Vec<Key>, Vec<&'s Requirement>)> {
-        let requirements = selector.requirements();
-        let sized = requirements.iter().enumerate().filter_map(|(at, it)| Some((self.count(it)?, at)));
-        let (_, chosen) = sized.min()?;
-        let mut keys: Vec<Key> =
-            self.sets(&requirements[chosen]).flat_map(|keys| keys.within(range)).cloned().collect();
-        // No key has two values, but the keys of several values interleave.
-        if !keys.is_sorted() {
-            keys.sort_unstable();
+    /// Reduces a selector to what is left to check, given the number of objects in the store.
+    pub(super) fn plan<'s>(&self, selector: &'s LabelSelector, objects: usize) -> Plan<'s> {
+        let mut requirements: Vec<(usize, &Requirement)> = Vec::new();
+        let mut exclusions = Vec::new();
+        for requirement in selector.requirements() {
+            match self.count(requirement) {
+                // All objects have it.
+                Some(count) if count == objects => {}
+                Some(count) => requirements.push((count, requirement)),
+                None => exclusions.push(requirement),
+            }
         }
-        keys.dedup();
-        let others = requirements.iter().enumerate().filter(|(at, _)| *at != chosen).map(|(_, it)| it);
-        Some((keys, others.collect()))
+        requirements.sort_by_key(|(count, _)| *count);
+        let mut requirements = requirements.into_iter().map(|(_, requirement)| requirement);
+        let first = requirements.next();
+        Plan { first, others: requirements.chain(exclusions).collect() }
+    }
+
+    /// The keys that satisfy a requirement, in order.
+    pub(super) fn keys<'a>(&'a self, requirement: &'a Requirement, range: &Range) -> Vec<&'a Key> {
+        let mut keys: Vec<&Key> = self.sets(requirement).flat_map(|keys| keys.within(range)).collect();
+        // The keys of several values interleave. Each value's keys are in order, which a stable sort makes use of.
+        keys.sort();
+        keys
     }
 
     /// Whether an object satisfies all requirements.
@@ -147,7 +161,7 @@ impl LabelIndex {
         })
     }
 
-    /// An upper bound of the objects that satisfy a requirement; `None` if it excludes objects.
+    /// The number of objects that satisfy a requirement; `None` if it excludes objects.
     fn count(&self, requirement: &Requirement) -> Option<usize> {
         match requirement {
             Requirement::In(..) | Requirement::Exists(_) => Some(self.sets(requirement).map(Keys::len).sum()),
@@ -166,6 +180,7 @@ impl LabelIndex {
         }
     }
 
+    /// The key sets of the values of a label. No key is in two of them.
     fn find<'a>(&'a self, label: &str, values: &'a [String]) -> impl Iterator<Item = &'a Keys> + use<'a> {
         let known = self.labels.get(label);
         values.iter().filter_map(move |value| known?.get(&**value))
