@@ -275,7 +275,7 @@ fn decoded(
     mut patched: Value,
 ) -> Result<Value, ApiError> {
     let strategy = invocation.strategy(attributes);
-    if strategy.crd().is_none() {
+    if !strategy.is_unstructured() {
         let undeclared = strategy.decode_value(&mut patched).map_err(ApiError::internal)?;
         if !undeclared.is_empty() {
             let why = format!("strict decoding error: {}", undeclared.join(", "));

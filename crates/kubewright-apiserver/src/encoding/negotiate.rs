@@ -159,7 +159,7 @@ fn negotiate_for(
         }
         let view = match clause.target() {
             // Custom resources have no protobuf encoding; their metadata does.
-            None if protobuf && resource.crd().is_some() => continue,
+            None if protobuf && resource.is_unstructured() => continue,
             None => View::Whole,
             Some(("meta.k8s.io", version @ ("v1" | "v1beta1"), kind)) => {
                 let version = if version == "v1" { "v1" } else { "v1beta1" };
@@ -228,11 +228,11 @@ pub(crate) fn no_stream() -> ApiError {
 /// The error for a list as PartialObjectMetadata, or an object as PartialObjectMetadataList.
 pub(crate) fn wrong_number(resource: &Resource, list: bool) -> ApiError {
     let suffix = if list { "List" } else { "" };
-    let go_type = match (resource.crd(), resource.group()) {
-        (Some(_), _) => format!("*unstructured.Unstructured{suffix}"),
-        (None, "" | "events.k8s.io") => format!("*core.{}{suffix}", resource.kind()),
-        (None, "internal.apiserver.k8s.io") => format!("*apiserverinternal.{}{suffix}", resource.kind()),
-        (None, group) => {
+    let go_type = match resource.group() {
+        _ if resource.is_unstructured() => format!("*unstructured.Unstructured{suffix}"),
+        "" | "events.k8s.io" => format!("*core.{}{suffix}", resource.kind()),
+        "internal.apiserver.k8s.io" => format!("*apiserverinternal.{}{suffix}", resource.kind()),
+        group => {
             format!("*{}.{}{suffix}", group.split('.').next().unwrap_or_default(), resource.kind())
         }
     };

@@ -92,7 +92,7 @@ pub(crate) fn object(resource: &Resource, version: &StoredObject) -> Value {
 
 /// The cached result of a conversion webhook for a stored version.
 pub(crate) fn converted(resource: &Resource, version: &StoredObject) -> Option<Bytes> {
-    resource.crd()?.converter()?;
+    resource.converter()?;
     version.known(resource.tag * FORMS + CONVERTED)
 }
 
@@ -181,7 +181,7 @@ pub(crate) fn item(resource: &Resource, version: &StoredObject) -> Bytes {
     if resource.is_storage_form() {
         return version.json.clone();
     }
-    if resource.crd().is_some() {
+    if resource.is_unstructured() {
         return shared_whole(resource, version);
     }
     version.encoded(resource.tag * FORMS + ITEM, || {
@@ -304,8 +304,8 @@ pub(crate) fn list_of(
 ) -> Value {
     match view {
         View::Whole => {
-            for object in objects.iter_mut().filter_map(Value::as_object_mut) {
-                if resource.crd().is_none() {
+            if !resource.is_unstructured() {
+                for object in objects.iter_mut().filter_map(Value::as_object_mut) {
                     object.remove("kind");
                     object.remove("apiVersion");
                 }

@@ -39,7 +39,7 @@ pub(crate) fn render(resource: Arc<Resource>, view: View, now: i64) -> Render {
                 match raw::select(&version.json, &wanted).filter(|_| stored) {
                     Some((raw, object)) => {
                         // Defaults and pruning of custom resources.
-                        let object = if resource.crd().is_some() {
+                        let object = if resource.is_unstructured() {
                             resource.strategy.read_stored(object)
                         } else {
                             object
@@ -48,7 +48,7 @@ pub(crate) fn render(resource: Arc<Resource>, view: View, now: i64) -> Render {
                         match include {
                             Include::Nothing => out.extend_from_slice(b"null"),
                             Include::Metadata => metadata(&mut out, raw, api),
-                            Include::Object if resource.crd().is_some() => {
+                            Include::Object if resource.is_unstructured() => {
                                 packed::write_to(&mut out, &response::packed(&resource, version));
                             }
                             Include::Object => out.extend_from_slice(&response::whole(&resource, version)),
@@ -66,18 +66,15 @@ pub(crate) fn render(resource: Arc<Resource>, view: View, now: i64) -> Render {
 /// Whether responses have the metadata of objects as it is stored. Conversion webhooks may change labels and
 /// annotations.
 fn has_stored_metadata(resource: &Resource) -> bool {
-    let stored = match resource.crd() {
-        Some(custom) => custom.converter().is_none(),
-        None => resource.is_storage_form(),
-    };
-    stored && resource.rules().hidden_annotation.is_none()
+    let stored = resource.is_unstructured() && resource.converter().is_none();
+    (stored || resource.is_storage_form()) && resource.rules().hidden_annotation.is_none()
 }
 
 /// The fields of an object that its cells need.
 fn wanted(resource: &Resource) -> Wanted {
     let Some(paths) = resource.strategy.cell_paths() else { return Wanted::without_managed_fields() };
-    // A custom resource is read by its version and kind.
-    let kind = resource.crd().into_iter().flat_map(|_| [vec!["apiVersion"], vec!["kind"]]);
+    // Unstructured objects are read by their version and kind.
+    let kind = [vec!["apiVersion"], vec!["kind"]].into_iter().filter(|_| resource.is_unstructured());
     Wanted::of(paths.into_iter().chain(kind))
 }
 

@@ -149,7 +149,7 @@ impl ReadPath {
 
     /// Converts the objects that a filter evaluates: selectable fields are those of the requested version.
     pub(crate) async fn convert_for(&self, resource: &Resource, filter: &Filter) -> Result<(), ApiError> {
-        if filter.fields.is_empty() || resource.crd().is_none_or(|custom| custom.converter().is_none()) {
+        if filter.fields.is_empty() || resource.converter().is_none() {
             return Ok(());
         }
         let listing = self.store.list(&resource.storage, &filter.prefix, None);
@@ -163,7 +163,7 @@ impl ReadPath {
             return response::failure(&wrong_number(resource, true));
         }
         let mut meta = page.meta();
-        if format.view == View::Whole && resource.crd().is_some() {
+        if format.view == View::Whole && resource.is_unstructured() {
             // Upstream's lists of unstructured objects always have this field.
             meta.entry("continue").or_insert_with(|| "".into());
         }

@@ -269,7 +269,7 @@ impl Watch {
 
     /// Converts the objects of events if the CRD has a conversion webhook.
     async fn convert(&self, events: &[Arc<Event>]) -> Result<(), ApiError> {
-        if self.resource.crd().is_none_or(|custom| custom.converter().is_none()) {
+        if self.resource.converter().is_none() {
             return Ok(());
         }
         let versions = events.iter().flat_map(|event| event.previous.iter().chain([&event.version]));

@@ -8,7 +8,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, OnceLock};
 
 use kubewright_apiextensions::crd;
-use kubewright_apiextensions::custom::{self, ScalePaths};
+use kubewright_apiextensions::custom;
 use kubewright_apiextensions::structural::SchemaError;
 use kubewright_apimachinery::field::ErrorList;
 use kubewright_apimachinery::gvk::split_api_version;
@@ -123,11 +123,6 @@ impl CrdResource {
     /// The names and columns of a version, for discovery and tables.
     pub(crate) fn version(&self, name: &str) -> Option<&crd::Version> {
         self.info.versions.iter().find(|version| version.name == name)
-    }
-
-    /// The paths of a version's scale subresource.
-    pub(crate) fn scale(&self, version: &str) -> Option<&ScalePaths> {
-        self.validation.versions.get(version)?.scale.as_ref()
     }
 
     /// A stored object in a version. Returned unchanged if it cannot be converted because its stored version

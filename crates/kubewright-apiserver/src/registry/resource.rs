@@ -16,6 +16,7 @@ use kubewright_apimachinery::status::Qualified;
 use kubewright_apis::facts;
 use kubewright_apis::registry::RegistryRules;
 
+use super::conversion::Converter;
 use super::crd_resource::CrdResource;
 use super::shared_list::{Position, SharedList};
 use super::strategy::{BuiltIn as BuiltInKind, CrdStrategy, CustomResource, Strategy};
@@ -141,6 +142,16 @@ impl Resource {
     /// The CRD, if it is a custom resource.
     pub(crate) fn crd(&self) -> Option<&Arc<CrdResource>> {
         self.strategy.crd()
+    }
+
+    /// Whether upstream handles the objects as unstructured content.
+    pub(crate) fn is_unstructured(&self) -> bool {
+        self.strategy.is_unstructured()
+    }
+
+    /// The conversion webhook of the CRD, if it has one.
+    pub(crate) fn converter(&self) -> Option<&Converter> {
+        self.crd()?.converter()
     }
 
     /// Whether this is the resource of CustomResourceDefinitions.

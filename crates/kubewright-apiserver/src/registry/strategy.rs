@@ -11,13 +11,14 @@ use std::borrow::Cow;
 use std::fmt::Debug;
 use std::sync::Arc;
 
+use kubewright_apiextensions::custom::ScalePaths;
 use kubewright_apimachinery::decode::Form;
 use kubewright_apimachinery::encode::TakenApart;
 use kubewright_apimachinery::field::ErrorList;
 use kubewright_apimachinery::gvk::Gvk;
 use kubewright_apimachinery::status::{ApiError, Qualified};
 use kubewright_apis::registry::RegistryRules;
-use kubewright_structured_merge::{Reset, Versions};
+use kubewright_structured_merge::{ReplicasPaths, Reset, Versions};
 use serde_json::Value;
 
 use super::crd_resource::CrdResource;
@@ -148,6 +149,22 @@ pub(crate) trait Strategy: Debug + Send + Sync {
     /// An object from storage in this version, with `apiVersion` and `kind`. Conversion webhooks are not
     /// called.
     fn read_stored(&self, object: Value) -> Value;
+
+    /// Whether upstream handles the objects as unstructured content: stored objects and items of lists have `apiVersion`
+    /// and `kind`, and there is no protobuf encoding.
+    fn is_unstructured(&self) -> bool {
+        false
+    }
+
+    /// Where the scale subresource finds the replicas. `None` for kinds that upstream converts to a Scale in Go.
+    fn scale_paths(&self) -> Option<&ScalePaths> {
+        None
+    }
+
+    /// The path of the replicas in each version that field managers may have used. The default is that of workloads.
+    fn replicas_paths(&self) -> ReplicasPaths {
+        built_in::replicas_paths()
+    }
 
     /// The CRD of a custom resource.
     fn crd(&self) -> Option<&Arc<CrdResource>> {

@@ -13,7 +13,7 @@ use kubewright_apis::facts::TypeRef;
 use kubewright_apis::registry::{self, RegistryRules};
 use kubewright_apis::reset_fields::ResetFields;
 use kubewright_apis::{convert, defaults, selectable, strategy, table, validation};
-use kubewright_structured_merge::{self as apply, ConvertError, Reset, Versions};
+use kubewright_structured_merge::{self as apply, ConvertError, ReplicasPaths, Reset, Versions};
 use serde_json::Value;
 
 use super::{Strategy, Verdict};
@@ -77,6 +77,15 @@ impl BuiltIn {
     fn is_storage_form(&self) -> bool {
         self.stored == self.gvk
     }
+}
+
+/// The path of the replicas in all versions of built-in workloads, past and present.
+pub(super) fn replicas_paths() -> ReplicasPaths {
+    let mut paths = ReplicasPaths::default();
+    for version in ["apps/v1", "apps/v1beta1", "apps/v1beta2", "extensions/v1beta1", "v1"] {
+        paths.add(version, Some("spec.replicas"));
+    }
+    paths
 }
 
 /// The error for a body that is not an object of the kind.

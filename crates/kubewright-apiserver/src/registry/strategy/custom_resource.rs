@@ -3,6 +3,7 @@
 use std::borrow::Cow;
 use std::sync::Arc;
 
+use kubewright_apiextensions::custom::ScalePaths;
 use kubewright_apiextensions::{crd, custom};
 use kubewright_apimachinery::decode::{Decoded, Form};
 use kubewright_apimachinery::encode::TakenApart;
@@ -11,7 +12,7 @@ use kubewright_apimachinery::json;
 use kubewright_apimachinery::object::Fields as _;
 use kubewright_apimachinery::status::{ApiError, Qualified};
 use kubewright_apis::selectable;
-use kubewright_structured_merge::{Reset, Versions};
+use kubewright_structured_merge::{ReplicasPaths, Reset, Versions};
 use serde_json::Value;
 
 use super::built_in::not_handled;
@@ -212,6 +213,23 @@ impl Strategy for CustomResource {
 
     fn read_stored(&self, object: Value) -> Value {
         self.crd.read(object, &self.version)
+    }
+
+    fn is_unstructured(&self) -> bool {
+        true
+    }
+
+    fn scale_paths(&self) -> Option<&ScalePaths> {
+        self.rules()?.scale.as_ref()
+    }
+
+    fn replicas_paths(&self) -> ReplicasPaths {
+        let mut paths = ReplicasPaths::default();
+        for (name, version) in &self.crd.validation.versions {
+            let path = version.scale.as_ref().map(|scale| scale.spec_replicas.as_str());
+            paths.add(&self.crd.validation.gvk(name).api_version(), path);
+        }
+        paths
     }
 
     fn crd(&self) -> Option<&Arc<CrdResource>> {

@@ -6,7 +6,6 @@
 
 use bytes::Bytes;
 use http::{Method, Response, StatusCode};
-use kubewright_apiextensions::custom::ScalePaths;
 use kubewright_apimachinery::field::{FieldError, Path};
 use kubewright_apimachinery::gvk::Gvk;
 use kubewright_apimachinery::object::Fields as _;
@@ -15,9 +14,7 @@ use kubewright_apimachinery::status::ApiError;
 use kubewright_apimachinery::types::{self, TypeRef};
 use kubewright_apimachinery::{decode, json, time};
 use kubewright_apis::table;
-use kubewright_structured_merge::{
-    self as apply, ManagedFields, OneVersion, Owners, ReplicasPaths, Reset, Schema, Write,
-};
+use kubewright_structured_merge::{self as apply, ManagedFields, OneVersion, Owners, Reset, Schema, Write};
 use serde_json::{Value, json};
 
 use super::Subresources;
@@ -38,9 +35,6 @@ use crate::request::Request;
 use crate::request::options::{WriteKind, WriteOptions};
 
 pub(crate) const SCALE: Gvk<'static> = Gvk { group: "autoscaling", version: "v1", kind: "Scale" };
-
-/// All versions of built-in workloads, past and present; the replicas have the same path in each.
-const WORKLOAD_VERSIONS: [&str; 5] = ["apps/v1", "apps/v1beta1", "apps/v1beta2", "extensions/v1beta1", "v1"];
 
 const NO_SCALE: &str =
     "no kind is registered for the type v1.Scale in scheme \"pkg/apiserver/customresource_handler.go:781\"";
@@ -64,7 +58,7 @@ impl Subresources {
         let version = self.reads.find(resource, namespace, name)?;
         self.reads.conversion.convert_versions(resource, std::slice::from_ref(&version)).await?;
         let object = response::object(resource, &version);
-        let scale = match paths(resource) {
+        let scale = match resource.strategy.scale_paths() {
             Some(paths) => paths.get(&object)?,
             None => scale_of(&object),
         };
@@ -123,7 +117,7 @@ impl Subresources {
                     request_body::decode_as(SCALE, scale_type.get(), request_body::media(request)?, body)
                         .map_err(|error| {
                             // Upstream's scheme of custom resources has no Scale.
-                            if resource.crd().is_none() { error } else { ApiError::bad_request(NO_SCALE) }
+                            if resource.is_unstructured() { ApiError::bad_request(NO_SCALE) } else { error }
                         })?;
                 let warnings = request_body::strict(&decoded.strict, options.field_validation)?;
                 check_name(&decoded.value, name)?;
@@ -145,7 +139,7 @@ impl Subresources {
         let mut notes = Notes { warnings, ..Notes::of(request) };
         let outcome = self.writes.update_object(&write, &mut change, &mut notes).await?;
         let object = outcome.written.object(resource);
-        let scale = match paths(resource) {
+        let scale = match resource.strategy.scale_paths() {
             Some(paths) => paths.written(&object)?,
             None => scale_of(&object),
         };
@@ -212,11 +206,11 @@ impl Scale<'_> {
     ) -> Result<Candidate, ApiError> {
         let resource = self.resource;
         let live = live.ok_or_else(|| ApiError::not_found(resource.qualified(), write.name))?;
-        let mut old = match paths(resource) {
+        let mut old = match resource.strategy.scale_paths() {
             Some(paths) => paths.get_for_update(live)?,
             None => scale_of(live),
         };
-        apply::to_scale(&owners_of(live)?, &replicas_paths(resource)).store(&mut old);
+        apply::to_scale(&owners_of(live)?, &resource.strategy.replicas_paths()).store(&mut old);
         let scale = new_scale(recorder.clock, self.ty, write.manager, &old, &self.wanted)?;
         let warnings = match &self.wanted {
             Wanted::Applied(applied) => applied.strict()?,
@@ -242,8 +236,13 @@ impl Scale<'_> {
         let scale_owners = ManagedFields::decode(scale.at("metadata.managedFields"))
             .map_err(|error| ApiError::internal(error.to_string()))?;
         let api_version = resource.gvk().api_version();
-        apply::from_scale(&owners_of(live)?, &scale_owners, &api_version, &replicas_paths(resource))
-            .store_packed(&mut new);
+        apply::from_scale(
+            &owners_of(live)?,
+            &scale_owners,
+            &api_version,
+            &resource.strategy.replicas_paths(),
+        )
+        .store_packed(&mut new);
         Ok(new)
     }
 
@@ -254,7 +253,7 @@ impl Scale<'_> {
 
     /// The Scale of an object.
     pub(crate) fn view(&self, object: &Value) -> Value {
-        match paths(self.resource) {
+        match self.resource.strategy.scale_paths() {
             Some(paths) => paths.written(object).unwrap_or_default(),
             None => scale_of(object),
         }
@@ -267,33 +266,9 @@ fn owners_of(live: &Value) -> Result<ManagedFields, ApiError> {
         .map_err(|error| ApiError::internal(error.to_string()))
 }
 
-/// The paths of a custom resource's scale subresource.
-fn paths(resource: &Resource) -> Option<&ScalePaths> {
-    resource.crd()?.scale(resource.version())
-}
-
-/// The paths of a kind's replicas, by version.
-fn replicas_paths(resource: &Resource) -> ReplicasPaths {
-    let mut paths = ReplicasPaths::default();
-    match resource.crd() {
-        None => {
-            for version in WORKLOAD_VERSIONS {
-                paths.add(version, Some("spec.replicas"));
-            }
-        }
-        Some(custom) => {
-            for (name, version) in &custom.validation.versions {
-                let path = version.scale.as_ref().map(|scale| scale.spec_replicas.as_str());
-                paths.add(&custom.validation.gvk(name).api_version(), path);
-            }
-        }
-    }
-    paths
-}
-
 /// Sets the replicas of a Scale on its object.
 fn put_replicas(resource: &Resource, object: &mut Value, scale: &Value, name: &str) -> Result<(), ApiError> {
-    if let Some(paths) = paths(resource) {
+    if let Some(paths) = resource.strategy.scale_paths() {
         return paths.set(object, scale);
     }
     let replicas = scale.int_at("spec.replicas").unwrap_or_default();
