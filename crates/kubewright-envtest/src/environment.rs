@@ -1,5 +1,7 @@
 //! The test environment: a control plane, and helpers for tests.
 
+mod builder;
+
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -11,27 +13,26 @@ use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 use kube::api::DynamicObject;
 use kubewright_apimachinery::permission::Permission;
 use kubewright_apiserver::serve::ServeError;
-use kubewright_apiserver::{ApiServer, Options, VersionError};
-use kubewright_manifests::crd;
-use kubewright_manifests::declare::{Item, Kind};
-use kubewright_manifests::lint::Level;
+use kubewright_apiserver::{ApiServer, VersionError};
+use kubewright_manifests::declare::Kind;
 use kubewright_manifests::rbac::Unused;
 use kubewright_runtime::{
     Cache, Client, Key, ListOptions, Manager, ManagerError, ManagerOptions, Object, Outcome, Reconciler,
     client,
 };
-use schemars::JsonSchema;
 
+pub use self::builder::Builder;
 use crate::account::{self, OperatorKubeconfigError};
-use crate::assets::{Assets, AssetsError};
+use crate::assets::AssetsError;
 use crate::faults::{Faults, Target};
 use crate::install::{self, InstallError};
-use crate::mode::{Mode, ModeError};
+use crate::mode::ModeError;
 use crate::operator::{Operator, Operators};
 use crate::plane::Plane;
 use crate::running::Running;
 use crate::user::Permissions;
-use crate::webhooks::{Route, Servers, WebhookError};
+use crate::webhooks::existing::WebhookHostError;
+use crate::webhooks::{Route, Servers};
 use crate::yaml::{self, FixtureError};
 
 /// The operator name of [`Environment::reconcile_once`].
@@ -59,6 +60,9 @@ pub enum StartError {
     /// There is no existing cluster.
     #[error("no existing cluster found; set KUBECONFIG, or unset USE_EXISTING_CLUSTER")]
     Existing(#[source] Box<dyn std::error::Error + Send + Sync>),
+    /// The webhook host is invalid.
+    #[error(transparent)]
+    WebhookHost(#[from] WebhookHostError),
     /// The client could not be created.
     #[error("failed to create the client")]
     Client(#[source] Box<dyn std::error::Error + Send + Sync>),
@@ -105,201 +109,8 @@ pub struct Capabilities {
     pub generated_role: bool,
 }
 
-/// Builds an environment.
-#[derive(Default)]
-#[must_use = "nothing starts before start()"]
-pub struct Builder {
-    mode: Option<Mode>,
-    /// The types whose CRDs are installed.
-    kinds: Vec<Kind>,
-    definitions: Vec<CustomResourceDefinition>,
-    definition_paths: Vec<PathBuf>,
-    fixtures: Vec<PathBuf>,
-    https: bool,
-    as_admin: bool,
-    seed: Option<u64>,
-    version: Option<String>,
-    server: Option<Options>,
-    #[cfg(feature = "cluster")]
-    cluster: Option<kubewright_cluster::Options>,
-}
-
-impl Builder {
-    /// Uses this control plane, regardless of the environment variables.
-    pub fn mode(mut self, mode: Mode) -> Self {
-        self.mode = Some(mode);
-        self
-    }
-
-    /// Installs the CRD of a type, as `kubewright manifests` generates it. Types of several versions of a kind are
-    /// merged into one CRD.
-    ///
-    /// For a type without a derived schema, use [`Builder::crd_object`].
-    pub fn crd<K: kube::CustomResourceExt + JsonSchema>(mut self) -> Self {
-        let item = Item { path: std::any::type_name::<K>().to_owned(), ..Item::default() };
-        self.kinds.push(crd::kind::<K>(item));
-        self
-    }
-
-    /// Installs a CRD object.
-    pub fn crd_object(mut self, crd: CustomResourceDefinition) -> Self {
-        self.definitions.push(crd);
-        self
-    }
-
-    /// Installs the CRDs of a file, or of all YAML files of a directory, such as `config/crd/bases`.
-    pub fn crds_from(mut self, path: impl Into<PathBuf>) -> Self {
-        self.definition_paths.push(path.into());
-        self
-    }
-
-    /// Applies the objects of a YAML file, or of all YAML files of a directory.
-    pub fn fixtures(mut self, path: impl Into<PathBuf>) -> Self {
-        self.fixtures.push(path.into());
-        self
-    }
-
-    /// Runs managers as the administrator instead of as their ServiceAccount with the generated role. For tests that
-    /// are not about permissions.
-    pub fn as_admin(mut self) -> Self {
-        self.as_admin = true;
-        self
-    }
-
-    /// Listens on a port of 127.0.0.1, for kubectl and other processes. By default, the embedded server opens no port.
-    pub fn https(mut self) -> Self {
-        self.https = true;
-        self
-    }
-
-    /// Makes the embedded server deterministic: UIDs, generated names and its start time.
-    pub fn seed(mut self, seed: u64) -> Self {
-        self.seed = Some(seed);
-        self
-    }
-
-    /// Sets the version that the embedded server reports, such as `1.34`. The APIs stay those of v1.36: this is for
-    /// operators that check the version, not for tests with an older API.
-    pub fn kubernetes_version(mut self, version: impl Into<String>) -> Self {
-        self.version = Some(version.into());
-        self
-    }
-
-    /// Sets the options of the embedded server; clock and seed are set by the environment.
-    pub fn server_options(mut self, options: Options) -> Self {
-        self.server = Some(options);
-        self
-    }
-
-    /// Runs the cluster controllers: Deployments get running Pods on a simulated node. Has no effect on an existing
-    /// cluster.
-    ///
-    /// [`Environment::faults`] do not apply to these controllers. Needs the feature `cluster`.
-    #[cfg(feature = "cluster")]
-    pub fn with_cluster(self) -> Self {
-        self.with_cluster_options(kubewright_cluster::Options::default())
-    }
-
-    /// Like `with_cluster`, with other nodes or only some controllers.
-    #[cfg(feature = "cluster")]
-    pub fn with_cluster_options(mut self, options: kubewright_cluster::Options) -> Self {
-        self.cluster = Some(options);
-        self
-    }
-
-    /// Starts the control plane, installs CRDs and applies fixtures.
-    pub async fn start(self) -> Result<Environment, StartError> {
-        let mut definitions = of_types(self.kinds.clone())?;
-        definitions.extend(self.definitions);
-        let mode = self.mode.map_or_else(Mode::from_env, Ok)?;
-        let faults = Faults::default();
-        let mut options = self.server.unwrap_or_default();
-        if let Some(version) = &self.version {
-            options.version = version.parse()?;
-        }
-        let (plane, target) = match mode {
-            Mode::Embedded => Plane::embedded(options, self.seed, self.https).await?,
-            Mode::Assets(folder) => {
-                let assets = Assets::start(&folder).await?;
-                let client = assets.client().map_err(|error| StartError::Client(Box::new(error)))?;
-                (Plane::Assets(Box::new(assets)), Target::Remote(client))
-            }
-            Mode::Existing => {
-                let config =
-                    kubewright_runtime::connect::infer(&kubewright_runtime::connect::Source::default()).await;
-                let config = config.map_err(|error| StartError::Existing(Box::new(error)))?;
-                let client = kubewright_runtime::connect::client(
-                    config,
-                    kubewright_runtime::connect::Options::default(),
-                );
-                (
-                    Plane::Existing,
-                    Target::Remote(client.map_err(|error| StartError::Client(Box::new(error)))?),
-                )
-            }
-        };
-        let kube = kube::Client::new(faults.connection(target.clone()), "default");
-        #[cfg(feature = "cluster")]
-        let cluster = match self.cluster.filter(|_| !matches!(plane, Plane::Existing)) {
-            Some(mut options) => {
-                if let Some(authority) = plane.authority().filter(|_| options.root_ca.is_empty()) {
-                    authority.clone_into(&mut options.root_ca);
-                }
-                let (client, clock) = (target.client(), plane.clock());
-                let cluster = kubewright_cluster::Cluster::on_clock(client, &options, clock, self.seed)?;
-                Some(Running::start(cluster.manager().clone(), None))
-            }
-            None => None,
-        };
-        let environment = Environment {
-            #[cfg(feature = "cluster")]
-            _cluster: cluster,
-            client: Client::new(kube.clone()),
-            kube,
-            target,
-            faults,
-            seed: self.seed,
-            namespaces: AtomicU64::new(0),
-            kinds: self.kinds,
-            operators: Operators::default(),
-            caches: Mutex::default(),
-            webhook_servers: Servers::default(),
-            as_admin: self.as_admin || matches!(plane, Plane::Existing),
-            plane,
-        };
-        for path in &self.definition_paths {
-            for object in yaml::load(path)? {
-                let definition = object.try_parse().map_err(|error| StartError::NoDefinition {
-                    path: path.clone(),
-                    why: error.to_string(),
-                })?;
-                definitions.push(definition);
-            }
-        }
-        environment.install(&definitions).await?;
-        for path in self.fixtures {
-            environment.apply_file(path).await?;
-        }
-        Ok(environment)
-    }
-}
-
-/// Generates the CRDs of types.
-fn of_types(kinds: Vec<Kind>) -> Result<Vec<CustomResourceDefinition>, StartError> {
-    let merged = crd::merge(kinds);
-    let errors = merged.findings.iter().filter(|finding| finding.level == Level::Error);
-    let mut wrong: Vec<String> = errors.map(ToString::to_string).collect();
-    let mut definitions = Vec::new();
-    for made in merged.crds {
-        match serde_json::from_value(made.crd) {
-            Ok(definition) => definitions.push(definition),
-            Err(error) => wrong.push(format!("{}: {error}", made.file)),
-        }
-    }
-    if wrong.is_empty() { Ok(definitions) } else { Err(StartError::Type(wrong.join("\n"))) }
-}
-
-/// A control plane with helpers for tests. Dropping it stops everything that it started.
+/// A control plane with helpers for tests. Dropping it stops everything that it started, and removes its webhooks from an
+/// existing cluster, which can take up to 10 s if the cluster does not answer.
 pub struct Environment {
     /// Stopped with the environment.
     #[cfg(feature = "cluster")]
@@ -363,7 +174,7 @@ impl Environment {
         match &self.plane {
             Plane::Embedded { listening, .. } => listening.as_ref().map(|it| it.0.url()),
             Plane::Assets(assets) => Some(assets.url()),
-            Plane::Existing => None,
+            Plane::Existing(_) => None,
         }
     }
 
@@ -376,7 +187,7 @@ impl Environment {
         match &self.plane {
             Plane::Embedded { listening, .. } => listening.as_ref().map(|it| it.1.path().join("kubeconfig")),
             Plane::Assets(assets) => Some(assets.kubeconfig()),
-            Plane::Existing => None,
+            Plane::Existing(_) => None,
         }
     }
 
@@ -415,7 +226,7 @@ impl Environment {
                 stale_reads: false,
                 generated_role: true,
             },
-            Plane::Existing => Capabilities {
+            Plane::Existing(_) => Capabilities {
                 garbage_collection: true,
                 namespace_deletion: true,
                 paused_clock: false,
@@ -427,20 +238,34 @@ impl Environment {
 
     /// Installs CRDs and waits until they are served.
     pub async fn install(&self, definitions: &[CustomResourceDefinition]) -> Result<(), InstallError> {
+        if let Plane::Existing(session) = &self.plane {
+            return Box::pin(session.install_crds(&self.kube, definitions)).await;
+        }
         install::definitions(&self.kube, definitions).await
     }
 
-    /// Creates a unique namespace.
+    /// Creates a unique namespace. On an existing cluster, the webhooks of this environment's managers apply to these
+    /// namespaces only.
     pub async fn namespace(&self) -> Result<String, client::Error> {
         let number = self.namespaces.fetch_add(1, Ordering::Relaxed) + 1;
         let mut metadata = ObjectMeta::default();
         match &self.plane {
             // Each embedded server is separate, so names can be deterministic.
             Plane::Embedded { .. } => metadata.name = Some(format!("test-{number}")),
-            _ => metadata.generate_name = Some("test-".to_owned()),
+            Plane::Assets(_) => metadata.generate_name = Some("test-".to_owned()),
+            Plane::Existing(session) => metadata = session.namespace(),
         }
         let created = self.client.create(&Namespace { metadata, ..Namespace::default() }).await?;
         Ok(created.metadata.name.unwrap_or_default())
+    }
+
+    /// The namespace of fixtures that name none.
+    pub(crate) async fn fixtures_namespace(&self) -> Result<&str, client::Error> {
+        let own = match &self.plane {
+            Plane::Existing(session) => session.fixtures_namespace(Box::pin(self.namespace())).await?,
+            Plane::Embedded { .. } | Plane::Assets(_) => None,
+        };
+        Ok(own.map_or("default", String::as_str))
     }
 
     /// Applies an object. A namespaced object without a namespace is applied to `default`.
@@ -477,8 +302,13 @@ impl Environment {
 
     /// A manager on this environment, with its seed and clock and without servers. Register controllers with it.
     ///
-    /// When it runs, its webhooks and conversions are installed and apply to every write of the test. An existing cluster
-    /// cannot reach this process: there, a manager with webhooks fails, and [`Running::ready`] returns the error.
+    /// When it runs, its webhooks and conversions are installed and apply to every write of the test.
+    ///
+    /// An existing cluster calls them at [`Builder::webhook_host`] or `KUBEWRIGHT_WEBHOOK_HOST`. Without it, or if the
+    /// cluster does not reach this process there, a manager with webhooks fails, and [`Running::ready`] returns the
+    /// error. Webhooks of namespaced resources then apply to namespaces of [`Environment::namespace`] only, so that tests
+    /// on the same cluster do not affect each other; those of cluster-scoped resources apply to all objects. They are
+    /// removed when the environment is dropped, or, if the process was killed, at the next start on this machine.
     ///
     /// The manager also gets the ServiceAccount, roles and bindings that `kubewright manifests` would generate, and
     /// runs as that ServiceAccount. Before it runs, its client acts as the administrator.
@@ -508,21 +338,16 @@ impl Environment {
             if !as_admin {
                 operator.grant(&Client::new(direct.clone()), &manifest).await?;
             }
-            match route {
-                Some(route) => route.install(&direct, &webhooks, &manifest).await?,
-                None if !webhooks.is_empty() => return Err(WebhookError::ExistingCluster.into()),
-                None => {}
-            }
-            Ok(())
+            Ok(route.install(&direct, &webhooks, &manifest).await?)
         });
         Ok(manager)
     }
 
-    fn webhook_route(&self) -> Option<Route> {
+    fn webhook_route(&self) -> Route {
         match &self.plane {
-            Plane::Embedded { server, .. } => Some(Route::Embedded(server.clone())),
-            Plane::Assets(_) => Some(Route::Loopback(self.webhook_servers.clone())),
-            Plane::Existing => None,
+            Plane::Embedded { server, .. } => Route::Embedded(server.clone()),
+            Plane::Assets(_) => Route::Loopback(self.webhook_servers.clone()),
+            Plane::Existing(session) => Route::Existing(session.clone()),
         }
     }
 
@@ -592,6 +417,10 @@ impl Environment {
 
 impl Drop for Environment {
     fn drop(&mut self) {
+        // Before the checks, which can panic.
+        if let Plane::Existing(session) = &self.plane {
+            session.close();
+        }
         // Managers that were not started with `Environment::run`.
         self.operators.iter().for_each(|operator| operator.check());
     }

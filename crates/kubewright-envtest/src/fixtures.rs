@@ -19,8 +19,6 @@ use crate::yaml::{FixtureError, load};
 
 /// The variable that has expected files written.
 const UPDATE: &str = "UPDATE_FIXTURES";
-/// Where objects without a namespace are sent.
-const NAMESPACE: &str = "default";
 /// The end of the names of expected objects.
 const EXPECTED: &str = ".expected.yaml";
 /// Metadata that the API server sets.
@@ -143,7 +141,7 @@ impl Environment {
     /// | `invalid/NAME.yaml` | rejects it; the message equals `invalid/NAME.txt` |
     ///
     /// Metadata that the server sets is not compared, and neither is the namespace of an object that names none: it is
-    /// sent to `default`. Unknown fields are rejected. The error names every fixture that does not match, with a diff.
+    /// sent to `default`, or to a new namespace on an existing cluster with webhooks. Unknown fields are rejected. The error names every fixture that does not match, with a diff.
     /// `UPDATE_FIXTURES=1` writes the expected files. A folder without fixtures is an error.
     ///
     /// A manager whose webhooks are tested must run, and its webhooks must be installed:
@@ -379,7 +377,7 @@ async fn send(env: &Environment, mut object: DynamicObject) -> Result<Value, cli
     let kind = client.kind(&Gvk::of(&types.api_version, &types.kind)).await?;
     let is_placed = kind.scope() == Scope::Namespaced && object.metadata.namespace.is_none();
     if is_placed {
-        object.metadata.namespace = Some(NAMESPACE.to_owned());
+        object.metadata.namespace = Some(env.fixtures_namespace().await?.to_owned());
     }
     let client = client.dry_run().field_validation(FieldValidation::Strict);
     let answer = client.create(&object).await?;

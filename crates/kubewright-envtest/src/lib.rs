@@ -23,7 +23,8 @@
 //!   separate for each environment, and is dropped with it.
 //! - **Real binaries** with `KUBEBUILDER_ASSETS=DIR`: `etcd` and `kube-apiserver` from that directory, like Go's
 //!   envtest.
-//! - **An existing cluster** with `USE_EXISTING_CLUSTER=true`: the current kubeconfig context.
+//! - **An existing cluster** with `USE_EXISTING_CLUSTER=true`: the current kubeconfig context. It calls the webhooks of
+//!   managers at the host of `KUBEWRIGHT_WEBHOOK_HOST`.
 //!
 //! The same test runs on all three. Where they differ, check [`Environment::capabilities`].
 //!
@@ -74,6 +75,7 @@ pub use mode::{Mode, ModeError};
 pub use operator_webhooks::{OperatorWebhooks, OperatorWebhooksError};
 pub use running::Running;
 pub use user::Permissions;
+pub use webhooks::existing::WebhookHostError;
 pub use yaml::{FixtureError, objects};
 
 /// Compiles the example of the README.

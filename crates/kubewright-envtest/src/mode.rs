@@ -11,7 +11,7 @@ pub enum Mode {
     Embedded,
     /// `etcd` and `kube-apiserver` processes, from a directory.
     Assets(PathBuf),
-    /// The cluster of the current kubeconfig context.
+    /// The cluster of the current kubeconfig context. Objects of a test stay there; webhooks are removed at the end.
     Existing,
 }
 

@@ -84,6 +84,9 @@ pub enum OperatorWebhooksError {
 impl Environment {
     /// A certificate and a free port for the webhooks of an operator that runs as a process on this machine.
     ///
+    /// An existing cluster keeps the configurations that [`OperatorWebhooks::install`] writes. Test a deployed operator
+    /// there, or run its manager with [`Environment::manager`].
+    ///
     /// ```no_run
     /// # async fn example(env: kubewright_envtest::Environment) -> anyhow::Result<()> {
     /// let webhooks = env.operator_webhooks()?;

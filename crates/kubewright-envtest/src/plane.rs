@@ -13,6 +13,7 @@ use tempfile::TempDir;
 use crate::assets::Assets;
 use crate::environment::StartError;
 use crate::faults::Target;
+use crate::webhooks::existing::Session;
 
 /// The start time of a seeded environment: 2026-01-01T00:00:00Z, in microseconds.
 const SEEDED_START: i64 = 1_767_225_600_000_000;
@@ -21,7 +22,7 @@ const SEEDED_START: i64 = 1_767_225_600_000_000;
 pub(crate) enum Plane {
     Embedded { server: ApiServer, clock: TokioClock, listening: Option<Box<(Listening, TempDir)>> },
     Assets(Box<Assets>),
-    Existing,
+    Existing(Arc<Session>),
 }
 
 impl Plane {
@@ -54,7 +55,7 @@ impl Plane {
     pub(crate) fn clock(&self) -> Arc<dyn kubewright_runtime::Clock> {
         match self {
             Self::Embedded { clock, .. } => Arc::new(ServerClock(*clock)),
-            Self::Assets(_) | Self::Existing => Arc::new(kubewright_runtime::SystemClock),
+            Self::Assets(_) | Self::Existing(_) => Arc::new(kubewright_runtime::SystemClock),
         }
     }
 
@@ -64,7 +65,7 @@ impl Plane {
         match self {
             Self::Embedded { listening, .. } => listening.as_ref().map(|it| it.0.authority().pem()),
             Self::Assets(assets) => Some(assets.authority().pem()),
-            Self::Existing => None,
+            Self::Existing(_) => None,
         }
     }
 }

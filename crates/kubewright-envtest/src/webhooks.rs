@@ -2,8 +2,11 @@
 //!
 //! Owns their configurations, the conversion of CRDs, and the route to the manager: the embedded server calls the
 //! handlers in the process, and kube-apiserver of envtest's assets calls them over TLS on loopback. Tests need no setup for
-//! it. An existing cluster cannot reach them.
+//! it. An existing cluster calls them at a host that the user names ([`existing`]).
 
+pub(crate) mod existing;
+
+use std::net::SocketAddr;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition;
@@ -20,6 +23,7 @@ use kubewright_runtime::{Client, Clock as _, SystemClock};
 use serde_json::json;
 use tokio::task::JoinSet;
 
+use self::existing::Session;
 use crate::install::{self, InstallError};
 
 /// The field manager of `spec.conversion`.
@@ -36,20 +40,34 @@ pub(crate) enum Route {
     Embedded(ApiServer),
     /// Over TLS on loopback.
     Loopback(Servers),
+    /// Over TLS, at the host of the session.
+    Existing(Arc<Session>),
 }
 
 /// Webhooks could not be installed.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum WebhookError {
     #[error(
-        "an existing cluster cannot call the webhooks of this process, so its writes would bypass them; unset \
-         USE_EXISTING_CLUSTER to run this test on the embedded API server, or test the deployed operator"
+        "an existing cluster cannot call the webhooks of this process without its address; set KUBEWRIGHT_WEBHOOK_HOST \
+         to a name or address at which the cluster reaches this machine, or unset USE_EXISTING_CLUSTER"
     )]
     ExistingCluster,
+    #[error(
+        "the cluster cannot reach the webhooks of this process at {url} ({reason}); they were removed again. Set \
+         KUBEWRIGHT_WEBHOOK_HOST to a name or address at which the API server reaches this machine, or open the port \
+         in the firewall"
+    )]
+    Unreachable { url: String, reason: String },
+    #[error("failed to test whether the cluster reaches the webhooks of this process")]
+    Probe(#[source] kube::Error),
+    #[error("the environment was dropped while its webhooks were installed")]
+    Closed,
     #[error("failed to create the webhook certificate")]
     Issue(#[from] kubewright_runtime::internal::certificates::IssueError),
     #[error("failed to load the webhook certificate")]
     Certificate(#[from] kubewright_runtime::internal::certs::CertificateError),
+    #[error("failed to start the thread of the webhook server")]
+    Thread(#[source] std::io::Error),
     #[error("failed to serve webhooks")]
     Bind(#[from] kubewright_runtime::internal::serve::BindError),
     #[error("failed to install a webhook configuration")]
@@ -80,33 +98,43 @@ impl Route {
                 configure(admin, manifest, endpoint, &prefix).await
             }
             Self::Loopback(servers) => {
-                let (base, ca) = servers.serve(webhooks).await?;
+                let (address, ca) = servers.serve(webhooks).await?;
+                let base = format!("https://{address}");
                 configure(admin, manifest, Endpoint::Url { base: &base, ca: &ca }, &prefix).await
             }
+            Self::Existing(session) => session.install(admin, webhooks, manifest).await,
         }
     }
 }
 
 impl Servers {
     /// Serves webhooks on a port of 127.0.0.1. Returns their address, and the CA of their certificate.
-    async fn serve(&self, webhooks: &Webhooks) -> Result<(String, String), WebhookError> {
-        let names = ["127.0.0.1".to_owned(), "localhost".to_owned()];
-        let material = Material::create(&names, SystemClock.now())?;
-        let leaf = &material.leaf;
-        let certificates = Certificates::from_pem(leaf.certificate.as_bytes(), leaf.key.as_bytes())?;
-        let address: BindAddress = "127.0.0.1:0".parse().expect("the address is valid");
-        let server = Server::bind(&address, "--webhook-bind-address").await?;
-        let server = server.expect("the address is not off").with_tls(certificates);
-        let base = format!("https://{}", server.address());
-        let webhooks = webhooks.clone();
-        let handler = Handler::new(move |request| {
-            let webhooks = webhooks.clone();
-            async move { webhooks.handle(request).await }
-        });
+    async fn serve(&self, webhooks: &Webhooks) -> Result<(SocketAddr, String), WebhookError> {
+        let (server, ca) = bind("127.0.0.1:0", &["127.0.0.1".to_owned(), "localhost".to_owned()]).await?;
+        let address = server.address();
         let mut servers = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        servers.spawn(server.run(handler, std::future::pending()));
-        Ok((base, material.bundle()))
+        servers.spawn(server.run(handler(webhooks), std::future::pending()));
+        Ok((address, ca))
     }
+}
+
+/// A webhook server with a certificate for `names`, and the CA of the certificate.
+async fn bind(listen: &str, names: &[String]) -> Result<(Server, String), WebhookError> {
+    let material = Material::create(names, SystemClock.now())?;
+    let leaf = &material.leaf;
+    let certificates = Certificates::from_pem(leaf.certificate.as_bytes(), leaf.key.as_bytes())?;
+    let address: BindAddress = listen.parse().expect("the address is valid");
+    let server = Server::bind(&address, "--webhook-bind-address").await?;
+    let server = server.expect("the address is not off").with_tls(certificates);
+    Ok((server, material.bundle()))
+}
+
+fn handler(webhooks: &Webhooks) -> Handler {
+    let webhooks = webhooks.clone();
+    Handler::new(move |request| {
+        let webhooks = webhooks.clone();
+        async move { webhooks.handle(request).await }
+    })
 }
 
 async fn configure(
@@ -121,27 +149,31 @@ async fn configure(
             serde_json::from_value(configuration).expect("a webhook configuration is an object");
         install::object(&client, object, None).await?;
     }
+    let crds: Api<CustomResourceDefinition> = Api::all(admin.clone());
+    for name in converted(admin, manifest).await? {
+        let wanted = json!({
+            "apiVersion": "apiextensions.k8s.io/v1",
+            "kind": "CustomResourceDefinition",
+            "metadata": { "name": name },
+            "spec": { "conversion": conversion(endpoint) },
+        });
+        let applied = crds.patch(&name, &PatchParams::apply(OWNER).force(), &Patch::Apply(wanted)).await;
+        applied.map_err(|error| WebhookError::Conversion(name, error))?;
+    }
+    Ok(())
+}
+
+/// The names of the installed CRDs whose versions a manager converts.
+async fn converted(admin: &kube::Client, manifest: &ManagerManifest) -> Result<Vec<String>, WebhookError> {
     if manifest.conversions.is_empty() {
-        return Ok(());
+        return Ok(Vec::new());
     }
     let crds: Api<CustomResourceDefinition> = Api::all(admin.clone());
     let installed = crds.list(&kube::api::ListParams::default()).await;
     let installed = installed.map_err(|error| WebhookError::Conversion("CRDs".to_owned(), error))?;
-    for crd in installed {
-        let converts = |it: &kubewright_runtime::internal::ConversionManifest| {
-            it.group == crd.spec.group && it.kind == crd.spec.names.kind
-        };
-        let name = crd.metadata.name.clone().unwrap_or_default();
-        if manifest.conversions.iter().any(converts) {
-            let wanted = json!({
-                "apiVersion": "apiextensions.k8s.io/v1",
-                "kind": "CustomResourceDefinition",
-                "metadata": { "name": name },
-                "spec": { "conversion": conversion(endpoint) },
-            });
-            let applied = crds.patch(&name, &PatchParams::apply(OWNER).force(), &Patch::Apply(wanted)).await;
-            applied.map_err(|error| WebhookError::Conversion(name, error))?;
-        }
-    }
-    Ok(())
+    let is_converted = |crd: &CustomResourceDefinition| {
+        let mut conversions = manifest.conversions.iter();
+        conversions.any(|it| it.group == crd.spec.group && it.kind == crd.spec.names.kind)
+    };
+    Ok(installed.into_iter().filter(is_converted).filter_map(|crd| crd.metadata.name).collect())
 }

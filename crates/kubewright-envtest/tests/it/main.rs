@@ -2,6 +2,7 @@
 
 mod chapter;
 mod environments;
+mod existing;
 mod faults;
 mod markdown_view;
 mod observing;

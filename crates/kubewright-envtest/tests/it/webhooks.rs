@@ -17,29 +17,29 @@ use kubewright_runtime::{Context, Key, Manager, ManagerOptions, Outcome, Patch, 
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
-mod v1 {
+pub(crate) mod v1 {
     use super::*;
 
     #[derive(CustomResource, KubeSchema, Serialize, Deserialize, Clone, Debug)]
     #[kube(group = "webhooks.example.com", version = "v1", kind = "Page", namespaced)]
-    pub(super) struct PageSpec {
+    pub(crate) struct PageSpec {
         pub(super) title: String,
         #[serde(default, skip_serializing_if = "Option::is_none")]
-        pub(super) replicas: Option<i32>,
+        pub(crate) replicas: Option<i32>,
         #[serde(default, skip_serializing_if = "Option::is_none")]
         pub(super) footer: Option<String>,
     }
 }
 
-mod v2 {
+pub(crate) mod v2 {
     use super::*;
 
     #[derive(CustomResource, KubeSchema, Serialize, Deserialize, Clone, Debug)]
     #[kube(group = "webhooks.example.com", version = "v2", kind = "Page", namespaced, storage = false)]
-    pub(super) struct PageSpec {
+    pub(crate) struct PageSpec {
         pub(super) heading: String,
         #[serde(default, skip_serializing_if = "Option::is_none")]
-        pub(super) replicas: Option<i32>,
+        pub(crate) replicas: Option<i32>,
     }
 }
 
@@ -58,7 +58,7 @@ impl Spoke for v2::Page {
     }
 }
 
-struct OneReplica;
+pub(crate) struct OneReplica;
 
 impl Defaulter for OneReplica {
     type Object = v1::Page;
@@ -69,7 +69,7 @@ impl Defaulter for OneReplica {
     }
 }
 
-struct Rules;
+pub(crate) struct Rules;
 
 impl Validator for Rules {
     type Object = v1::Page;
@@ -125,12 +125,12 @@ async fn environment() -> Result<(Environment, Running, String)> {
     Ok((env, running, namespace))
 }
 
-fn api(env: &Environment, namespace: &str, version: &str) -> Api<DynamicObject> {
+pub(crate) fn api(env: &Environment, namespace: &str, version: &str) -> Api<DynamicObject> {
     let kind = GroupVersionKind::gvk("webhooks.example.com", version, "Page");
     Api::namespaced_with(env.client(), namespace, &ApiResource::from_gvk(&kind))
 }
 
-fn page(version: &str, name: &str, spec: &Value) -> DynamicObject {
+pub(crate) fn page(version: &str, name: &str, spec: &Value) -> DynamicObject {
     let object = json!({
         "apiVersion": format!("webhooks.example.com/{version}"),
         "kind": "Page",
