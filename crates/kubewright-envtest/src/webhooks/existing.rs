@@ -9,7 +9,6 @@
 mod conversions;
 mod host;
 mod operator;
-mod reach;
 mod server;
 
 use std::collections::BTreeMap;
@@ -23,8 +22,9 @@ use k8s_openapi::api::admissionregistration::v1::{
 use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition;
 use kube::api::{Api, DeleteParams, DynamicObject, ListParams, ObjectMeta, PartialObjectMeta};
 use kubewright_manifests::rbac::Account;
-use kubewright_manifests::webhook::{Endpoint, configurations, configurations_at, conversion, redirect};
+use kubewright_manifests::webhook::{Endpoint, configurations, conversion, redirect};
 use kubewright_runtime::internal::ManagerManifest;
+use kubewright_runtime::internal::probe::{Outcome, Probe};
 use kubewright_runtime::webhook::Webhooks;
 use kubewright_runtime::{Client, client, connect};
 use serde::de::DeserializeOwned;
@@ -45,6 +45,11 @@ pub(crate) const LABEL: &str = "kubewright.dev/envtest";
 const HOST: &str = "kubewright.dev/envtest-host";
 const PORT: &str = "kubewright.dev/envtest-port";
 const URL: &str = "kubewright.dev/envtest-url";
+/// Label of the ConfigMap that tests whether the API server reaches the webhooks.
+const PROBE_LABEL: &str = "kubewright.dev/envtest-probe";
+const PROBE_NAME: &str = "kubewright-envtest-probe";
+/// How long the API server may take to call the webhook of the test.
+const PATIENCE: Duration = Duration::from_secs(15);
 /// How long the removal at the end of an environment may take.
 const REMOVED_WITHIN: Duration = Duration::from_secs(10);
 
@@ -242,13 +247,20 @@ impl Session {
         }
         // The API server reads the two kinds of configurations independently of each other.
         let kinds: &[bool] = if has_mutating { &[true, false] } else { &[false] };
+        let probe = Probe { name: PROBE_NAME, label: (PROBE_LABEL, &self.id), patience: PATIENCE };
         for is_mutating in kinds {
-            let probe = reach::webhook(&self.id, *is_mutating);
-            let probe = configurations_at([&probe], endpoint, &prefix).swap_remove(0);
-            let name = probe["metadata"]["name"].as_str().unwrap_or_default().to_owned();
-            origin.apply(&client, probe).await?;
-            let called = reach::call(admin, &self.id).await;
-            called.map_err(|reason| WebhookError::Unreachable { url: url.clone(), reason })?;
+            let name = format!("{prefix}{}-probe", if *is_mutating { "mutating" } else { "validating" });
+            let configuration = probe.configuration(*is_mutating, &name, &url, installation.ca);
+            origin.apply(&client, configuration).await?;
+            let reason = match probe.call(admin).await.map_err(WebhookError::Probe)? {
+                // Whether the webhooks are reached is unknown if the user may not create ConfigMaps.
+                Outcome::Reached | Outcome::Refused => None,
+                Outcome::Failed(reason) => Some(reason),
+                Outcome::NotCalled => Some(format!("it has called no webhook after {PATIENCE:?}")),
+            };
+            if let Some(reason) = reason {
+                return Err(WebhookError::Unreachable { url, reason });
+            }
             let deleted = if *is_mutating {
                 delete::<MutatingWebhookConfiguration>(admin, &name).await
             } else {
