@@ -31,7 +31,7 @@ use crate::operator::{Operator, Operators};
 use crate::plane::Plane;
 use crate::running::Running;
 use crate::user::Permissions;
-use crate::webhooks::existing::WebhookHostError;
+use crate::webhooks::existing::{Session, WebhookHostError};
 use crate::webhooks::{Route, Servers};
 use crate::yaml::{self, FixtureError};
 
@@ -244,7 +244,7 @@ impl Environment {
         install::definitions(&self.kube, definitions).await
     }
 
-    /// Creates a unique namespace. On an existing cluster, the webhooks of this environment's managers apply to these
+    /// Creates a unique namespace. On an existing cluster, the webhooks of this environment's operators apply to these
     /// namespaces only.
     pub async fn namespace(&self) -> Result<String, client::Error> {
         let number = self.namespaces.fetch_add(1, Ordering::Relaxed) + 1;
@@ -257,6 +257,14 @@ impl Environment {
         }
         let created = self.client.create(&Namespace { metadata, ..Namespace::default() }).await?;
         Ok(created.metadata.name.unwrap_or_default())
+    }
+
+    /// The session of an existing cluster.
+    pub(crate) fn session(&self) -> Option<Arc<Session>> {
+        match &self.plane {
+            Plane::Existing(session) => Some(session.clone()),
+            Plane::Embedded { .. } | Plane::Assets(_) => None,
+        }
     }
 
     /// The namespace of fixtures that name none.

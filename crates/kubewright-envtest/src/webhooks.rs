@@ -68,6 +68,8 @@ pub(crate) enum WebhookError {
     Certificate(#[from] kubewright_runtime::internal::certs::CertificateError),
     #[error("failed to start the thread of the webhook server")]
     Thread(#[source] std::io::Error),
+    #[error("failed to open a port for the environment")]
+    ProcessPort(#[source] std::io::Error),
     #[error("failed to serve webhooks")]
     Bind(#[from] kubewright_runtime::internal::serve::BindError),
     #[error("failed to install a webhook configuration")]
@@ -102,7 +104,7 @@ impl Route {
                 let base = format!("https://{address}");
                 configure(admin, manifest, Endpoint::Url { base: &base, ca: &ca }, &prefix).await
             }
-            Self::Existing(session) => session.install(admin, webhooks, manifest).await,
+            Self::Existing(session) => session.install_manager(admin, webhooks, manifest).await,
         }
     }
 }
@@ -176,4 +178,9 @@ async fn converted(admin: &kube::Client, manifest: &ManagerManifest) -> Result<V
         conversions.any(|it| it.group == crd.spec.group && it.kind == crd.spec.names.kind)
     };
     Ok(installed.into_iter().filter(is_converted).filter_map(|crd| crd.metadata.name).collect())
+}
+
+/// Whether a webhook converts the versions of a CRD.
+pub(crate) fn has_conversion_webhook(crd: &CustomResourceDefinition) -> bool {
+    crd.spec.conversion.as_ref().is_some_and(|conversion| conversion.strategy == "Webhook")
 }

@@ -10,7 +10,7 @@ pub use crate::connect::{Observe, ObserveLayer};
 pub use crate::election::{Election, ElectionEnd, ElectionMetrics, Leadership};
 pub use crate::fence::{Deadline, Fence, Fenced};
 pub use crate::manager::{ControllerManifest, ConversionManifest, ManagerManifest};
-pub use crate::webhook::certificates;
+pub use crate::webhook::{certificates, probe};
 
 /// Certificates of servers.
 pub mod certs {

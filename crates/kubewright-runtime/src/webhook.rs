@@ -20,6 +20,8 @@ mod diff;
 mod merge;
 mod metrics;
 mod options;
+#[doc(hidden)]
+pub mod probe;
 mod span;
 mod started;
 mod typed;

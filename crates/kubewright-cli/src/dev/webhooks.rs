@@ -7,11 +7,11 @@
 
 mod conversions;
 mod docker;
-mod reach;
 
 use std::ffi::OsString;
 use std::fmt;
 use std::net::{Ipv4Addr, TcpListener};
+use std::time::Duration;
 
 use anyhow::{Context as _, Result, anyhow};
 use k8s_openapi::api::admissionregistration::v1::{
@@ -23,6 +23,7 @@ use kubewright_manifests::inventory::Inventory;
 use kubewright_manifests::rbac::Account;
 use kubewright_manifests::webhook::{Endpoint, configurations_at, conversion};
 use kubewright_runtime::internal::certificates::Material;
+use kubewright_runtime::internal::probe::{Outcome, Probe};
 use kubewright_runtime::{Clock as _, SystemClock};
 use serde_json::{Value, json};
 use tempfile::TempDir;
@@ -37,6 +38,11 @@ use crate::secret_file;
 /// Label of what the loop applies so that the operator can run. Webhook configurations of a crashed run are found by it.
 pub(crate) use kubewright_page::model::system_objects::LABEL;
 const PREFIX: &str = "kubewright-dev-";
+/// Label of the ConfigMap that tests whether the API server reaches this machine.
+const PROBE_LABEL: &str = "kubewright.dev/dev-probe";
+const PROBE_NAME: &str = "kubewright-dev-probe";
+/// How long the API server may take to call the webhook of the test.
+const PATIENCE: Duration = Duration::from_secs(15);
 
 /// The webhook endpoint of an operator on this machine.
 pub(crate) struct Webhooks {
@@ -205,11 +211,28 @@ impl Webhooks {
         if self.is_reachable.is_some() {
             return Ok(None);
         }
-        let reason = reach::probe(client, &self.project, &self.prefix(), self.endpoint()).await?;
+        let reason = self.probe(client).await?;
         self.is_reachable = Some(reason.is_none());
         let Some(reason) = reason else { return Ok(None) };
         self.remove(client).await?;
         Ok(Some(Unreachable { base: self.base.clone(), reason }))
+    }
+
+    /// Returns why the API server does not reach this machine. `None` if it does, or if that is unknown: the user may not
+    /// create ConfigMaps, or the API server calls no webhook in time.
+    async fn probe(&self, client: &kube::Client) -> Result<Option<String>> {
+        let probe = Probe { name: PROBE_NAME, label: (PROBE_LABEL, &self.project), patience: PATIENCE };
+        let name = format!("{}probe", self.prefix());
+        let mut configuration = probe.configuration(false, &name, &self.base, &self.ca);
+        configuration["metadata"]["labels"] = json!({ LABEL: self.project });
+        apply(client, &configuration).await?;
+        let outcome = probe.call(client).await;
+        let api: Api<ValidatingWebhookConfiguration> = Api::all(client.clone());
+        delete(&api, Some(&name), &[]).await?;
+        Ok(match outcome {
+            Ok(Outcome::Failed(reason)) => Some(reason),
+            Ok(Outcome::Reached | Outcome::Refused | Outcome::NotCalled) | Err(_) => None,
+        })
     }
 
     /// Deletes the configurations and restores the conversion of CRDs. Objects stay.

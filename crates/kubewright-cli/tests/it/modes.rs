@@ -7,15 +7,22 @@ use std::os::unix::fs::PermissionsExt as _;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
+use k8s_openapi::api::admissionregistration::v1::{
+    MutatingWebhookConfiguration, ValidatingWebhookConfiguration,
+};
+use kube::api::{Api, ListParams};
+use kubewright_envtest::{Environment, Mode};
+
 use crate::kubectl::process::Process;
-use crate::run::{command, run};
+use crate::run::{Run, command, run};
 
 const TUTORIAL: &str = "tutorial::a_view_gets_its_children_and_they_are_garbage_collected";
 
-/// Variables that select the control plane.
-const DECIDING: [&str; 5] = [
+/// Variables that select the control plane and how it reaches webhooks.
+const DECIDING: [&str; 6] = [
     "KUBEBUILDER_ASSETS",
     "KUBECONFIG",
+    "KUBEWRIGHT_WEBHOOK_HOST",
     "TEST_ASSET_ETCD",
     "TEST_ASSET_KUBE_APISERVER",
     "USE_EXISTING_CLUSTER",
@@ -38,15 +45,21 @@ fn runtime(variables: &[(&str, &Path)]) {
 
 #[track_caller]
 fn passes(filter: &str, tests: usize, variables: &[(&str, &Path)]) {
+    let ended = run_tests(filter, variables);
+    // A filter without matches succeeds too, so check the count.
+    let passed = format!("\ntest result: ok. {tests} passed");
+    assert!(ended.status == 0 && ended.stdout.contains(&passed), "{ended}");
+}
+
+/// Runs tests of this binary with only these variables.
+#[track_caller]
+fn run_tests(filter: &str, variables: &[(&str, &Path)]) -> Run {
     let mut test = Command::new(std::env::current_exe().expect("this binary has a file"));
     test.arg(filter);
     for name in DECIDING {
         test.env_remove(name);
     }
-    let ended = run(test.envs(variables.iter().copied()));
-    // A filter without matches succeeds too, so check the count.
-    let passed = format!("\ntest result: ok. {tests} passed");
-    assert!(ended.status == 0 && ended.stdout.contains(&passed), "{ended}");
+    run(test.envs(variables.iter().copied()))
 }
 
 /// The real etcd.
@@ -116,12 +129,38 @@ fn a_manager_with_webhooks_fails_on_an_existing_cluster() {
     let kubeconfig = folder.path().join("kubeconfig");
     let mut server = Process::start(command("apiserver --port 0 --kubeconfig").arg(&kubeconfig), "");
     server.line_with("ready https://");
-    let mut test = Command::new(std::env::current_exe().expect("this binary has a file"));
-    test.arg("manager_webhooks::every_write_goes_through_the_webhooks").env_remove("KUBEBUILDER_ASSETS");
-    let ended = run(test.env("USE_EXISTING_CLUSTER", "true").env("KUBECONFIG", &kubeconfig));
+    let variables = [("USE_EXISTING_CLUSTER", Path::new("true")), ("KUBECONFIG", &kubeconfig)];
+    let ended = run_tests("manager_webhooks::every_write_goes_through_the_webhooks", &variables);
     assert_ne!(ended.status, 0, "{ended}");
     let said = "an existing cluster cannot call the webhooks of this process";
     assert!(ended.stdout.contains(said) && ended.stdout.contains("unset USE_EXISTING_CLUSTER"), "{ended}");
+}
+
+#[tokio::test]
+async fn an_existing_cluster_calls_webhooks_at_the_webhook_host() {
+    let folder = tempfile::tempdir().unwrap();
+    let kubeconfig = folder.path().join("kubeconfig");
+    let mut server = Process::start(command("apiserver --port 0 --kubeconfig").arg(&kubeconfig), "");
+    server.line_with("ready https://");
+    let variables = [
+        ("USE_EXISTING_CLUSTER", Path::new("true")),
+        ("KUBECONFIG", &kubeconfig),
+        ("KUBEWRIGHT_WEBHOOK_HOST", Path::new("127.0.0.1")),
+    ];
+    for test in [
+        "every_write_goes_through_the_webhooks",
+        "a_stored_version_is_served_as_another",
+        "the_api_server_calls_the_webhooks_of_an_operator_process",
+    ] {
+        passes(&format!("manager_webhooks::{test}"), 1, &variables);
+    }
+
+    let cluster = Environment::builder().mode(Mode::Existing).kubeconfig(kubeconfig).webhook_host("");
+    let client = cluster.start().await.unwrap().client();
+    let mutating: Api<MutatingWebhookConfiguration> = Api::all(client.clone());
+    assert_eq!(mutating.list(&ListParams::default()).await.unwrap().items, []);
+    let validating: Api<ValidatingWebhookConfiguration> = Api::all(client);
+    assert_eq!(validating.list(&ListParams::default()).await.unwrap().items, []);
 }
 
 #[test]

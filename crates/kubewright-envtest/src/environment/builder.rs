@@ -122,8 +122,8 @@ impl Builder {
     }
 
     /// Sets the DNS name or address at which an existing cluster reaches this machine, instead of
-    /// `KUBEWRIGHT_WEBHOOK_HOST`. Managers with webhooks need it on an existing cluster; see [`Environment::manager`]. Has
-    /// no effect on other control planes, which reach this process without it.
+    /// `KUBEWRIGHT_WEBHOOK_HOST`. Webhooks need it on an existing cluster; see [`Environment::manager`] and
+    /// [`Environment::operator_webhooks`]. Has no effect on other control planes, which reach this process without it.
     ///
     /// For a loopback address or `localhost` the webhook server listens on loopback, otherwise on all interfaces, on a
     /// free port. An empty host means none.

@@ -8,9 +8,10 @@
 
 mod conversions;
 mod host;
-mod reach;
+mod operator;
 mod server;
 
+use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Mutex, PoisonError, mpsc};
 use std::time::Duration;
@@ -21,8 +22,9 @@ use k8s_openapi::api::admissionregistration::v1::{
 use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition;
 use kube::api::{Api, DeleteParams, DynamicObject, ListParams, ObjectMeta, PartialObjectMeta};
 use kubewright_manifests::rbac::Account;
-use kubewright_manifests::webhook::{Endpoint, configurations_at, conversion};
+use kubewright_manifests::webhook::{Endpoint, configurations, conversion, redirect};
 use kubewright_runtime::internal::ManagerManifest;
+use kubewright_runtime::internal::probe::{Outcome, Probe};
 use kubewright_runtime::webhook::Webhooks;
 use kubewright_runtime::{Client, client, connect};
 use serde::de::DeserializeOwned;
@@ -33,15 +35,21 @@ use tokio::sync::OnceCell;
 use self::host::Host;
 pub use self::host::WebhookHostError;
 use self::server::WebhookServer;
-use super::{OWNER, WebhookError, converted};
+use super::{OWNER, WebhookError, converted, has_conversion_webhook};
 use crate::install::{self, InstallError};
 
 /// Label of namespaces, configurations and CRDs. Its value is the session.
 pub(crate) const LABEL: &str = "kubewright.dev/envtest";
-/// Annotations of configurations: the machine of the process, and the port and URL of its webhook server.
+/// Annotations of configurations: the machine of the process, a port that the process listens on, and the URL of the
+/// webhook server.
 const HOST: &str = "kubewright.dev/envtest-host";
 const PORT: &str = "kubewright.dev/envtest-port";
 const URL: &str = "kubewright.dev/envtest-url";
+/// Label of the ConfigMap that tests whether the API server reaches the webhooks.
+const PROBE_LABEL: &str = "kubewright.dev/envtest-probe";
+const PROBE_NAME: &str = "kubewright-envtest-probe";
+/// How long the API server may take to call the webhook of the test.
+const PATIENCE: Duration = Duration::from_secs(15);
 /// How long the removal at the end of an environment may take.
 const REMOVED_WITHIN: Duration = Duration::from_secs(10);
 
@@ -53,7 +61,11 @@ pub(crate) struct Session {
     host: Option<Host>,
     /// The namespace of fixtures.
     fixtures: OnceCell<String>,
-    servers: Mutex<Vec<WebhookServer>>,
+    /// The CRDs of the environment, and whether they were installed with a conversion webhook.
+    crds: Mutex<BTreeMap<String, bool>>,
+    /// The servers of managers, and other ports by which the next start recognizes that this process lives. They are
+    /// closed when they are dropped.
+    servers: Mutex<Vec<Box<dyn Send>>>,
     /// Whether there may be something to remove.
     is_installed: AtomicBool,
     is_closed: AtomicBool,
@@ -65,9 +77,26 @@ struct Origin {
     session: String,
     /// The host name of its machine; empty if unknown.
     host: String,
-    /// The port and the URL of its webhook server.
+    /// A port that it listens on.
     port: u16,
+    /// The URL of the webhook server.
     url: String,
+}
+
+/// The webhooks of a server on this machine.
+struct Installation<'a> {
+    /// The prefix of the names of configurations, before that of the session.
+    prefix: &'a str,
+    /// Configurations that reference a Service.
+    configurations: Vec<Value>,
+    /// The names of the CRDs to convert.
+    crds: Vec<String>,
+    /// The port of the webhook server.
+    port: u16,
+    /// The CA of its certificate.
+    ca: &'a str,
+    /// The port of the [`Origin`].
+    process_port: u16,
 }
 
 impl Session {
@@ -80,6 +109,7 @@ impl Session {
             config,
             host: Host::find(host)?,
             fixtures: OnceCell::new(),
+            crds: Mutex::default(),
             servers: Mutex::default(),
             is_installed: AtomicBool::new(false),
             is_closed: AtomicBool::new(false),
@@ -88,6 +118,11 @@ impl Session {
 
     pub(crate) fn client(&self) -> Result<kube::Client, connect::ConnectError> {
         connect::client(self.config.clone(), connect::Options::default())
+    }
+
+    /// The host by which the API server calls webhooks.
+    pub(crate) fn host(&self) -> Result<&Host, WebhookError> {
+        self.host.as_ref().ok_or(WebhookError::ExistingCluster)
     }
 
     /// The metadata of a new namespace of this session.
@@ -116,6 +151,9 @@ impl Session {
         client: &kube::Client,
         crds: &[CustomResourceDefinition],
     ) -> Result<(), InstallError> {
+        let names =
+            crds.iter().filter_map(|crd| Some((crd.metadata.name.clone()?, has_conversion_webhook(crd))));
+        self.crds.lock().unwrap_or_else(PoisonError::into_inner).extend(names);
         let mut attempt = 1;
         loop {
             let mut crds = crds.to_vec();
@@ -136,18 +174,38 @@ impl Session {
         }
     }
 
-    /// Serves a manager's webhooks and installs them. Fails, and leaves nothing behind, if the API server does not reach
-    /// them.
-    pub(crate) async fn install(
+    /// Serves a manager's webhooks and installs them.
+    pub(crate) async fn install_manager(
         &self,
         admin: &kube::Client,
         webhooks: &Webhooks,
         manifest: &ManagerManifest,
     ) -> Result<(), WebhookError> {
-        let Some(host) = &self.host else { return Err(WebhookError::ExistingCluster) };
+        let host = self.host()?;
+        let crds = converted(admin, manifest).await?;
         let server = WebhookServer::start(host.listen(), host.name(), webhooks).await?;
+        let (port, ca) = (server.address.port(), server.ca.clone());
+        let installation = Installation {
+            prefix: &Account::of(&manifest.name).prefix,
+            configurations: configurations(&manifest.webhooks),
+            crds,
+            port,
+            ca: &ca,
+            process_port: port,
+        };
+        self.install(admin, installation, Box::new(server)).await
+    }
+
+    /// Installs webhooks, and keeps `server` until they are removed. Fails, and leaves nothing behind, if the API server
+    /// does not reach them.
+    async fn install(
+        &self,
+        admin: &kube::Client,
+        installation: Installation<'_>,
+        server: Box<dyn Send>,
+    ) -> Result<(), WebhookError> {
         self.is_installed.store(true, Ordering::SeqCst);
-        let mut installed = self.install_at(admin, manifest, host, &server).await;
+        let mut installed = self.apply(admin, installation).await;
         self.servers.lock().unwrap_or_else(PoisonError::into_inner).push(server);
         if self.is_closed.load(Ordering::SeqCst) {
             installed = Err(WebhookError::Closed);
@@ -161,45 +219,48 @@ impl Session {
         installed
     }
 
-    async fn install_at(
-        &self,
-        admin: &kube::Client,
-        manifest: &ManagerManifest,
-        host: &Host,
-        server: &WebhookServer,
-    ) -> Result<(), WebhookError> {
-        let port = server.address.port();
-        let url = host.url(port);
-        let endpoint = Endpoint::Url { base: &url, ca: &server.ca };
+    async fn apply(&self, admin: &kube::Client, installation: Installation<'_>) -> Result<(), WebhookError> {
+        let url = self.host()?.url(installation.port);
+        let endpoint = Endpoint::Url { base: &url, ca: installation.ca };
         let origin = Origin {
             session: self.id.clone(),
             host: host::machine().unwrap_or_default(),
-            port,
+            port: installation.process_port,
             url: url.clone(),
         };
-        let prefix = format!("{}{}-", Account::of(&manifest.name).prefix, self.id);
+        let prefix = format!("{}{}-", installation.prefix, self.id);
         let client = Client::new(admin.clone());
         let mut has_mutating = false;
-        for mut configuration in configurations_at(&manifest.webhooks, endpoint, &prefix) {
+        for mut configuration in installation.configurations {
             has_mutating |= configuration["kind"] == "MutatingWebhookConfiguration";
+            let name = configuration["metadata"]["name"].as_str().unwrap_or_default();
+            configuration["metadata"]["name"] = format!("{prefix}{name}").into();
+            redirect(&mut configuration, endpoint);
             for webhook in configuration["webhooks"].as_array_mut().into_iter().flatten() {
                 origin.limit(webhook);
             }
             origin.apply(&client, configuration).await?;
         }
-        for name in converted(admin, manifest).await? {
+        for name in installation.crds {
             let set = conversions::set(admin, &name, &origin, &conversion(endpoint)).await;
             set.map_err(|error| WebhookError::Conversion(name, error))?;
         }
         // The API server reads the two kinds of configurations independently of each other.
         let kinds: &[bool] = if has_mutating { &[true, false] } else { &[false] };
+        let probe = Probe { name: PROBE_NAME, label: (PROBE_LABEL, &self.id), patience: PATIENCE };
         for is_mutating in kinds {
-            let probe = reach::webhook(&self.id, *is_mutating);
-            let probe = configurations_at([&probe], endpoint, &prefix).swap_remove(0);
-            let name = probe["metadata"]["name"].as_str().unwrap_or_default().to_owned();
-            origin.apply(&client, probe).await?;
-            let called = reach::call(admin, &self.id).await;
-            called.map_err(|reason| WebhookError::Unreachable { url: url.clone(), reason })?;
+            let name = format!("{prefix}{}-probe", if *is_mutating { "mutating" } else { "validating" });
+            let configuration = probe.configuration(*is_mutating, &name, &url, installation.ca);
+            origin.apply(&client, configuration).await?;
+            let reason = match probe.call(admin).await.map_err(WebhookError::Probe)? {
+                // Whether the webhooks are reached is unknown if the user may not create ConfigMaps.
+                Outcome::Reached | Outcome::Refused => None,
+                Outcome::Failed(reason) => Some(reason),
+                Outcome::NotCalled => Some(format!("it has called no webhook after {PATIENCE:?}")),
+            };
+            if let Some(reason) = reason {
+                return Err(WebhookError::Unreachable { url, reason });
+            }
             let deleted = if *is_mutating {
                 delete::<MutatingWebhookConfiguration>(admin, &name).await
             } else {
@@ -295,9 +356,11 @@ impl Origin {
     }
 
     async fn apply(&self, client: &Client, mut configuration: Value) -> Result<(), InstallError> {
-        configuration["metadata"]["labels"] = json!({ LABEL: self.session });
-        configuration["metadata"]["annotations"] =
-            json!({ HOST: self.host, PORT: self.port.to_string(), URL: self.url });
+        let metadata = &mut configuration["metadata"];
+        metadata["labels"][LABEL] = self.session.as_str().into();
+        metadata["annotations"][HOST] = self.host.as_str().into();
+        metadata["annotations"][PORT] = self.port.to_string().into();
+        metadata["annotations"][URL] = self.url.as_str().into();
         let object: DynamicObject =
             serde_json::from_value(configuration).expect("a webhook configuration is an object");
         install::object(client, object, None).await.map(drop)

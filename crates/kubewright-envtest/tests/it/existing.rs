@@ -4,6 +4,7 @@
 //! test's only thread. It calls the webhooks over TLS.
 
 mod conversions;
+mod operator;
 
 use std::io::{BufRead as _, BufReader};
 use std::path::PathBuf;
@@ -149,10 +150,10 @@ const KILLED_TEST: &str = "existing::the_next_start_removes_what_a_killed_proces
 /// What this process prints when its webhooks are installed.
 const INSTALLED: &str = "webhooks are installed";
 
-/// Runs an environment in a process, and kills it.
-fn killed(cluster: &Cluster) -> Result<()> {
+/// Runs the environment of a test in a process, and kills it.
+fn killed(cluster: &Cluster, test: &str) -> Result<()> {
     let mut command = Command::new(std::env::current_exe()?);
-    command.args([KILLED_TEST, "--exact", "--nocapture"]).env(KILLED, &cluster.kubeconfig);
+    command.args([test, "--exact", "--nocapture"]).env(KILLED, &cluster.kubeconfig);
     let mut process = command.stdout(Stdio::piped()).spawn()?;
     let output = BufReader::new(process.stdout.take().context("no output")?);
     let is_installed = output.lines().any(|line| line.is_ok_and(|line| line.contains(INSTALLED)));
@@ -173,7 +174,7 @@ async fn the_next_start_removes_what_a_killed_process_left() -> Result<()> {
     let cluster = Cluster::start()?;
     let observer = cluster.builder().start().await?;
     let before = crd(&observer).await?;
-    killed(&cluster)?;
+    killed(&cluster, KILLED_TEST)?;
     assert_eq!(configurations(&observer).await?.len(), 2);
     assert_ne!(conversion_url(&crd(&observer).await?), "");
     // Its webhooks apply to namespaces of its session only.
@@ -191,7 +192,7 @@ async fn the_next_start_removes_what_a_killed_process_left() -> Result<()> {
 async fn webhooks_of_other_machines_stay() -> Result<()> {
     let cluster = Cluster::start()?;
     let observer = cluster.builder().start().await?;
-    killed(&cluster)?;
+    killed(&cluster, KILLED_TEST)?;
     let api = Api::<ValidatingWebhookConfiguration>::all(observer.client());
     let found = api.list(&ListParams::default()).await?.items.remove(0).metadata.name.unwrap_or_default();
     let elsewhere = json!({ "metadata": { "annotations": { "kubewright.dev/envtest-host": "elsewhere" } } });

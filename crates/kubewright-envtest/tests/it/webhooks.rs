@@ -8,14 +8,16 @@ use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomRe
 use kube::api::{Api, DynamicObject, PatchParams, PostParams};
 use kube::core::{ApiResource, GroupVersionKind};
 use kube::{CustomResource, KubeSchema};
-use kubewright_envtest::{Environment, Running, eventually};
+use kubewright_envtest::{Environment, OperatorWebhooks, Running, eventually};
 use kubewright_runtime::webhook::{
     AdmissionRequest, BoxError, Conversion, Defaulter, Rejection, Spoke, Validation, Validator,
 };
 use kubewright_runtime::webhook::{CertificateMode, WebhookOptions};
-use kubewright_runtime::{Context, Key, Manager, ManagerOptions, Outcome, Patch, Reconciler};
+use kubewright_runtime::{Context, Key, Manager, ManagerError, ManagerOptions, Outcome, Patch, Reconciler};
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
+use tokio::sync::oneshot;
+use tokio::task::JoinHandle;
 
 pub(crate) mod v1 {
     use super::*;
@@ -209,8 +211,21 @@ async fn the_writes_of_reconcile_once_go_through_the_webhooks() -> Result<()> {
     Ok(running.stop().await?)
 }
 
-/// The webhook of [`Rules`] and the conversion, as `kubewright manifests` writes them.
+/// The webhooks of [`OneReplica`] and [`Rules`], as `kubewright manifests` writes them.
 const MANIFESTS: &str = "
+apiVersion: admissionregistration.k8s.io/v1
+kind: MutatingWebhookConfiguration
+metadata:
+  name: mutating-webhook-configuration
+webhooks:
+- name: mpage.example.com
+  admissionReviewVersions: [v1]
+  sideEffects: None
+  clientConfig:
+    service: {name: webhook-service, namespace: system, path: /mutate-webhooks-example-com-v1-page}
+  rules:
+  - {apiGroups: [webhooks.example.com], apiVersions: [v1], operations: [CREATE], resources: [pages]}
+---
 apiVersion: admissionregistration.k8s.io/v1
 kind: ValidatingWebhookConfiguration
 metadata:
@@ -225,11 +240,8 @@ webhooks:
   - {apiGroups: [webhooks.example.com], apiVersions: [v1], operations: [CREATE], resources: [pages]}
 ";
 
-#[tokio::test]
-async fn the_api_server_calls_the_webhooks_of_an_operator_process() -> Result<()> {
-    let env = Environment::builder().crd::<v1::Page>().crd::<v2::Page>().start().await?;
-    let namespace = env.namespace().await?;
-    // As in config/crd of a project with a conversion.
+/// The conversion of config/crd: a Service calls the operator.
+pub(crate) async fn convert_by_service(env: &Environment) -> Result<()> {
     let crds: Api<CustomResourceDefinition> = Api::all(env.client());
     let service = json!({ "name": "webhook-service", "namespace": "system", "path": "/convert" });
     let conversion = json!({ "spec": { "conversion": {
@@ -238,40 +250,68 @@ async fn the_api_server_calls_the_webhooks_of_an_operator_process() -> Result<()
     }}});
     let merge = kube::api::Patch::Merge(conversion);
     crds.patch("pages.webhooks.example.com", &PatchParams::default(), &merge).await?;
+    Ok(())
+}
 
-    let webhooks = env.operator_webhooks()?;
-    let [address, folder] = webhooks.args();
-    let value =
-        |argument: &str| argument.split_once('=').map(|(_, value)| value.to_owned()).unwrap_or_default();
-    let folder = PathBuf::from(value(&folder));
-    // The operator process.
-    let options = ManagerOptions {
-        webhooks: WebhookOptions {
-            bind_address: value(&address).parse()?,
-            certificates: CertificateMode::Files {
-                certificate: folder.join("tls.crt"),
-                key: folder.join("tls.key"),
+/// An operator with the arguments of [`OperatorWebhooks::args`], as a task instead of a process.
+pub(crate) struct Operator {
+    pub(crate) manifests: PathBuf,
+    stop: oneshot::Sender<()>,
+    running: JoinHandle<Result<(), ManagerError>>,
+}
+
+impl Operator {
+    pub(crate) fn start(env: &Environment, webhooks: &OperatorWebhooks) -> Result<Self> {
+        let [address, folder] = webhooks.args();
+        let value =
+            |argument: &str| argument.split_once('=').map(|(_, value)| value.to_owned()).unwrap_or_default();
+        let folder = PathBuf::from(value(&folder));
+        let options = ManagerOptions {
+            webhooks: WebhookOptions {
+                bind_address: value(&address).parse()?,
+                certificates: CertificateMode::Files {
+                    certificate: folder.join("tls.crt"),
+                    key: folder.join("tls.key"),
+                },
+                ..WebhookOptions::default()
             },
-            ..WebhookOptions::default()
-        },
-        ..ManagerOptions::new("pages")
-    };
-    let operator = Manager::new(env.client(), options)?;
-    operator.validator(Rules)?;
-    operator.conversion(Conversion::hub::<v1::Page>().spoke::<v2::Page>())?;
-    let running = tokio::spawn(operator.run_until(std::future::pending()));
+            ..ManagerOptions::new("pages")
+        };
+        let operator = Manager::new(env.client(), options)?;
+        operator.defaulter(OneReplica)?;
+        operator.validator(Rules)?;
+        operator.conversion(Conversion::hub::<v1::Page>().spoke::<v2::Page>())?;
+        let (stop, stopped) = oneshot::channel::<()>();
+        let running = tokio::spawn(operator.run_until(async {
+            let _: Result<(), _> = stopped.await;
+        }));
+        let manifests = folder.join("manifests.yaml");
+        std::fs::write(&manifests, MANIFESTS)?;
+        Ok(Self { manifests, stop, running })
+    }
 
-    let manifests = folder.join("manifests.yaml");
-    std::fs::write(&manifests, MANIFESTS)?;
-    webhooks.install(&manifests).await?;
+    pub(crate) async fn stop(self) -> Result<()> {
+        drop(self.stop);
+        Ok(self.running.await??)
+    }
+}
+
+#[tokio::test]
+async fn the_api_server_calls_the_webhooks_of_an_operator_process() -> Result<()> {
+    let env = Environment::builder().crd::<v1::Page>().crd::<v2::Page>().start().await?;
+    let namespace = env.namespace().await?;
+    convert_by_service(&env).await?;
+    let webhooks = env.operator_webhooks()?;
+    let operator = Operator::start(&env, &webhooks)?;
+    webhooks.install(&operator.manifests).await?;
     let pages = api(&env, &namespace, "v1");
     let wrong = page("v1", "b", &json!({ "title": "", "replicas": 10 }));
     let refused = pages.create(&PostParams::default(), &wrong).await.unwrap_err().to_string();
     assert!(refused.contains("spec.replicas: Invalid value: 10: must be between 1 and 5"), "{refused}");
-    pages.create(&PostParams::default(), &page("v1", "a", &json!({ "title": "A", "replicas": 2 }))).await?;
+    let created = pages.create(&PostParams::default(), &page("v1", "a", &json!({ "title": "A" }))).await?;
+    assert_eq!(created.data["spec"]["replicas"], 1);
     let read =
         eventually(std::time::Duration::from_secs(10), async || api(&env, &namespace, "v2").get("a").await);
     assert_eq!(read.await?.data["spec"]["heading"], "A");
-    running.abort();
-    Ok(())
+    operator.stop().await
 }
