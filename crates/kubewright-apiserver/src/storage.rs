@@ -42,14 +42,14 @@ pub type Revision = u64;
 pub struct Limits {
     /// Events per resource.
     pub events: usize,
-    /// Total size of the objects in those events, per resource.
+    /// Total size of the old versions in those events, per resource. Current versions take no further memory.
     pub bytes: usize,
 }
 
 impl Default for Limits {
-    /// The maximum size of kube-apiserver's watch cache, but at most 32 MiB.
+    /// The maximum size of kube-apiserver's watch cache, but at most 16 MiB of old versions.
     fn default() -> Self {
-        Self { events: 102_400, bytes: 32 << 20 }
+        Self { events: 102_400, bytes: 16 << 20 }
     }
 }
 

@@ -31,7 +31,7 @@ type Dependents = BTreeSet<(Arc<str>, Arc<str>)>;
 struct Table {
     objects: BTreeMap<Arc<str>, Arc<StoredObject>>,
     ring: VecDeque<Arc<Event>>,
-    /// Size of the objects in the ring.
+    /// Size of the objects that only the ring keeps.
     bytes: usize,
     /// Revision of the newest dropped event, or of the table's creation.
     dropped: Revision,
@@ -154,11 +154,11 @@ impl Memory {
 
 impl Table {
     fn push(&mut self, event: Arc<Event>, limits: Limits) {
-        self.bytes += event.version.json.len();
+        self.bytes += superseded(&event);
         self.ring.push_back(event);
         while self.ring.len() > limits.events || (self.bytes > limits.bytes && self.ring.len() > 1) {
             if let Some(oldest) = self.ring.pop_front() {
-                self.bytes -= oldest.version.json.len();
+                self.bytes -= superseded(&oldest);
                 self.dropped = oldest.revision();
             }
         }
@@ -238,6 +238,13 @@ impl Engine for Memory {
     }
 }
 
+/// The size of the versions that the store no longer has since an event: the previous one, and the last one of a deleted
+/// object. Each version is counted by one event.
+fn superseded(event: &Event) -> usize {
+    let previous = event.previous.as_ref().map_or(0, |previous| previous.json.len());
+    previous + if event.kind == EventKind::Deleted { event.version.json.len() } else { 0 }
+}
+
 /// The objects whose keys start with `prefix`. The end is found by a lookup: comparing the key of each item
 /// with the prefix would cost a cache miss per item.
 fn range<'a>(
@@ -264,6 +271,36 @@ fn after(prefix: &str) -> Option<String> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::storage::conformance::encoder;
+
+    fn put(key: &str, expect: Expect) -> Write {
+        let object = serde_json::json!({"metadata": {"name": key}});
+        Write {
+            resource: Arc::from("things"),
+            key: Arc::from(key),
+            expect,
+            change: Change::Put { attributes: Attributes::of(None, &object), object: encoder(object) },
+        }
+    }
+
+    #[test]
+    fn the_byte_limit_counts_versions_that_only_the_ring_keeps() {
+        let mut engine = Memory::new(Limits { events: 1_000, bytes: 1_000 });
+        for number in 0..100 {
+            engine.commit(vec![put(&number.to_string(), Expect::Absent)]).unwrap();
+        }
+        assert_eq!(engine.events("things", 0, 1_000).unwrap().len(), 100, "all versions are current");
+        let mut revision = engine.get("things", "7").unwrap().revision;
+        let before = engine.revision();
+        for _ in 0..100 {
+            revision = engine.commit(vec![put("7", Expect::At(revision))]).unwrap()[0].revision;
+        }
+        assert!(engine.events("things", before, 1_000).is_err(), "old versions exceed the limit");
+        let table = &engine.tables["things"];
+        let kept: usize =
+            table.ring.iter().filter_map(|event| event.previous.as_ref()).map(|it| it.json.len()).sum();
+        assert!(table.bytes == kept && kept <= 1_000 && table.ring.len() > 10, "{kept} bytes");
+    }
 
     #[test]
     fn a_prefix_range_ends_at_the_next_string_of_that_length() {
