@@ -98,19 +98,20 @@ impl Sample {
         Ok(Self { runtime, api, name })
     }
 
-    /// Waits until the message of a condition contains `text`.
+    /// Waits until the message of a condition contains `text`. A change of the CRD ends the watch.
     pub(super) fn wait_for(&self, text: &str) -> Result<()> {
         let params = WatchParams::default().fields(&format!("metadata.name={}", self.name));
         let wait = async {
-            let mut events = self.api.watch(&params, "0").await?.boxed();
-            while let Some(event) = events.try_next().await? {
-                if let WatchEvent::Added(object) | WatchEvent::Modified(object) = event
-                    && has_message(&object, text)
-                {
-                    return Ok(());
+            loop {
+                let mut events = self.api.watch(&params, "0").await?.boxed();
+                while let Some(event) = events.try_next().await? {
+                    if let WatchEvent::Added(object) | WatchEvent::Modified(object) = event
+                        && has_message(&object, text)
+                    {
+                        return Ok(());
+                    }
                 }
             }
-            bail!("the watch ended before the status contained {text:?}")
         };
         self.runtime.block_on(async {
             tokio::time::timeout(PATIENCE, wait)
