@@ -75,7 +75,8 @@ impl Plan {
             identity: Some(identity),
             lease_duration,
             renew_deadline,
-            retry_period: (renew_deadline * self.retry / 100).min(renew_deadline - two_round_trips),
+            retry_period: (renew_deadline * self.retry / 100)
+                .min(renew_deadline.saturating_sub(two_round_trips)),
             ..LeaderElectionOptions::new("lock")
         };
         options.settle(&mut fastrand::Rng::with_seed(0)).expect("the options of the plan are valid")
