@@ -181,9 +181,14 @@ async fn the_next_start_removes_what_a_killed_process_left() -> Result<()> {
     assert_eq!(created(&observer, "default", "a").await?, Value::Null);
     assert_eq!(created(&observer, &observer.namespace().await?, "a").await?, Value::Null);
 
+    the_next_start_cleans_up(&cluster, &observer, &before).await
+}
+
+/// Starts another environment, which removes the webhooks of a killed process and restores the CRD.
+async fn the_next_start_cleans_up(cluster: &Cluster, observer: &Environment, before: &Value) -> Result<()> {
     let next = cluster.environment().await?;
-    assert_eq!(configurations(&observer).await?, [""; 0]);
-    assert_eq!(crd(&observer).await?, before);
+    assert_eq!(configurations(observer).await?, [""; 0]);
+    assert_eq!(crd(observer).await?, *before);
     drop(next);
     Ok(())
 }

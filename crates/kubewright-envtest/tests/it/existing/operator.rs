@@ -10,6 +10,7 @@ use serde_json::{Value, json};
 
 use super::{
     Cluster, INSTALLED, KILLED, SOON, builder, configurations, conversion_url, crd, created, killed,
+    the_next_start_cleans_up,
 };
 use crate::webhooks::{Operator, api, convert_by_service, page};
 
@@ -94,11 +95,7 @@ async fn the_next_start_removes_the_webhooks_of_an_operator_of_a_killed_process(
     assert_eq!(configurations(&observer).await?.len(), 2);
     assert_ne!(conversion_url(&crd(&observer).await?), "");
 
-    let next = cluster.environment().await?;
-    assert_eq!(configurations(&observer).await?, [""; 0]);
-    assert_eq!(crd(&observer).await?, before);
-    drop(next);
-    Ok(())
+    the_next_start_cleans_up(&cluster, &observer, &before).await
 }
 
 #[tokio::test]
